@@ -1,0 +1,28 @@
+# `make help` lists what can be made.
+.DEFAULT_GOAL := help
+cobre := target/release/cobre
+
+.PHONY: help setup build demo test book bench
+
+help: ## list these targets
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install what is missing on a Debian-like machine
+	@ci/setup.sh
+
+build: setup ## build target/release/cobre
+	cargo build --release --workspace --bins --examples
+
+demo: build ## set up, build, and show what it does
+	@ci/demo.sh
+
+test: setup ## set up and run every test
+	@ci/setup.sh book
+	@ci/test.sh
+
+book: setup ## build the book into book/book
+	@ci/setup.sh book
+	target/tools/bin/mdbook build book
+
+bench: build ## measure the collectives of the backends in this build
+	$(cobre) bench collectives

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Puts what the build and the tests need on a Debian-like machine that has Rust, gcc and python3.
+# Quick when everything is there. `ci/setup.sh book` adds what the book needs.
+set -eu
+cd "$(dirname "$0")/.."
+
+mdbook_version=0.5.4
+
+# command:package pairs; a command that is missing asks for its package.
+wanted='cc:gcc objdump:binutils python3:python3'
+
+if ! command -v cargo >/dev/null; then
+    echo 'setup: Rust is missing. Install rustup (version 1.91 or later of Rust), then run this again.' >&2
+    exit 1
+fi
+
+missing=''
+for pair in $wanted; do
+    command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
+done
+if [ -n "$missing" ]; then
+    as_root=''
+    if [ "$(id -u)" -ne 0 ]; then
+        if sudo -n true 2>/dev/null; then as_root='sudo -n'; else as_root='no'; fi
+    fi
+    if [ "$as_root" = no ] || ! command -v apt-get >/dev/null; then
+        echo "setup: these packages are missing and cannot be installed from here:$missing" >&2
+        echo "setup: on Debian or Ubuntu: sudo apt-get install$missing" >&2
+        exit 1
+    fi
+    echo "setup: installing$missing"
+    $as_root apt-get update -qq
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing
+fi
+
+if [ "${1:-}" = book ] && [ "$(target/tools/bin/mdbook --version 2>/dev/null)" != "mdbook v$mdbook_version" ]; then
+    echo "setup: building mdbook $mdbook_version into target/tools (two minutes, once)"
+    cargo install --quiet mdbook --version "$mdbook_version" --locked \
+        --no-default-features --features search --root target/tools
+fi

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Every check of the project, the cheap ones first. Ends with the number of tests.
+set -u
+cd "$(dirname "$0")/.."
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+failed=''
+
+# step NAME COMMAND…: runs it, remembers whether it failed, goes on.
+step() {
+    local name=$1 start=$SECONDS
+    shift
+    echo "=== $name"
+    if "$@" 2>&1 | tee -a "$log"; [ "${PIPESTATUS[0]}" -ne 0 ]; then
+        failed="$failed
+  $name"
+        echo "=== $name: FAILED"
+    fi
+    echo "=== $name: $((SECONDS - start)) s"
+}
+
+step 'format' cargo fmt --all --check
+step 'house rules' ci/house-rules.sh
+step 'house rules can fail' ci/house-rules.sh --self-test
+step 'lints' cargo clippy --release --workspace --all-targets -- -D warnings
+step 'tests' cargo test --release --workspace --no-fail-fast
+step 'cobre-comm without features' cargo test --release -p cobre-comm --no-default-features
+step 'lints of cobre-comm without features' \
+    cargo clippy --release -p cobre-comm --no-default-features --all-targets -- -D warnings
+step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --quiet
+step 'book' target/tools/bin/mdbook build book
+
+awk '/^test result:/ { passed += $4; bad += $6 }
+     END { printf "\n%d passed, %d failed\n", passed, bad }' "$log"
+if [ -n "$failed" ]; then
+    echo "failed steps:$failed"
+    exit 1
+fi

@@ -1,0 +1,196 @@
+//! `cobre bench`: measures what this machine and this build reach.
+
+mod collectives;
+mod peers;
+mod samples;
+
+use std::ffi::OsString;
+
+use clap::Subcommand;
+use cobre_comm::{
+    BackendKind, CommBackend, Communicator, Environment, Selection, cpus, create_communicator,
+};
+use cobre_launch::{Bind, Launch, Output};
+
+use self::collectives::{Case, Measured, Operation, cases, measure};
+use crate::exit::{self, say};
+use crate::launch;
+
+/// In front of every message.
+const NAME: &str = "cobre bench";
+
+/// Measures what this machine and this build reach
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Collectives(CollectivesArgs),
+    Peers(peers::Args),
+}
+
+/// Times every collective at the sizes at which other libraries were measured.
+///
+/// Bytes are per rank for allreduce, in all for allgatherv, of the message for broadcast. With -n
+/// it launches its own ranks, each bound to a core if there are enough; started as a rank of a job
+/// it joins that job. Every case's first and last result are verified.
+#[derive(clap::Args)]
+struct CollectivesArgs {
+    /// Number of ranks to launch [default: join the job this is a rank of, else one rank]
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = launch::ranks)]
+    ranks: Option<usize>,
+
+    /// Backend that connects the launched ranks [default: the best one for one machine]
+    #[arg(long, value_name = "shm|tcp|mpi|local", requires = "ranks")]
+    backend: Option<String>,
+
+    /// Measures this operation only
+    #[arg(long, value_enum)]
+    op: Option<Operation>,
+
+    /// Measures at this size only
+    #[arg(long, value_name = "B")]
+    bytes: Option<usize>,
+
+    /// About how long each case runs
+    #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = positive)]
+    seconds: f64,
+
+    /// Prints one JSON object per line instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the benchmark and returns the code to exit with.
+pub(crate) fn run(args: Args) -> u8 {
+    match args.what {
+        What::Collectives(args) => match args.ranks {
+            Some(ranks) => start(ranks, &args),
+            None => join(&args),
+        },
+        What::Peers(args) => peers::run(&args),
+    }
+}
+
+/// Starts the ranks of a job: this program again, without `-n`.
+fn start(ranks: usize, args: &CollectivesArgs) -> u8 {
+    if in_a_job() {
+        return exit::fail(
+            exit::USAGE,
+            NAME,
+            "-n inside a job: this process is one of its ranks already",
+        );
+    }
+    if args.backend.as_deref() == Some("local") && ranks > 1 {
+        return exit::fail(
+            exit::USAGE,
+            NAME,
+            "--backend local is one rank; leave out -n, or choose another",
+        );
+    }
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            return exit::fail(
+                exit::IO,
+                NAME,
+                &format!("cannot find this program: {error}"),
+            );
+        }
+    };
+    let mut command: Vec<OsString> = vec!["bench".into(), "collectives".into()];
+    if let Some(op) = args.op {
+        command.extend(["--op".into(), op.name().into()]);
+    }
+    if let Some(bytes) = args.bytes {
+        command.extend(["--bytes".into(), bytes.to_string().into()]);
+    }
+    command.extend(["--seconds".into(), args.seconds.to_string().into()]);
+    if args.json {
+        command.push("--json".into());
+    }
+    let bind = if ranks <= cpus::usable() {
+        Bind::Core
+    } else {
+        Bind::None
+    };
+    let mut job = Launch::new(program, ranks)
+        .args(command)
+        .bind(bind)
+        .output(Output::Plain)
+        .handle_signals();
+    if let Some(backend) = &args.backend {
+        job = job.backend(backend.as_str());
+    }
+    launch::finish(job.run(), NAME)
+}
+
+/// Whether the environment makes this process a rank of a job.
+fn in_a_job() -> bool {
+    let env = Environment::process();
+    let selected = BackendKind::from_environment(&env).and_then(|kind| Selection::new(kind, &env));
+    selected.is_ok_and(|selection| selection.kind != BackendKind::Local)
+}
+
+/// Measures as a rank of the job this process belongs to.
+fn join(args: &CollectivesArgs) -> u8 {
+    let comm = match BackendKind::from_env().and_then(create_communicator) {
+        Ok(comm) => comm,
+        Err(error) => return exit::fail(exit::INVALID_INPUT, NAME, &exit::told(&error)),
+    };
+    let talks = comm.rank() == 0;
+    if talks && !args.json {
+        let ranks = if comm.size() == 1 { "rank" } else { "ranks" };
+        say!("{} {ranks} on {}", comm.size(), comm.name());
+        say!(
+            "{:<14} {:>10} {:>9} {:>12} {:>12}",
+            "op",
+            "bytes",
+            "calls",
+            "p50 us",
+            "p99 us"
+        );
+    }
+    for case in cases(args.op, args.bytes) {
+        match measure(&comm, case, args.seconds) {
+            Ok(measured) if talks => say!("{}", line(&comm, case, &measured, args.json)),
+            Ok(_) => {}
+            Err(error) => return exit::fail(exit::RANKS, NAME, &error),
+        }
+    }
+    exit::DONE
+}
+
+fn line(comm: &CommBackend, case: Case, measured: &Measured, json: bool) -> String {
+    let (op, bytes) = (case.kind.name(), case.bytes);
+    let Measured {
+        iterations,
+        p50_us,
+        p99_us,
+    } = measured;
+    if json {
+        serde_json::json!({
+            "backend": comm.name(),
+            "op": op,
+            "ranks": comm.size(),
+            "bytes": bytes,
+            "iterations": iterations,
+            "p50_us": p50_us,
+            "p99_us": p99_us,
+        })
+        .to_string()
+    } else {
+        format!("{op:<14} {bytes:>10} {iterations:>9} {p50_us:>12.3} {p99_us:>12.3}")
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|secs: &f64| secs.is_finite() && *secs > 0.0);
+    number.ok_or_else(|| "a positive number of seconds is expected".to_owned())
+}

@@ -1,0 +1,197 @@
+//! `cobre doctor`: what this machine and this build can do, and what will get in the way.
+
+use std::sync::atomic::AtomicU32;
+
+use cobre_comm::{BackendKind, Environment, Selection, available_backends, cpus};
+use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::futex;
+
+use crate::exit::{self, say};
+
+/// One line of the report.
+struct Finding {
+    subject: &'static str,
+    text: String,
+    /// What to do about it, if it will hurt.
+    warning: Option<String>,
+}
+
+/// Prints the report; fails if the environment selects no usable backend.
+pub(crate) fn run() -> u8 {
+    say!("cobre {}", env!("CARGO_PKG_VERSION"));
+    for finding in machine() {
+        say!("{:<16} {}", finding.subject, finding.text);
+        if let Some(warning) = finding.warning {
+            say!("{:<16} warning: {warning}", "");
+        }
+    }
+    let env = Environment::process();
+    match BackendKind::from_environment(&env).and_then(|kind| Selection::new(kind, &env)) {
+        Ok(selection) => {
+            let (name, reason) = (selection.kind.name(), selection.reason);
+            say!("{:<16} {name} ({reason})", "selection");
+            exit::DONE
+        }
+        Err(error) => {
+            say!("{:<16} none", "selection");
+            exit::fail(exit::INVALID_INPUT, "cobre doctor", &exit::told(&error))
+        }
+    }
+}
+
+fn machine() -> Vec<Finding> {
+    vec![
+        plain("backends", available_backends().join(", ")),
+        processors(),
+        plain("memory", memory()),
+        shared_memory(),
+        plain(
+            "memfd",
+            support(rustix::fs::memfd_create("cobre-doctor", MemfdFlags::CLOEXEC).err()),
+        ),
+        plain("futex_waitv", support(futex_waitv())),
+        open_files(),
+        limit("processes", Resource::Nproc),
+        limit("locked memory", Resource::Memlock),
+        limit("core dumps", Resource::Core),
+    ]
+}
+
+fn plain(subject: &'static str, text: String) -> Finding {
+    Finding {
+        subject,
+        text,
+        warning: None,
+    }
+}
+
+fn processors() -> Finding {
+    let (allowed, usable) = (cpus::allowed().len(), cpus::usable());
+    let quota = match cpus::quota() {
+        Some(quota) => format!("control groups grant {quota:.2}"),
+        None => "no control-group quota".to_owned(),
+    };
+    Finding {
+        subject: "processors",
+        text: format!("{usable} usable ({allowed} allowed by affinity, {quota})"),
+        warning: (usable < allowed)
+            .then(|| format!("more than {usable} ranks × threads will wait for each other")),
+    }
+}
+
+fn memory() -> String {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kibibytes = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    match (kibibytes("MemTotal:"), kibibytes("MemAvailable:")) {
+        (Some(total), Some(free)) => {
+            format!(
+                "{} in all, {} available",
+                size(total << 10),
+                size(free << 10)
+            )
+        }
+        _ => "unknown: /proc/meminfo cannot be read".to_owned(),
+    }
+}
+
+fn shared_memory() -> Finding {
+    const ROOMY: u64 = 256 << 20;
+    let finding = |text, warning| Finding {
+        subject: "/dev/shm",
+        text,
+        warning,
+    };
+    match rustix::fs::statvfs("/dev/shm") {
+        Ok(stat) => {
+            let (total, free) = (stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize);
+            let text = format!("{} in all, {} free", size(total), size(free));
+            let tight = "shared regions need room here: docker run --shm-size=2g, or a memory-backed \
+                         emptyDir at /dev/shm in Kubernetes";
+            finding(text, (free < ROOMY).then(|| tight.to_owned()))
+        }
+        Err(error) => {
+            let text = format!("not usable: {error}");
+            finding(
+                text,
+                Some("mount a tmpfs at /dev/shm to share memory by name".to_owned()),
+            )
+        }
+    }
+}
+
+/// `None` if the kernel waits on several futexes at once. The expected value is wrong on purpose,
+/// so a kernel that knows the call returns at once.
+fn futex_waitv() -> Option<Errno> {
+    let word = AtomicU32::new(1);
+    let mut wait = futex::Wait::new();
+    wait.val = 0;
+    wait.uaddr = futex::WaitPtr::new(word.as_ptr().cast());
+    wait.flags = futex::WaitFlags::SIZE_U32;
+    let flags = futex::WaitvFlags::empty();
+    match futex::waitv(&[wait], flags, None, futex::ClockId::Monotonic) {
+        Ok(_) | Err(Errno::AGAIN) => None,
+        Err(error) => Some(error),
+    }
+}
+
+fn support(error: Option<Errno>) -> String {
+    match error {
+        None => "works".to_owned(),
+        Some(error) => format!("not available: {error}"),
+    }
+}
+
+fn open_files() -> Finding {
+    const ENOUGH: u64 = 1024;
+    let limit = getrlimit(Resource::Nofile);
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    Finding {
+        subject: "open files",
+        text: range(limit.current, limit.maximum),
+        warning: (hard < ENOUGH).then(|| {
+            format!("too few for 256 ranks under one launcher, which need {ENOUGH}: ulimit -Hn")
+        }),
+    }
+}
+
+fn limit(subject: &'static str, resource: Resource) -> Finding {
+    let limit = getrlimit(resource);
+    plain(subject, range(limit.current, limit.maximum))
+}
+
+fn range(soft: Option<u64>, hard: Option<u64>) -> String {
+    let number = |n: Option<u64>| n.map_or("unlimited".to_owned(), |n| n.to_string());
+    format!("{} (at most {})", number(soft), number(hard))
+}
+
+fn size(bytes: u64) -> String {
+    let gibibytes = bytes as f64 / f64::from(1 << 30);
+    if gibibytes >= 1.0 {
+        format!("{gibibytes:.1} GiB")
+    } else {
+        format!("{} MiB", bytes >> 20)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(size(64 << 20), "64 MiB");
+        assert_eq!(size(3 << 29), "1.5 GiB");
+    }
+
+    #[test]
+    fn every_finding_has_something_to_say() {
+        for finding in machine() {
+            assert!(!finding.text.is_empty(), "{}", finding.subject);
+        }
+    }
+}

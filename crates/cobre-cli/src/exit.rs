@@ -1,0 +1,59 @@
+//! The exit codes of `cobre`: the only place that maps errors to numbers.
+
+use std::error::Error;
+use std::io::Write;
+
+use cobre_launch::LaunchError;
+
+/// All went well.
+pub(crate) const DONE: u8 = 0;
+/// What the user asked for cannot be done.
+pub(crate) const INVALID_INPUT: u8 = 1;
+/// The system refused something.
+pub(crate) const IO: u8 = 2;
+/// Ranks could not be watched or ended.
+pub(crate) const RANKS: u8 = 4;
+/// The command line is wrong.
+pub(crate) const USAGE: u8 = 64;
+/// As shells have it: the program exists but cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+/// As shells have it: there is no such program.
+const NOT_FOUND: u8 = 127;
+
+/// Prints a line on standard output. Without a reader there is nobody to tell.
+macro_rules! say {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($argument)*);
+    }};
+}
+pub(crate) use say;
+
+/// Says on standard error what `command` could not do, and returns `code`.
+pub(crate) fn fail(code: u8, command: &str, problem: &str) -> u8 {
+    // Without a reader there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{command}: {problem}");
+    code
+}
+
+/// The error and what caused it, on one line.
+pub(crate) fn told(error: &dyn Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", told(cause)),
+        None => error.to_string(),
+    }
+}
+
+/// The code for a job that could not be run; one that ran has a code of its own.
+pub(crate) fn of_launch(error: &LaunchError) -> u8 {
+    match error {
+        LaunchError::RankCount { .. } => USAGE,
+        LaunchError::BackendNotAvailable { .. } | LaunchError::BackendNotLaunched { .. } => {
+            INVALID_INPUT
+        }
+        LaunchError::ProgramNotFound { .. } => NOT_FOUND,
+        LaunchError::ProgramNotExecutable { .. } => NOT_EXECUTABLE,
+        LaunchError::KeeperLost { .. } | LaunchError::Unkillable { .. } => RANKS,
+        _ => IO,
+    }
+}

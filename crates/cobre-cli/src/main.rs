@@ -1,0 +1,46 @@
+//! The `cobre` command.
+
+mod bench;
+mod doctor;
+mod exit;
+mod launch;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Launches programs of many ranks, measures how they communicate, and looks at the machine
+#[derive(Parser)]
+#[command(name = "cobre", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Launch(launch::Args),
+    Bench(bench::Args),
+    /// Tells what this machine and this build can do, and what will get in the way
+    Doctor,
+}
+
+fn main() -> ExitCode {
+    let code = match Cli::try_parse() {
+        Ok(cli) => match cli.command {
+            Command::Launch(args) => launch::run(args),
+            Command::Bench(args) => bench::run(args),
+            Command::Doctor => doctor::run(),
+        },
+        Err(message) => {
+            // Without a reader there is nobody to tell.
+            let _ = message.print();
+            if message.use_stderr() {
+                exit::USAGE
+            } else {
+                exit::DONE
+            }
+        }
+    };
+    ExitCode::from(code)
+}

@@ -1,0 +1,123 @@
+//! One process that is all the ranks there are: copies instead of messages, nothing to wait for.
+
+use super::heap::HeapRegion;
+use crate::arguments::{Partition, Parts, Root};
+use crate::communicator::ReduceOp;
+use crate::copy::{Store, copy};
+use crate::data::{CommData, Reducible};
+use crate::report;
+use crate::stamp::Stamp;
+use crate::transport::{Fault, HeapTransport, Line, RegionTransport, Transport};
+
+/// A world of one rank.
+///
+/// It holds no state: it costs no memory, a barrier compiles to nothing, and any number of threads
+/// may use it at once. [`abort`](crate::Communicator::abort) tells the launcher and changes
+/// nothing else, as there is no other rank whose call could fail.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LocalBackend;
+
+impl Transport for LocalBackend {
+    #[inline]
+    fn rank(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn line(&self) -> Option<&Line> {
+        None
+    }
+
+    #[inline]
+    fn allgatherv(
+        &self,
+        _: &Stamp,
+        send: &[u8],
+        recv: &mut [u8],
+        blocks: Partition<'_>,
+    ) -> Result<(), Fault> {
+        copy(send, &mut recv[blocks.bytes(0)], Store::of(send.len()));
+        Ok(())
+    }
+
+    #[inline]
+    fn allreduce<T: Reducible>(
+        &self,
+        _: &Stamp,
+        send: &[T],
+        recv: &mut [T],
+        _: ReduceOp,
+    ) -> Result<(), Fault> {
+        let store = Store::of(size_of_val(send));
+        let (from, into) = (bytemuck::cast_slice(send), bytemuck::cast_slice_mut(recv));
+        copy(from, into, store);
+        Ok(())
+    }
+
+    #[inline]
+    fn broadcast(&self, _: &Stamp, _: &mut [u8], _: Root) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    #[inline]
+    fn barrier(&self, _: &Stamp) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn refuse(&self, _: &Stamp) {}
+
+    fn abort(&self, reason: &str) {
+        report::give_up(reason);
+    }
+}
+
+impl HeapTransport for LocalBackend {
+    #[inline]
+    fn allgather_in_place(&self, _: &Stamp, _: &mut [u8], _: Partition<'_>) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+impl RegionTransport for LocalBackend {
+    type Region<T: CommData> = HeapRegion<T, Self>;
+    type Local = Self;
+
+    fn leader_region<T: CommData>(
+        &self,
+        stamp: &Stamp,
+        count: usize,
+    ) -> Result<HeapRegion<T, Self>, Fault> {
+        HeapRegion::led(*self, stamp, count)
+    }
+
+    fn partitioned_region<T: CommData>(
+        &self,
+        stamp: &Stamp,
+        parts: Parts,
+    ) -> Result<HeapRegion<T, Self>, Fault> {
+        HeapRegion::partitioned(*self, stamp, parts)
+    }
+
+    fn split(&self, _: &Stamp) -> Result<Self, Fault> {
+        Ok(*self)
+    }
+
+    fn leads(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_no_memory() {
+        assert_eq!(size_of::<LocalBackend>(), 0);
+    }
+}

@@ -1,0 +1,217 @@
+//! The backends: one row each in the table at the foot of this file, which is the only place that
+//! knows which of them are part of a build.
+
+mod heap;
+pub(crate) mod local;
+#[cfg(feature = "shm")]
+mod shm;
+
+pub use heap::HeapRegion;
+pub use local::LocalBackend;
+#[cfg(feature = "shm")]
+pub use shm::{ShmBackend, ShmRegion};
+
+use crate::communicator::{Communicator, ReduceOp};
+use crate::data::{CommData, Reducible};
+use crate::error::{BackendError, CommError};
+use crate::region::{SharedMemoryProvider, SharedRegion};
+use crate::select::BackendKind;
+
+/// From one row per backend: the enum over the backends, the enum over their regions, the list of
+/// names, and the one `match` that passes calls on. A row is
+/// `Variant(Backend, Region<T>) = "name", pattern of its BackendKind => how to start it, #[cfg(…)];`.
+macro_rules! backends {
+    ($(
+        $variant:ident($backend:ty, $region:ty) = $name:literal,
+        $kind:pat => $start:expr
+        $(, #[$condition:meta])?;
+    )*) => {
+        /// A communicator of whichever backend was selected. A call costs one `match`.
+        #[derive(Debug)]
+        #[non_exhaustive]
+        pub enum CommBackend {
+            $(
+                #[doc = concat!("The `", $name, "` backend.")]
+                $(#[$condition])?
+                $variant($backend),
+            )*
+        }
+
+        /// A region of whichever backend was selected.
+        #[derive(Debug)]
+        #[non_exhaustive]
+        pub enum CommRegion<T: CommData> {
+            $(
+                #[doc = concat!("A region of the `", $name, "` backend.")]
+                $(#[$condition])?
+                $variant($region),
+            )*
+        }
+
+        /// The names of all backends of this version, built or not.
+        pub(crate) const KNOWN: &[&str] = &[$($name,)*];
+
+        /// The names of the backends in this build.
+        pub(crate) fn available() -> Vec<&'static str> {
+            vec![$($(#[$condition])? $name,)*]
+        }
+
+        /// Starts the backend that `kind` stands for; `None` if it is not in this build.
+        pub(crate) fn start(kind: BackendKind) -> Option<Result<CommBackend, BackendError>> {
+            match kind {
+                $($(#[$condition])? $kind => Some($start.map(CommBackend::$variant)),)*
+                _ => None,
+            }
+        }
+
+        impl CommBackend {
+            /// The backend's name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($(#[$condition])? Self::$variant(_) => $name,)*
+                }
+            }
+        }
+
+        impl SharedMemoryProvider for CommBackend {
+            type Region<T: CommData> = CommRegion<T>;
+            type Local = Self;
+
+            fn create_shared_region<T: CommData>(
+                &self,
+                count: usize,
+            ) -> Result<CommRegion<T>, CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => {
+                        backend.create_shared_region(count).map(CommRegion::$variant)
+                    })*
+                }
+            }
+
+            fn create_partitioned_region<T: CommData>(
+                &self,
+                counts: &[usize],
+            ) -> Result<CommRegion<T>, CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => {
+                        backend.create_partitioned_region(counts).map(CommRegion::$variant)
+                    })*
+                }
+            }
+
+            fn split_local(&self) -> Result<Self, CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => {
+                        backend.split_local().map(Into::into)
+                    })*
+                }
+            }
+
+            fn is_leader(&self) -> bool {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => backend.is_leader(),)*
+                }
+            }
+        }
+
+        impl Communicator for CommBackend {
+            #[inline]
+            fn allgatherv<T: CommData>(
+                &self,
+                send: &[T],
+                recv: &mut [T],
+                counts: &[usize],
+                displs: &[usize],
+            ) -> Result<(), CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => backend.allgatherv(send, recv, counts, displs),)*
+                }
+            }
+
+            #[inline]
+            fn allreduce<T: Reducible>(
+                &self,
+                send: &[T],
+                recv: &mut [T],
+                op: ReduceOp,
+            ) -> Result<(), CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => backend.allreduce(send, recv, op),)*
+                }
+            }
+
+            #[inline]
+            fn broadcast<T: CommData>(&self, buf: &mut [T], root: usize) -> Result<(), CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => backend.broadcast(buf, root),)*
+                }
+            }
+
+            #[inline]
+            fn barrier(&self) -> Result<(), CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => backend.barrier(),)*
+                }
+            }
+
+            fn abort(&self, reason: &str) {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => Communicator::abort(backend, reason),)*
+                }
+            }
+
+            #[inline]
+            fn rank(&self) -> usize {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => Communicator::rank(backend),)*
+                }
+            }
+
+            #[inline]
+            fn size(&self) -> usize {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => Communicator::size(backend),)*
+                }
+            }
+        }
+
+        impl<T: CommData> SharedRegion<T> for CommRegion<T> {
+            #[inline]
+            fn as_slice(&self) -> &[T] {
+                match self {
+                    $($(#[$condition])? Self::$variant(region) => region.as_slice(),)*
+                }
+            }
+
+            #[inline]
+            fn as_mut_slice(&mut self) -> &mut [T] {
+                match self {
+                    $($(#[$condition])? Self::$variant(region) => region.as_mut_slice(),)*
+                }
+            }
+
+            fn fence(&mut self) -> Result<(), CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(region) => region.fence(),)*
+                }
+            }
+        }
+
+        $(
+            $(#[$condition])?
+            impl From<$backend> for CommBackend {
+                fn from(backend: $backend) -> Self {
+                    Self::$variant(backend)
+                }
+            }
+        )*
+    };
+}
+
+backends! {
+    Local(LocalBackend, HeapRegion<T, LocalBackend>) = "local",
+        BackendKind::Local => Ok(LocalBackend);
+    Shm(shm::ShmBackend, shm::ShmRegion<T>) = "shm",
+        BackendKind::Shm(config) => shm::ShmBackend::connect(&config),
+        #[cfg(feature = "shm")];
+}

@@ -1,0 +1,339 @@
+//! The collectives, on a group of ranks that share a segment.
+//!
+//! Each begins with an *arrival*: the rank writes the stamp's digest, and a small payload, into
+//! its slot for this epoch and publishes the epoch's number. Nobody goes on with a peer before
+//! that peer has arrived with the same digest. Since every collective waits for every peer, two
+//! slots by parity are enough: whoever writes a slot for epoch e has seen all peers at e − 1, and
+//! they got there only after their last read of e − 2.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::copy;
+use super::group::Group;
+use super::layout::{IN_LINE, INLINE};
+use super::segment::SharedBytes;
+use crate::arguments::Partition;
+use crate::communicator::ReduceOp;
+use crate::copy::{self as private, Store};
+use crate::data::{Reducible, reduce};
+use crate::stamp::Stamp;
+use crate::transport::Fault;
+
+/// Largest piece that goes through a ring at once; at most half a ring, or it could not move on.
+const CHUNK: usize = 256 * 1024;
+const BROADCAST_CHUNK: usize = 64 * 1024;
+/// From here on results bypass the cache: they are larger than it.
+const STREAM_ALL: usize = 64_000_000;
+const STREAM_BROADCAST: usize = 8_000_000;
+/// Ring positions and segments keep to cache lines.
+const GRAIN: usize = 64;
+/// Reduced at a time.
+const PIECE: usize = 8192;
+
+/// Returns when all ranks have arrived: store the own number, wait for the others'.
+#[inline]
+pub(super) fn barrier(group: &Group, stamp: &Stamp) -> Result<(), Fault> {
+    group.arrive(stamp, &[]);
+    group.meet_all(stamp)
+}
+
+/// Small blocks travel in the arrival slots, large ones through the rings.
+pub(super) fn allgatherv(
+    group: &Group,
+    stamp: &Stamp,
+    send: &[u8],
+    recv: &mut [u8],
+    blocks: Partition<'_>,
+) -> Result<(), Fault> {
+    let largest = (0..group.size).map(|rank| blocks.bytes(rank).len()).max();
+    if largest.unwrap_or(0) > INLINE {
+        return gather_through_rings(group, stamp, send, recv, blocks);
+    }
+    group.arrive(stamp, send);
+    private::copy(send, &mut recv[blocks.bytes(group.rank)], Store::Cached);
+    for peer in group.peers() {
+        group.meet(peer, stamp)?;
+        let block = &mut recv[blocks.bytes(peer)];
+        copy::read(group.payload(peer, block.len()), block, Store::Cached);
+    }
+    Ok(())
+}
+
+/// Produce a chunk of the own block if there is room, take a chunk of each peer's if it is there,
+/// wait only if neither: both directions at once, and nobody waits for a rank it does not need.
+fn gather_through_rings(
+    group: &Group,
+    stamp: &Stamp,
+    send: &[u8],
+    recv: &mut [u8],
+    blocks: Partition<'_>,
+) -> Result<(), Fault> {
+    group.arrive(stamp, &[]);
+    let chunk = CHUNK.min(group.layout.ring / 2);
+    let total: usize = (0..group.size).map(|rank| blocks.bytes(rank).len()).sum();
+    let store = if total.saturating_mul(group.size) > STREAM_ALL {
+        Store::Streaming
+    } else {
+        Store::Cached
+    };
+    let mut done = vec![0; group.size];
+    let mut met = vec![false; group.size];
+    met[group.rank] = true;
+    loop {
+        let mut moved = false;
+        let at = done[group.rank];
+        if at < send.len() {
+            let len = chunk.min(send.len() - at);
+            if let Some(room) = group.room(len) {
+                let own = &mut recv[blocks.bytes(group.rank)][at..at + len];
+                copy::write_both(&send[at..at + len], room.bytes, own, store);
+                group.produce(room.end);
+                done[group.rank] += len;
+                moved = true;
+            }
+        }
+        let mut finished = done[group.rank] == send.len();
+        for peer in group.peers() {
+            if !met[peer] {
+                met[peer] = group.met(peer, stamp)?;
+                moved |= met[peer];
+            }
+            let block = blocks.bytes(peer);
+            let at = done[peer];
+            if met[peer] && at < block.len() {
+                let len = chunk.min(block.len() - at);
+                if let Some(ready) = group.ready(peer, len) {
+                    let start = block.start + at;
+                    copy::read(ready.bytes, &mut recv[start..start + len], store);
+                    group.consume(peer, ready.end);
+                    done[peer] += len;
+                    moved = true;
+                }
+            }
+            finished &= met[peer] && done[peer] == block.len();
+        }
+        if finished {
+            return Ok(());
+        }
+        if !moved {
+            let sending =
+                (done[group.rank] < send.len()).then(|| chunk.min(send.len() - done[group.rank]));
+            group.wait(|| {
+                sending.is_some_and(|len| group.room(len).is_some())
+                    || group.peers().any(|peer| {
+                        let left = blocks.bytes(peer).len() - done[peer];
+                        if met[peer] {
+                            left > 0 && group.ready(peer, chunk.min(left)).is_some()
+                        } else {
+                            group.has_arrived(peer)
+                        }
+                    })
+            })?;
+        }
+    }
+}
+
+/// A small message travels in the root's arrival slot, a large one through the root's ring.
+pub(super) fn broadcast(
+    group: &Group,
+    stamp: &Stamp,
+    buf: &mut [u8],
+    root: usize,
+) -> Result<(), Fault> {
+    let inline = buf.len() <= INLINE;
+    if group.rank == root {
+        group.arrive(stamp, if inline { buf } else { &[] });
+        if !inline {
+            send_through_ring(group, buf)?;
+        }
+        return group.meet_all(stamp);
+    }
+    group.arrive(stamp, &[]);
+    group.meet(root, stamp)?;
+    if inline {
+        copy::read(group.payload(root, buf.len()), buf, Store::Cached);
+    } else {
+        receive_from_ring(group, buf, root)?;
+    }
+    group.meet_all(stamp)
+}
+
+fn broadcast_chunk(group: &Group, len: usize) -> usize {
+    let chunk = if len < STREAM_BROADCAST {
+        BROADCAST_CHUNK
+    } else {
+        CHUNK / 2
+    };
+    chunk.min(group.layout.ring / 2)
+}
+
+fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), Fault> {
+    for piece in buf.chunks(broadcast_chunk(group, buf.len())) {
+        group.wait(|| group.room(piece.len()).is_some())?;
+        if let Some(room) = group.room(piece.len()) {
+            copy::write(piece, room.bytes);
+            group.produce(room.end);
+        }
+    }
+    Ok(())
+}
+
+fn receive_from_ring(group: &Group, buf: &mut [u8], root: usize) -> Result<(), Fault> {
+    let store = if buf.len() < STREAM_BROADCAST {
+        Store::Cached
+    } else {
+        Store::Streaming
+    };
+    let chunk = broadcast_chunk(group, buf.len());
+    for piece in buf.chunks_mut(chunk) {
+        group.wait(|| group.ready(root, piece.len()).is_some())?;
+        if let Some(ready) = group.ready(root, piece.len()) {
+            copy::read(ready.bytes, piece, store);
+            group.consume(root, ready.end);
+        }
+    }
+    Ok(())
+}
+
+/// Short vectors are reduced by every rank from the slots, long ones by segment owners; in rank
+/// order either way.
+pub(super) fn allreduce<T: Reducible>(
+    group: &Group,
+    stamp: &Stamp,
+    send: &[T],
+    recv: &mut [T],
+    op: ReduceOp,
+) -> Result<(), Fault> {
+    let bytes: &[u8] = bytemuck::cast_slice(send);
+    if bytes.len() > INLINE {
+        return reduce_by_owners(group, stamp, send, recv, op);
+    }
+    group.arrive(stamp, bytes);
+    group.meet_all(stamp)?;
+    let brought = |rank| {
+        if rank == group.rank {
+            send
+        } else {
+            group.slot_elements(rank, send.len())
+        }
+    };
+    reduce(recv, (0..group.size).map(brought), op);
+    Ok(())
+}
+
+/// Block by block: stage the others' segments of the own vector, meet, reduce the own segment of
+/// all vectors in rank order, meet, copy the others' results.
+///
+/// Single areas suffice. A stage is written again after the second meeting, when all have reduced;
+/// a result area after the next first meeting, when all have copied.
+fn reduce_by_owners<T: Reducible>(
+    group: &Group,
+    stamp: &Stamp,
+    send: &[T],
+    recv: &mut [T],
+    op: ReduceOp,
+) -> Result<(), Fault> {
+    let per_block = group.layout.stage / size_of::<T>();
+    for (send, recv) in send.chunks(per_block).zip(recv.chunks_mut(per_block)) {
+        let own = segment::<T>(group, send.len(), group.rank);
+        group.stage(0, &send[..own.start]);
+        group.stage(own.end, &send[own.end..]);
+        group.arrive(stamp, &[]);
+        group.meet_all(stamp)?;
+        // In pieces that stay in the first-level cache.
+        for piece in pieces(own.clone(), PIECE / size_of::<T>()) {
+            let brought = |rank| {
+                if rank == group.rank {
+                    &send[piece.clone()]
+                } else {
+                    group.staged(rank, piece.clone())
+                }
+            };
+            reduce(&mut recv[piece.clone()], (0..group.size).map(brought), op);
+            group.deliver(piece.start - own.start, &recv[piece]);
+        }
+        group.arrive(stamp, &[]);
+        group.meet_all(stamp)?;
+        for peer in group.peers() {
+            let theirs = segment::<T>(group, recv.len(), peer);
+            let into = bytemuck::cast_slice_mut(&mut recv[theirs]);
+            copy::read(group.result(peer, into.len()), into, Store::Cached);
+        }
+    }
+    Ok(())
+}
+
+/// The elements of a block of `len` that `rank` reduces: equal shares on cache-line borders.
+fn segment<T>(group: &Group, len: usize, rank: usize) -> std::ops::Range<usize> {
+    let grain = (GRAIN / size_of::<T>()).max(1);
+    let border = |rank: usize| {
+        if rank == group.size {
+            len
+        } else {
+            len * rank / group.size / grain * grain
+        }
+    };
+    border(rank)..border(rank + 1)
+}
+
+fn pieces(
+    range: std::ops::Range<usize>,
+    len: usize,
+) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let end = range.end;
+    range.step_by(len).map(move |at| at..(at + len).min(end))
+}
+
+/// A stretch of a ring, and where the ring stands after it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stretch<'a> {
+    pub(super) bytes: SharedBytes<'a>,
+    pub(super) end: u64,
+}
+
+/// The rings. Positions count bytes for ever; a chunk never wraps but skips the rest of its ring,
+/// and every rank knows every writer's next position without being told, as it knows all lengths.
+impl Group {
+    /// Where a chunk of `len` bytes goes when the ring stands at `position`.
+    fn place(&self, position: u64, len: usize) -> u64 {
+        let ring = self.layout.ring as u64;
+        let offset = position % ring;
+        if offset + len as u64 > ring {
+            position + ring - offset
+        } else {
+            position
+        }
+    }
+
+    fn stretch(&self, writer: usize, len: usize) -> Stretch<'_> {
+        let position = self.place(self.positions[writer].load(Relaxed), len);
+        let offset = self.layout.ring_of(writer) + (position % self.layout.ring as u64) as usize;
+        Stretch {
+            bytes: self.data.bytes(offset..offset + len),
+            end: position + len.next_multiple_of(GRAIN) as u64,
+        }
+    }
+
+    /// Room for `len` more bytes in the own ring, if every peer has taken what was there.
+    fn room(&self, len: usize) -> Option<Stretch<'_>> {
+        let stretch = self.stretch(self.rank, len);
+        let ring = self.layout.ring as u64;
+        if stretch.end <= self.taken.load(Relaxed) + ring {
+            return Some(stretch);
+        }
+        let taken = self.peers().map(|peer| self.taken_by(peer)).min();
+        self.taken.store(taken.unwrap_or(u64::MAX - ring), Relaxed);
+        (stretch.end <= self.taken.load(Relaxed) + ring).then_some(stretch)
+    }
+
+    /// The next `len` bytes of `peer`'s ring, if they are there.
+    fn ready(&self, peer: usize, len: usize) -> Option<Stretch<'_>> {
+        let stretch = self.stretch(peer, len);
+        self.has_produced(peer, stretch.end).then_some(stretch)
+    }
+}
+
+/// Payloads up to this size ride in the arrival line itself.
+pub(super) const fn in_line(len: usize) -> bool {
+    len <= IN_LINE
+}

@@ -1,0 +1,172 @@
+//! The synchronisation core: how a rank tells the others that it got somewhere, and how it waits
+//! for them without missing a word. Generic over its words and kernel calls, so that a model
+//! checker can run it.
+//!
+//! A rank *publishes* by exchanging a number, which is a release and a full fence in one, and then,
+//! if anyone sleeps, bumps the bell and wakes. A rank that *waits* spins, then yields, then
+//! sleeps: it samples the bell, counts itself a sleeper, fences, looks once more, and sleeps only
+//! while the bell still shows the sample. Of the exchange and the fence one comes first: either the publisher
+//! sees the sleeper, or the sleeper sees what was published.
+
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, SeqCst};
+use std::time::{Duration, Instant};
+
+/// Words and kernel calls: real ones, or a model checker's.
+pub(super) trait Machine {
+    type W64;
+    type W32;
+    fn load64(word: &Self::W64, order: Ordering) -> u64;
+    fn swap64(word: &Self::W64, value: u64, order: Ordering);
+    fn load32(word: &Self::W32, order: Ordering) -> u32;
+    fn add32(word: &Self::W32, value: u32, order: Ordering);
+    fn fence(order: Ordering);
+    /// Sleeps for at most `slice` while `word` holds `seen`; may wake for no reason.
+    fn sleep(&self, word: &Self::W32, seen: u32, slice: Duration);
+    fn wake_all(word: &Self::W32);
+    fn spin();
+    fn yield_now();
+}
+
+/// The words that ranks meet at.
+pub(super) trait Board {
+    type Machine: Machine;
+    fn machine(&self) -> &Self::Machine;
+    /// The futex word; changes only when a sleeper must look again.
+    fn bell(&self) -> &<Self::Machine as Machine>::W32;
+    fn sleepers(&self) -> &<Self::Machine as Machine>::W32;
+    /// Not zero once the job has failed.
+    fn stopped(&self) -> &<Self::Machine as Machine>::W32;
+}
+
+type W64<B> = <<B as Board>::Machine as Machine>::W64;
+
+/// How long to wait in which way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Looks before the first yield; none when ranks outnumber processors.
+    pub(super) spins: u32,
+    /// Yields before the first sleep.
+    pub(super) yields: u32,
+    /// Longest sleep before looking again.
+    pub(super) slice: Duration,
+}
+
+/// Why a wait ended without what it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interrupt {
+    /// The job has failed; there is a record.
+    Stopped,
+    /// The deadline has passed.
+    Late,
+}
+
+/// Stores `value` for others to see, and wakes those who sleep.
+#[inline]
+pub(super) fn publish<B: Board>(board: &B, word: &W64<B>, value: u64) {
+    // Pairs with the acquire in `read`: what this rank wrote before is seen with the number. An
+    // exchange and not a store, so that it also stands as the publisher's side of the fence in
+    // `sleep_unless`; a store and a fence cost more.
+    B::Machine::swap64(word, value, SeqCst);
+    wake_sleepers(board);
+}
+
+/// Wakes every sleeper to look again.
+#[inline]
+pub(super) fn ring<B: Board>(board: &B) {
+    // Pairs with the fence in `sleep_unless`.
+    B::Machine::fence(SeqCst);
+    wake_sleepers(board);
+}
+
+/// Wakes the sleepers, if there are any after what was published before.
+#[inline]
+fn wake_sleepers<B: Board>(board: &B) {
+    if B::Machine::load32(board.sleepers(), SeqCst) > 0 {
+        B::Machine::add32(board.bell(), 1, Relaxed);
+        B::Machine::wake_all(board.bell());
+    }
+}
+
+/// A number published with `publish`, and everything written before it.
+#[inline]
+pub(super) fn read<B: Board>(word: &W64<B>) -> u64 {
+    // Pairs with the release in `publish`.
+    B::Machine::load64(word, Acquire)
+}
+
+/// Whether a number published with `publish` has reached `value`.
+#[inline]
+pub(super) fn reached<B: Board>(word: &W64<B>, value: u64) -> bool {
+    read::<B>(word) >= value
+}
+
+/// Waits until `ready`, which looks at published words only, and at most until `until`, which is
+/// asked only before the first sleep.
+#[inline]
+pub(super) fn wait<B: Board>(
+    board: &B,
+    patience: &Patience,
+    until: impl FnOnce() -> Option<Instant>,
+    mut ready: impl FnMut() -> bool,
+) -> Result<(), Interrupt> {
+    // The first looks go without a pause: they are the whole wait when all ranks run at once.
+    for _ in 0..patience.spins.min(64) {
+        if ready() {
+            return Ok(());
+        }
+    }
+    wait_longer(board, patience, until, ready)
+}
+
+#[cold]
+fn wait_longer<B: Board>(
+    board: &B,
+    patience: &Patience,
+    until: impl FnOnce() -> Option<Instant>,
+    mut ready: impl FnMut() -> bool,
+) -> Result<(), Interrupt> {
+    // Pairs with the release that sets it: the record is seen with the mark.
+    let stopped = || B::Machine::load32(board.stopped(), Acquire) != 0;
+    for turn in 0..patience.spins.saturating_add(patience.yields) {
+        if ready() {
+            return Ok(());
+        }
+        if stopped() {
+            return Err(Interrupt::Stopped);
+        }
+        if turn < patience.spins {
+            B::Machine::spin();
+        } else {
+            B::Machine::yield_now();
+        }
+    }
+    let until = until();
+    loop {
+        if ready() {
+            return Ok(());
+        }
+        if stopped() {
+            return Err(Interrupt::Stopped);
+        }
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(Interrupt::Late);
+        }
+        let slice = left.map_or(patience.slice, |left| left.min(patience.slice));
+        sleep_unless(board, slice, || ready() || stopped());
+    }
+}
+
+/// Sleeps until the bell is rung, unless `awake` holds after this rank has become a sleeper.
+fn sleep_unless<B: Board>(board: &B, slice: Duration, awake: impl FnOnce() -> bool) {
+    let (bell, sleepers) = (board.bell(), board.sleepers());
+    // Sampled before the last look: a ring after that look changes the bell.
+    let seen = B::Machine::load32(bell, Relaxed);
+    B::Machine::add32(sleepers, 1, Relaxed);
+    // Pairs with the exchange in `publish` and the fence in `ring`.
+    B::Machine::fence(SeqCst);
+    if !awake() {
+        board.machine().sleep(bell, seen, slice);
+    }
+    B::Machine::add32(sleepers, 1u32.wrapping_neg(), Relaxed);
+}

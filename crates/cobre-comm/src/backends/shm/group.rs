@@ -1,0 +1,325 @@
+//! Ranks that share a segment: one rank's view of it, and the steps collectives are made of.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use super::collectives::in_line;
+use super::copy;
+use super::gate::{self, Board, Interrupt, Patience};
+use super::layout::{Layout, header, slot};
+use super::machine::Sleep;
+use super::record;
+use super::segment::{Mapping, SharedBytes};
+use crate::data::Reducible;
+use crate::error::{Call, Cause};
+use crate::stamp::Stamp;
+use crate::transport::Fault;
+
+/// What all groups of one job have in common: they sleep, wake and fail together.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) header: Arc<Mapping>,
+    pub(super) patience: Patience,
+    pub(super) sleep: Sleep,
+    /// Time is counted from here.
+    pub(super) begun: Instant,
+    /// Bound on each collective, if the user set one.
+    pub(super) timeout: Option<Duration>,
+}
+
+impl Board for Job {
+    type Machine = Sleep;
+
+    #[inline]
+    fn machine(&self) -> &Sleep {
+        &self.sleep
+    }
+
+    #[inline]
+    fn bell(&self) -> &AtomicU32 {
+        self.header.word32(header::BELL)
+    }
+
+    #[inline]
+    fn sleepers(&self) -> &AtomicU32 {
+        self.header.word32(header::SLEEPERS)
+    }
+
+    #[inline]
+    fn stopped(&self) -> &AtomicU32 {
+        self.header.word32(header::STOPPED)
+    }
+}
+
+impl Job {
+    /// Fails the whole job; false if it has failed already, and then that cause stands.
+    pub(super) fn stop(&self, cause: &Cause) -> bool {
+        let first = record::post(&self.header, cause);
+        gate::ring(self);
+        first
+    }
+
+    /// The record as a fault.
+    #[cold]
+    fn failed(&self) -> Fault {
+        let record = record::read(&self.header);
+        Fault::Failed(record.expect("a stopped job has a record"))
+    }
+}
+
+/// One rank's side of a group. The numbers are atomic only to be shared between threads of this
+/// process, of which one at a time is in a collective.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) rank: usize,
+    pub(super) size: usize,
+    pub(super) layout: Layout,
+    pub(super) data: Arc<Mapping>,
+    pub(super) job: Arc<Job>,
+    /// Arrivals so far, and the digest of the last one.
+    epoch: AtomicU64,
+    digest: AtomicU64,
+    /// When the collective under way began, in nanoseconds; kept only if there is a timeout.
+    entered: AtomicU64,
+    /// Where each rank's ring stands.
+    pub(super) positions: Vec<AtomicU64>,
+    /// What all peers are known to have taken from the own ring.
+    pub(super) taken: AtomicU64,
+}
+
+impl Group {
+    pub(super) fn new(rank: usize, layout: Layout, data: Arc<Mapping>, job: Arc<Job>) -> Self {
+        Self {
+            rank,
+            size: layout.ranks,
+            layout,
+            data,
+            job,
+            epoch: AtomicU64::new(0),
+            digest: AtomicU64::new(0),
+            entered: AtomicU64::new(0),
+            positions: (0..layout.ranks).map(|_| AtomicU64::new(0)).collect(),
+            taken: AtomicU64::new(0),
+        }
+    }
+
+    /// Begins a collective, unless the job has failed.
+    #[inline]
+    pub(super) fn begin(&self) -> Result<(), Fault> {
+        if self.job.timeout.is_some() {
+            let now = self.job.begun.elapsed().as_nanos() as u64;
+            self.entered.store(now, Relaxed);
+        }
+        if self.job.stopped().load(Relaxed) == 0 {
+            Ok(())
+        } else {
+            Err(self.job.failed())
+        }
+    }
+
+    /// The other ranks, beginning after this one so that not all ask the same one first.
+    #[inline]
+    pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<> {
+        let (rank, size) = (self.rank, self.size);
+        (rank + 1..size).chain(0..rank)
+    }
+
+    /// Begins the next epoch: says which call this rank makes, with a payload of at most
+    /// [`INLINE`](super::layout::INLINE) bytes.
+    #[inline]
+    pub(super) fn arrive(&self, stamp: &Stamp, payload: &[u8]) {
+        let epoch = self.epoch.load(Relaxed) + 1;
+        let digest = stamp.digest();
+        let slot = self.layout.slot(self.rank, epoch);
+        copy::write(payload, self.payload_at(slot, payload.len()));
+        self.data.store_words(slot + slot::STAMP, stamp.words());
+        self.data.word64(slot + slot::DIGEST).store(digest, Relaxed);
+        self.epoch.store(epoch, Relaxed);
+        self.digest.store(digest, Relaxed);
+        gate::publish(&*self.job, self.data.word64(slot + slot::EPOCH), epoch);
+    }
+
+    #[inline]
+    fn payload_at(&self, slot: usize, len: usize) -> SharedBytes<'_> {
+        let place = slot
+            + if in_line(len) {
+                slot::SMALL
+            } else {
+                slot::LARGE
+            };
+        self.data.bytes(place..place + len)
+    }
+
+    #[inline]
+    fn slot_of(&self, peer: usize) -> usize {
+        self.layout.slot(peer, self.epoch.load(Relaxed))
+    }
+
+    /// Whether `peer` has arrived in this epoch.
+    #[inline]
+    pub(super) fn has_arrived(&self, peer: usize) -> bool {
+        let word = self.data.word64(self.slot_of(peer) + slot::EPOCH);
+        gate::reached::<Job>(word, self.epoch.load(Relaxed))
+    }
+
+    /// Waits for `peer` to arrive and checks that it makes the same call.
+    #[inline]
+    pub(super) fn meet(&self, peer: usize, stamp: &Stamp) -> Result<(), Fault> {
+        self.wait(|| self.has_arrived(peer))?;
+        self.compare(peer, stamp)
+    }
+
+    /// As `meet`, without waiting: false if `peer` has not arrived.
+    pub(super) fn met(&self, peer: usize, stamp: &Stamp) -> Result<bool, Fault> {
+        if self.has_arrived(peer) {
+            self.compare(peer, stamp).map(|()| true)
+        } else {
+            Ok(false)
+        }
+    }
+
+    /// Meets everyone.
+    #[inline]
+    pub(super) fn meet_all(&self, stamp: &Stamp) -> Result<(), Fault> {
+        self.peers().try_for_each(|peer| self.meet(peer, stamp))
+    }
+
+    #[inline]
+    fn compare(&self, peer: usize, stamp: &Stamp) -> Result<(), Fault> {
+        let theirs = self.data.word64(self.slot_of(peer) + slot::DIGEST);
+        if theirs.load(Relaxed) == self.digest.load(Relaxed) {
+            Ok(())
+        } else {
+            Err(self.disagree(peer, stamp))
+        }
+    }
+
+    #[cold]
+    fn disagree(&self, peer: usize, stamp: &Stamp) -> Fault {
+        let place = self.slot_of(peer) + slot::STAMP;
+        let words = self.data.load_words(place);
+        let call = |rank, stamp| Box::new(Call { rank, stamp });
+        let mine = call(self.rank, *stamp);
+        let cause = match Stamp::from_words(words) {
+            Some(theirs) if peer < self.rank => Cause::Mismatch {
+                left: call(peer, theirs),
+                right: mine,
+            },
+            Some(theirs) => Cause::Mismatch {
+                left: mine,
+                right: call(peer, theirs),
+            },
+            None => Cause::Io {
+                action: format!("reading what rank {peer} calls"),
+                message: "its slot holds no call: something else wrote to the segment".to_owned(),
+            },
+        };
+        self.job.stop(&cause);
+        self.job.failed()
+    }
+
+    /// Waits until `ready`, which looks at what peers publish.
+    #[inline]
+    pub(super) fn wait(&self, ready: impl FnMut() -> bool) -> Result<(), Fault> {
+        let until = || {
+            let entered = Duration::from_nanos(self.entered.load(Relaxed));
+            self.job
+                .timeout
+                .map(|timeout| self.job.begun + entered + timeout)
+        };
+        let waited = gate::wait(&*self.job, &self.job.patience, until, ready);
+        waited.map_err(|interrupt| self.interrupted(interrupt))
+    }
+
+    #[cold]
+    fn interrupted(&self, interrupt: Interrupt) -> Fault {
+        if interrupt == Interrupt::Late {
+            let absent = self.peers().filter(|&peer| !self.has_arrived(peer));
+            let mut missing: Vec<usize> = absent.collect();
+            if missing.is_empty() {
+                // All are in the collective, and data do not move: nobody is known to be better.
+                missing = self.peers().collect();
+            }
+            missing.sort_unstable();
+            self.job.stop(&Cause::Deadline {
+                waited: self.job.timeout.unwrap_or_default(),
+                missing,
+            });
+        }
+        self.job.failed()
+    }
+
+    /// The payload of `len` bytes that `peer` arrived with.
+    #[inline]
+    pub(super) fn payload(&self, peer: usize, len: usize) -> SharedBytes<'_> {
+        self.payload_at(self.slot_of(peer), len)
+    }
+
+    /// The payload of `count` elements that `peer` arrived with, in place: it stays until this
+    /// rank arrives again.
+    #[inline]
+    pub(super) fn slot_elements<T: Reducible>(&self, peer: usize, count: usize) -> &[T] {
+        let in_line = in_line(count * size_of::<T>());
+        let place = if in_line { slot::SMALL } else { slot::LARGE };
+        self.data.published(self.slot_of(peer) + place, count)
+    }
+
+    /// Puts elements into the own stage, from element `start` on.
+    pub(super) fn stage<T: Reducible>(&self, start: usize, elements: &[T]) {
+        let place = self.layout.stage_of(self.rank) + start * size_of::<T>();
+        self.put(place, elements);
+    }
+
+    /// Elements of `peer`'s stage, in place: they stay until this rank arrives again.
+    pub(super) fn staged<T: Reducible>(&self, peer: usize, range: Range<usize>) -> &[T] {
+        let place = self.layout.stage_of(peer) + range.start * size_of::<T>();
+        self.data.published(place, range.len())
+    }
+
+    /// Puts elements into the own result area, from element `start` on.
+    pub(super) fn deliver<T: Reducible>(&self, start: usize, elements: &[T]) {
+        let place = self.layout.result_of(self.rank) + start * size_of::<T>();
+        self.put(place, elements);
+    }
+
+    fn put<T: Reducible>(&self, place: usize, elements: &[T]) {
+        let bytes: &[u8] = bytemuck::cast_slice(elements);
+        copy::write(bytes, self.data.bytes(place..place + bytes.len()));
+    }
+
+    /// The first `len` bytes of `peer`'s result area.
+    pub(super) fn result(&self, peer: usize, len: usize) -> SharedBytes<'_> {
+        let place = self.layout.result_of(peer);
+        self.data.bytes(place..place + len)
+    }
+
+    /// Publishes the own ring up to `end`.
+    pub(super) fn produce(&self, end: u64) {
+        self.positions[self.rank].store(end, Relaxed);
+        gate::publish(
+            &*self.job,
+            self.data.word64(self.layout.produced(self.rank)),
+            end,
+        );
+    }
+
+    /// Whether `peer`'s ring is filled up to `end`.
+    pub(super) fn has_produced(&self, peer: usize, end: u64) -> bool {
+        gate::reached::<Job>(self.data.word64(self.layout.produced(peer)), end)
+    }
+
+    /// Gives `peer`'s ring back up to `end`.
+    pub(super) fn consume(&self, peer: usize, end: u64) {
+        self.positions[peer].store(end, Relaxed);
+        let word = self.data.word64(self.layout.consumed(self.rank, peer));
+        gate::publish(&*self.job, word, end);
+    }
+
+    /// What `reader` has taken from the own ring.
+    pub(super) fn taken_by(&self, reader: usize) -> u64 {
+        let word = self.data.word64(self.layout.consumed(reader, self.rank));
+        gate::read::<Job>(word)
+    }
+}

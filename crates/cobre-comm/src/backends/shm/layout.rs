@@ -1,0 +1,218 @@
+//! Where everything lies in the segment. Every cache line is written by one rank only.
+//!
+//! ```text
+//! header | per rank: arrival slots (two, by parity) | flow lines | ring | stage | result
+//! ```
+
+use std::ops::Range;
+
+/// Two cache lines: the prefetcher fetches them in pairs.
+pub(super) const LINE: usize = 128;
+const PAGE: usize = 4096;
+
+/// Payload bytes that travel in the line that announces a rank's arrival.
+pub(super) const IN_LINE: usize = 48;
+/// Largest payload that travels in an arrival slot; at 8 KiB slot and ring cost the same.
+pub(super) const INLINE: usize = 8192;
+
+/// Room for the header: identity, rank table, futex words, abort record.
+pub(super) const HEADER: usize = 64 * 1024;
+/// Most ranks a segment can hold; the header's tables are made for them.
+pub(super) const MAX_RANKS: usize = 256;
+
+/// Offsets in the header.
+pub(super) mod header {
+    use super::LINE;
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const RANKS: usize = 16;
+    pub(crate) const RING: usize = 24;
+    pub(crate) const STAGE: usize = 32;
+    pub(crate) const LAYOUT: usize = 40;
+    pub(crate) const NONCE: usize = 48;
+    pub(crate) const JOB: usize = 56;
+    /// How far the rendezvous has come.
+    pub(crate) const STATE: usize = LINE;
+    pub(crate) const ATTACHED: usize = LINE + 8;
+    /// The one futex word, and how many ranks sleep on it.
+    pub(crate) const BELL: usize = 2 * LINE;
+    pub(crate) const SLEEPERS: usize = 3 * LINE;
+    /// Whether the job has failed; read in every wait, written once.
+    pub(crate) const STOPPED: usize = 4 * LINE;
+    /// Processors that any rank may use: 1024 bits.
+    pub(crate) const CPUS: usize = 5 * LINE;
+    pub(crate) const CPU_WORDS: usize = 16;
+    /// One word per rank: its process id once it is attached.
+    pub(crate) const PIDS: usize = 4096;
+    /// The abort record.
+    pub(crate) const RECORD: usize = 8192;
+    pub(crate) const RECORD_LEN: usize = 4096;
+}
+
+/// Offsets of one segment, from the number of ranks and the buffer sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) ranks: usize,
+    /// Bytes of each rank's ring.
+    pub(super) ring: usize,
+    /// Bytes of each rank's stage, and of its result area.
+    pub(super) stage: usize,
+    /// Bytes of each rank's slice.
+    slice_len: usize,
+}
+
+impl Layout {
+    /// Buffer sizes that measured best: rings that stay in cache together.
+    pub(super) fn for_ranks(ranks: usize, cpus: usize, ring: Option<usize>) -> Self {
+        let ring = ring.unwrap_or(if ranks <= cpus { 2 << 20 } else { 1 << 20 });
+        let stage = if ranks >= 8 { 1 << 18 } else { 1 << 20 };
+        Self::new(ranks, ring.next_multiple_of(PAGE), stage)
+    }
+
+    /// The layout for these buffer sizes.
+    pub(super) fn new(ranks: usize, ring: usize, stage: usize) -> Self {
+        // No multiple of the page size, so that the ranks' slots do not compete for the same
+        // cache sets.
+        let slice_len = Self::flow_offset() + Self::flow_len(ranks) + ring + 2 * stage + LINE + 64;
+        Self {
+            ranks,
+            ring,
+            stage,
+            slice_len,
+        }
+    }
+
+    /// Bytes of the whole segment.
+    pub(super) fn total(&self) -> usize {
+        HEADER + self.ranks * self.slice_len
+    }
+
+    /// The part of the segment that `rank` alone writes.
+    pub(super) fn slice(&self, rank: usize) -> Range<usize> {
+        let start = self.start(rank);
+        start..start + self.slice_len
+    }
+
+    #[inline]
+    fn start(&self, rank: usize) -> usize {
+        HEADER + rank * self.slice_len
+    }
+
+    /// A slot: arrival line, stamp, payload. No multiple of the page size either.
+    const fn slot_stride() -> usize {
+        slot::STAMP + 2 * LINE
+    }
+
+    /// Where `rank`'s arrival slot for `epoch` begins.
+    #[inline]
+    pub(super) fn slot(&self, rank: usize, epoch: u64) -> usize {
+        self.start(rank) + (epoch & 1) as usize * Self::slot_stride()
+    }
+
+    const fn flow_offset() -> usize {
+        (2 * Self::slot_stride()).next_multiple_of(PAGE)
+    }
+
+    fn flow_len(ranks: usize) -> usize {
+        ((1 + ranks) * LINE).next_multiple_of(PAGE)
+    }
+
+    /// How many bytes `rank` has put into its ring.
+    #[inline]
+    pub(super) fn produced(&self, rank: usize) -> usize {
+        self.start(rank) + Self::flow_offset()
+    }
+
+    /// How many bytes `reader` has taken from `writer`'s ring.
+    #[inline]
+    pub(super) fn consumed(&self, reader: usize, writer: usize) -> usize {
+        self.produced(reader) + (1 + writer) * LINE
+    }
+
+    fn ring_offset(&self) -> usize {
+        Self::flow_offset() + Self::flow_len(self.ranks)
+    }
+
+    /// `rank`'s ring.
+    #[inline]
+    pub(super) fn ring_of(&self, rank: usize) -> usize {
+        self.start(rank) + self.ring_offset()
+    }
+
+    /// Where `rank` puts what others reduce.
+    #[inline]
+    pub(super) fn stage_of(&self, rank: usize) -> usize {
+        self.ring_of(rank) + self.ring
+    }
+
+    /// Where `rank` puts what it has reduced.
+    #[inline]
+    pub(super) fn result_of(&self, rank: usize) -> usize {
+        self.stage_of(rank) + self.stage
+    }
+
+    /// Changes whenever two builds would disagree on an offset.
+    pub(super) fn hash(&self) -> u64 {
+        let last = self.ranks - 1;
+        [
+            self.slot(last, 0),
+            self.slot(last, 1),
+            self.produced(last),
+            self.consumed(last, last),
+            self.ring_of(last),
+            self.result_of(last),
+            self.total(),
+            INLINE,
+            IN_LINE,
+        ]
+        .into_iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, value| {
+            (hash ^ value as u64)
+                .wrapping_mul(0x0100_0000_01b3)
+                .rotate_left(23)
+        })
+    }
+}
+
+/// Offsets in a slot.
+pub(super) mod slot {
+    use super::INLINE;
+    pub(crate) const EPOCH: usize = 0;
+    pub(crate) const DIGEST: usize = 8;
+    pub(crate) const SMALL: usize = 16;
+    /// Right behind the arrival line: the processor fetches neighbours together.
+    pub(crate) const LARGE: usize = 64;
+    pub(crate) const STAMP: usize = LARGE + INLINE + 64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_areas_share_a_byte() {
+        for ranks in [1, 2, 3, 8, MAX_RANKS] {
+            let layout = Layout::for_ranks(ranks, 2, None);
+            for rank in 0..ranks {
+                let slice = layout.slice(rank);
+                let mut areas = vec![slice.start];
+                areas.extend([layout.slot(rank, 1), layout.produced(rank)]);
+                areas.extend((0..ranks).map(|writer| layout.consumed(rank, writer)));
+                areas.extend([layout.ring_of(rank), layout.stage_of(rank)]);
+                areas.extend([layout.result_of(rank), slice.end]);
+                assert!(areas.is_sorted_by(|a, b| a < b), "{ranks} ranks: {areas:?}");
+                assert!(areas.iter().all(|area| area % 64 == 0));
+                assert!(layout.result_of(rank) + layout.stage <= slice.end);
+            }
+            assert_eq!(layout.slice(ranks - 1).end, layout.total());
+        }
+    }
+
+    #[test]
+    fn the_header_tables_fit() {
+        use header::{CPU_WORDS, CPUS, PIDS, RECORD, RECORD_LEN};
+        const { assert!(CPUS + 8 * CPU_WORDS <= PIDS) }
+        const { assert!(PIDS + 4 * MAX_RANKS <= RECORD) }
+        const { assert!(RECORD + RECORD_LEN <= HEADER) }
+    }
+}

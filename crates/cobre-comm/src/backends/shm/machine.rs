@@ -1,0 +1,184 @@
+//! The gate's words and kernel calls on a real machine.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::gate::Machine;
+
+/// How a rank sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sleep {
+    /// On the bell itself, by the kernel's futex.
+    Futex,
+    /// For a short while at a time: any Unix can do that.
+    Nap,
+}
+
+/// Longest nap: what a publisher's news may be late by, where there is no futex.
+const NAP: Duration = Duration::from_micros(200);
+
+impl Machine for Sleep {
+    type W64 = AtomicU64;
+    type W32 = AtomicU32;
+
+    #[inline]
+    fn load64(word: &AtomicU64, order: Ordering) -> u64 {
+        word.load(order)
+    }
+
+    #[inline]
+    fn swap64(word: &AtomicU64, value: u64, order: Ordering) {
+        word.swap(value, order);
+    }
+
+    #[inline]
+    fn load32(word: &AtomicU32, order: Ordering) -> u32 {
+        word.load(order)
+    }
+
+    #[inline]
+    fn add32(word: &AtomicU32, value: u32, order: Ordering) {
+        word.fetch_add(value, order);
+    }
+
+    #[inline]
+    fn fence(order: Ordering) {
+        std::sync::atomic::fence(order);
+    }
+
+    fn sleep(&self, word: &AtomicU32, seen: u32, slice: Duration) {
+        match self {
+            Self::Futex => futex::wait(word, seen, slice),
+            Self::Nap if word.load(Ordering::Relaxed) == seen => {
+                std::thread::sleep(slice.min(NAP));
+            }
+            Self::Nap => {}
+        }
+    }
+
+    fn wake_all(word: &AtomicU32) {
+        futex::wake_all(word);
+    }
+
+    #[inline]
+    fn spin() {
+        std::hint::spin_loop();
+    }
+
+    fn yield_now() {
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod futex {
+    use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
+
+    use rustix::thread::futex::{Flags, Timespec, wait as wait_on, wake};
+
+    /// Not private: the word lies in memory that several processes map.
+    const SHARED: Flags = Flags::empty();
+
+    pub(super) fn wait(word: &AtomicU32, seen: u32, slice: Duration) {
+        let slice = Timespec {
+            tv_sec: slice.as_secs().cast_signed(),
+            tv_nsec: slice.subsec_nanos().into(),
+        };
+        // Woken, late, interrupted or changed before: the caller looks again in any case.
+        let _ = wait_on(word, SHARED, seen, Some(&slice));
+    }
+
+    pub(super) fn wake_all(word: &AtomicU32) {
+        let _ = wake(word, SHARED, i32::MAX as u32);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod futex {
+    use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
+
+    pub(super) fn wait(_: &AtomicU32, _: u32, slice: Duration) {
+        std::thread::sleep(slice.min(super::NAP));
+    }
+
+    pub(super) fn wake_all(_: &AtomicU32) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::super::gate::{self, Board, Patience};
+    use super::*;
+
+    struct Segment {
+        sleep: Sleep,
+        bell: AtomicU32,
+        sleepers: AtomicU32,
+        stopped: AtomicU32,
+        arrived: [AtomicU64; 2],
+    }
+
+    impl Board for Segment {
+        type Machine = Sleep;
+
+        fn machine(&self) -> &Sleep {
+            &self.sleep
+        }
+
+        fn bell(&self) -> &AtomicU32 {
+            &self.bell
+        }
+
+        fn sleepers(&self) -> &AtomicU32 {
+            &self.sleepers
+        }
+
+        fn stopped(&self) -> &AtomicU32 {
+            &self.stopped
+        }
+    }
+
+    /// Two threads that go to sleep at once, over and over, with a bell about to wrap around.
+    fn take_turns(sleep: Sleep, turns: u64) -> u32 {
+        let segment = Segment {
+            sleep,
+            bell: AtomicU32::new(u32::MAX - 5),
+            sleepers: AtomicU32::new(0),
+            stopped: AtomicU32::new(0),
+            arrived: [AtomicU64::new(0), AtomicU64::new(0)],
+        };
+        let patience = Patience {
+            spins: 0,
+            yields: 0,
+            slice: Duration::from_secs(60),
+        };
+        let side = |me: usize| {
+            for turn in 1..=turns {
+                gate::publish(&segment, &segment.arrived[me], turn);
+                let other = &segment.arrived[1 - me];
+                let until = || Some(Instant::now() + Duration::from_secs(60));
+                let there = || gate::reached::<Segment>(other, turn);
+                gate::wait(&segment, &patience, until, there).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| side(1));
+            side(0);
+        });
+        segment.bell.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn no_wake_is_lost_when_the_bell_wraps_around() {
+        let bell = take_turns(Sleep::Futex, 2000);
+        assert!(bell < u32::MAX - 5, "the bell never wrapped: {bell}");
+    }
+
+    #[test]
+    fn napping_ranks_find_what_was_published() {
+        take_turns(Sleep::Nap, 200);
+    }
+}

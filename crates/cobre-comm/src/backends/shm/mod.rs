@@ -1,0 +1,241 @@
+//! Processes of one machine, through memory they share.
+
+mod collectives;
+mod copy;
+mod gate;
+mod group;
+mod layout;
+mod machine;
+#[cfg(test)]
+mod model;
+mod object;
+mod record;
+mod region;
+mod rendezvous;
+mod segment;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+pub use region::ShmRegion;
+
+use crate::arguments::{Partition, Parts, Root};
+use crate::communicator::ReduceOp;
+use crate::cpus;
+use crate::data::{CommData, Reducible};
+use crate::env::ShmConfig;
+use crate::error::{BackendError, Cause};
+use crate::report;
+use crate::stamp::Stamp;
+use crate::transport::{Fault, Line, RegionTransport, Transport};
+
+use gate::Patience;
+use group::{Group, Job};
+use machine::Sleep;
+use rendezvous::Segment;
+
+/// A rank of a shared-memory job. A clone is another handle to the same rank.
+#[derive(Debug, Clone)]
+pub struct ShmBackend(Arc<Member>);
+
+#[derive(Debug)]
+struct Member {
+    group: Group,
+    line: Line,
+}
+
+impl ShmBackend {
+    /// Meets the other ranks of the job that `config` names.
+    ///
+    /// # Errors
+    /// [`BackendError::InitializationFailed`]: ranks that did not come, a name that is taken, no
+    /// room in `/dev/shm`, two processes with one rank, sizes that differ.
+    pub fn connect(config: &ShmConfig) -> Result<Self, BackendError> {
+        let segment =
+            rendezvous::meet(config).map_err(|reason| BackendError::InitializationFailed {
+                backend: "shm",
+                reason,
+            })?;
+        let job = Arc::new(Job {
+            header: segment.mapping.clone(),
+            patience: patience(config, &segment),
+            begun: Instant::now(),
+            timeout: config.timeout,
+            sleep: if config.portable_wait {
+                Sleep::Nap
+            } else {
+                Sleep::Futex
+            },
+        });
+        spread(config.rank, config.size, &segment.cpus);
+        let group = Group::new(config.rank, segment.layout, segment.mapping, job);
+        Ok(Self::of(group))
+    }
+
+    fn of(group: Group) -> Self {
+        let line = Line::default();
+        Self(Arc::new(Member { group, line }))
+    }
+
+    fn group(&self) -> &Group {
+        &self.0.group
+    }
+
+    /// The group, for a collective that begins in a job that has not failed.
+    #[inline]
+    fn running(&self) -> Result<&Group, Fault> {
+        self.group().begin()?;
+        Ok(self.group())
+    }
+}
+
+/// Spins when every rank has a processor, and yields at once when not: a spinning rank would keep
+/// the one it waits for from running.
+fn patience(config: &ShmConfig, segment: &Segment) -> Patience {
+    let crowded = config.size > usable(&segment.cpus);
+    let (spins, yields) = if crowded { (0, 100) } else { (2000, 1000) };
+    Patience {
+        spins,
+        yields,
+        slice: Duration::from_secs(1),
+    }
+}
+
+fn usable(cpus: &[usize]) -> usize {
+    let quota = cpus::quota().map_or(usize::MAX, |quota| quota.ceil() as usize);
+    cpus.len().min(quota)
+}
+
+/// When ranks outnumber processors, moves each to its share of them once and then lets the
+/// scheduler do as it likes: left where they were started, two cores may hold three ranks and one.
+fn spread(rank: usize, size: usize, cpus: &[usize]) {
+    if cpus.is_empty() || size <= usable(cpus) {
+        return;
+    }
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let cpu = cpus[rank % cpus.len()];
+    if allowed.is_set(cpu) {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        // Only a matter of speed: where it is not permitted, nothing is lost.
+        let _ = sched_setaffinity(None, &one);
+        std::thread::yield_now();
+        let _ = sched_setaffinity(None, &allowed);
+    }
+}
+
+impl Transport for ShmBackend {
+    #[inline]
+    fn rank(&self) -> usize {
+        self.group().rank
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        self.group().size
+    }
+
+    #[inline]
+    fn line(&self) -> Option<&Line> {
+        Some(&self.0.line)
+    }
+
+    #[inline]
+    fn allgatherv(
+        &self,
+        stamp: &Stamp,
+        send: &[u8],
+        recv: &mut [u8],
+        blocks: Partition<'_>,
+    ) -> Result<(), Fault> {
+        collectives::allgatherv(self.running()?, stamp, send, recv, blocks)
+    }
+
+    #[inline]
+    fn allreduce<T: Reducible>(
+        &self,
+        stamp: &Stamp,
+        send: &[T],
+        recv: &mut [T],
+        op: ReduceOp,
+    ) -> Result<(), Fault> {
+        collectives::allreduce(self.running()?, stamp, send, recv, op)
+    }
+
+    #[inline]
+    fn broadcast(&self, stamp: &Stamp, buf: &mut [u8], root: Root) -> Result<(), Fault> {
+        collectives::broadcast(self.running()?, stamp, buf, root.rank())
+    }
+
+    #[inline]
+    fn barrier(&self, stamp: &Stamp) -> Result<(), Fault> {
+        collectives::barrier(self.running()?, stamp)
+    }
+
+    fn refuse(&self, stamp: &Stamp) {
+        // Arriving with this stamp is the message; the others post the mismatch.
+        if let Ok(group) = self.running() {
+            group.arrive(stamp, &[]);
+            let _ = group.meet_all(stamp);
+        }
+    }
+
+    fn abort(&self, reason: &str) {
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
+        let first = self.group().job.stop(&Cause::Aborted {
+            rank: self.group().rank,
+            host,
+            pid: std::process::id(),
+            reason: reason.to_owned(),
+        });
+        // Who gives up because another rank has failed is not the cause.
+        if first {
+            report::give_up(reason);
+        }
+    }
+}
+
+impl RegionTransport for ShmBackend {
+    type Region<T: CommData> = ShmRegion<T>;
+    type Local = Self;
+
+    fn leader_region<T: CommData>(
+        &self,
+        stamp: &Stamp,
+        count: usize,
+    ) -> Result<ShmRegion<T>, Fault> {
+        let own = if self.leads() { 0..count } else { 0..0 };
+        self.running()?;
+        ShmRegion::new(self, stamp, count, own)
+    }
+
+    fn partitioned_region<T: CommData>(
+        &self,
+        stamp: &Stamp,
+        parts: Parts,
+    ) -> Result<ShmRegion<T>, Fault> {
+        self.running()?;
+        ShmRegion::new(self, stamp, parts.total(), parts.range(self.group().rank))
+    }
+
+    /// All ranks share this machine: the same group again, with a segment of its own.
+    fn split(&self, stamp: &Stamp) -> Result<Self, Fault> {
+        let group = self.running()?;
+        let layout = group.layout;
+        let data = region::share(group, stamp, layout.total(), layout.slice(group.rank))?;
+        data.populate();
+        let group = Group::new(group.rank, layout, Arc::new(data), group.job.clone());
+        Ok(Self::of(group))
+    }
+
+    fn leads(&self) -> bool {
+        self.group().rank == 0
+    }
+}

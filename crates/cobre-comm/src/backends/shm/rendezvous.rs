@@ -1,0 +1,311 @@
+//! How the ranks of a job find each other: rank 0 creates the segment under the job's name, the
+//! others attach, and the name goes as soon as all are there.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::layout::{HEADER, Layout, MAX_RANKS, header};
+use super::object::{self, Created, Refusal};
+use super::record;
+use super::segment::Mapping;
+use crate::cpus;
+use crate::env::{self, DEFAULT_RENDEZVOUS, ShmConfig};
+use crate::error::Cause;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"cobreshm");
+const VERSION: u64 = 1;
+
+/// Values of the header's `STATE` word.
+const GATHERING: u32 = 0;
+const COMPLETE: u32 = 1;
+
+/// Where the ranks have met.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) mapping: Arc<Mapping>,
+    pub(super) layout: Layout,
+    /// Processors that the ranks may use between them.
+    pub(super) cpus: Vec<usize>,
+}
+
+/// Meets the other ranks. The error is for people.
+pub(super) fn meet(config: &ShmConfig) -> Result<Segment, String> {
+    if config.size > MAX_RANKS {
+        return Err(format!(
+            "{} ranks are more than the {MAX_RANKS} it can hold",
+            config.size
+        ));
+    }
+    let deadline = Instant::now() + config.timeout.unwrap_or(DEFAULT_RENDEZVOUS);
+    let (mapping, layout, mut held) = if config.rank == 0 {
+        create(config)?
+    } else {
+        find(config, deadline)?
+    };
+    let segment = (mapping, layout);
+    let met = attach(config, &segment, &held)
+        .and_then(|()| gather(config, &segment, &mut held, deadline));
+    if let Err(reason) = met {
+        // The others wait for this rank: they learn at once why it does not come.
+        let action = format!("rank {} could not join", config.rank);
+        let message = reason.clone();
+        record::post(&segment.0, &Cause::Io { action, message });
+        return Err(reason);
+    }
+    let (mapping, layout) = segment;
+    mapping.populate();
+    let cpus = shared_cpus(&mapping);
+    Ok(Segment {
+        mapping: Arc::new(mapping),
+        layout,
+        cpus,
+    })
+}
+
+/// The segment's file while ranks gather: rank 0's holds the name and the lock.
+enum Held {
+    Creator(Created),
+    Follower(OwnedFd),
+}
+
+impl Held {
+    fn file(&self) -> std::os::fd::BorrowedFd<'_> {
+        match self {
+            Self::Creator(created) => created.as_fd(),
+            Self::Follower(file) => file.as_fd(),
+        }
+    }
+}
+
+/// Rank 0: created, sized, reserved, initialised, then published by its magic number.
+fn create(config: &ShmConfig) -> Result<(Mapping, Layout, Held), String> {
+    let named = |what: &dyn std::fmt::Display| about_name(config, what);
+    object::sweep();
+    let created = Created::new(&config.name).map_err(|refusal| refused(config, refusal))?;
+    let layout = Layout::for_ranks(config.size, cpus::machine(), config.buffer_bytes);
+    rustix::fs::ftruncate(&created, layout.total() as u64).map_err(|error| named(&error))?;
+    object::reserve(created.as_fd(), 0..HEADER)
+        .map_err(|error| object::no_room(layout.total(), error))?;
+    let mapping = Mapping::new(created.as_fd(), layout.total()).map_err(|error| named(&error))?;
+    let fields = [
+        (header::VERSION, VERSION),
+        (header::RANKS, layout.ranks as u64),
+        (header::RING, layout.ring as u64),
+        (header::STAGE, layout.stage as u64),
+        (header::LAYOUT, layout.hash()),
+        (header::NONCE, nonce()),
+        (header::JOB, job(config)),
+    ];
+    for (offset, value) in fields {
+        mapping.word64(offset).store(value, Relaxed);
+    }
+    // Pairs with the acquire in `examine`.
+    mapping.word64(header::MAGIC).store(MAGIC, Release);
+    Ok((mapping, layout, Held::Creator(created)))
+}
+
+fn about_name(config: &ShmConfig, what: &dyn std::fmt::Display) -> String {
+    format!("{}={}: {what}", env::SHM_NAME, config.name)
+}
+
+fn refused(config: &ShmConfig, refusal: Refusal) -> String {
+    match refusal {
+        Refusal::System(Errno::INVAL | Errno::NAMETOOLONG) => about_name(
+            config,
+            &"a name is one word of at most 255 bytes without a slash inside",
+        ),
+        refusal => about_name(config, &refusal),
+    }
+}
+
+/// The job that a segment belongs to, as far as its name tells.
+fn job(config: &ShmConfig) -> u64 {
+    let name = config.name.trim_start_matches('/');
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Something no other job has: when and by which process it was begun.
+fn nonce() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = now.map_or(0, |elapsed| elapsed.as_nanos() as u64);
+    nanos ^ (u64::from(std::process::id()) << 40)
+}
+
+/// The others: look for the segment until it is there and finished.
+fn find(config: &ShmConfig, deadline: Instant) -> Result<(Mapping, Layout, Held), String> {
+    let mut pause = Pause::default();
+    loop {
+        let seen = match object::open(&config.name) {
+            Ok(file) => match examine(config, &file)? {
+                Ok((mapping, layout)) => return Ok((mapping, layout, Held::Follower(file))),
+                Err(unfinished) => unfinished,
+            },
+            Err(Refusal::System(Errno::NOENT)) => "rank 0 has not created it",
+            Err(refusal) => return Err(refused(config, refusal)),
+        };
+        if Instant::now() >= deadline {
+            return Err(format!(
+                "{}={}: no segment to join within the deadline: {seen}; were all {} ranks started \
+                 on this machine?",
+                env::SHM_NAME,
+                config.name,
+                config.size
+            ));
+        }
+        pause.sleep();
+    }
+}
+
+/// Checks what was found before anything in it is used: an outer error is final, an inner one says
+/// what is still missing.
+fn examine(
+    config: &ShmConfig,
+    file: &OwnedFd,
+) -> Result<Result<(Mapping, Layout), &'static str>, String> {
+    let stat = rustix::fs::fstat(file).map_err(|error| error.to_string())?;
+    let size = usize::try_from(stat.st_size).unwrap_or(0);
+    if size < HEADER || object::is_abandoned(file.as_fd()) {
+        return Ok(Err("rank 0 is gone or has not finished it"));
+    }
+    let mapping = Mapping::new(file.as_fd(), size).map_err(|error| error.to_string())?;
+    let field = |offset| mapping.word64(offset).load(Relaxed);
+    // Pairs with the release in `create`.
+    if mapping.word64(header::MAGIC).load(Acquire) != MAGIC {
+        return Ok(Err("rank 0 has not finished it"));
+    }
+    let wrong = |what: String| Err(about_name(config, &what));
+    if field(header::VERSION) != VERSION {
+        return wrong("rank 0 runs another version of Cobre".to_owned());
+    }
+    if field(header::JOB) != job(config) {
+        return wrong("the segment was made for a job of another name".to_owned());
+    }
+    let ranks = field(header::RANKS) as usize;
+    if ranks != config.size {
+        return wrong(format!(
+            "rank 0 was started for {ranks} ranks, rank {} for {} ({})",
+            config.rank,
+            config.size,
+            env::SHM_SIZE
+        ));
+    }
+    let (ring, stage) = (field(header::RING) as usize, field(header::STAGE) as usize);
+    // Sizes from the segment are used only if the whole they make is the whole that is there.
+    let plausible = ring < size && stage < size && ring > 0 && stage > 0;
+    let layout = Layout::new(ranks, ring.min(size), stage.min(size));
+    if !plausible || layout.total() != size || layout.hash() != field(header::LAYOUT) {
+        return wrong("rank 0 runs a build with another layout".to_owned());
+    }
+    Ok(Ok((mapping, layout)))
+}
+
+/// Takes this rank's place: reserves its slice, which places the memory near it, and signs in.
+fn attach(config: &ShmConfig, segment: &(Mapping, Layout), held: &Held) -> Result<(), String> {
+    let (mapping, layout) = segment;
+    let place = mapping.word32(header::PIDS + 4 * config.rank);
+    if let Err(other) = place.compare_exchange(0, std::process::id(), Relaxed, Relaxed) {
+        return Err(format!(
+            "two processes are rank {} ({}): {other} and {}",
+            config.rank,
+            env::SHM_RANK,
+            std::process::id()
+        ));
+    }
+    object::reserve(held.file(), layout.slice(config.rank))
+        .map_err(|error| object::no_room(layout.total(), error))?;
+    for cpu in cpus::allowed() {
+        if cpu / 64 < header::CPU_WORDS {
+            let word = mapping.word64(header::CPUS + cpu / 64 * 8);
+            word.fetch_or(1 << (cpu % 64), Relaxed);
+        }
+    }
+    // Pairs with the acquire in `gather`: who counts this rank sees what it wrote.
+    mapping.word32(header::ATTACHED).fetch_add(1, Release);
+    Ok(())
+}
+
+/// Waits until all ranks are attached; then rank 0 removes the name and lets everyone go.
+fn gather(
+    config: &ShmConfig,
+    segment: &(Mapping, Layout),
+    held: &mut Held,
+    deadline: Instant,
+) -> Result<(), String> {
+    let (mapping, _) = segment;
+    let (attached, state) = (
+        mapping.word32(header::ATTACHED),
+        mapping.word32(header::STATE),
+    );
+    let mut pause = Pause::default();
+    loop {
+        // Complete comes before failed: a rank that fails later fails in a collective.
+        match held {
+            // Pairs with the release in `attach`.
+            Held::Creator(created) if attached.load(Acquire) as usize == config.size => {
+                created.unlink();
+                // Pairs with the acquire below.
+                state.store(COMPLETE, Release);
+                return Ok(());
+            }
+            // Pairs with the release above.
+            Held::Follower(_) if state.load(Acquire) == COMPLETE => return Ok(()),
+            _ => {}
+        }
+        if let Some(cause) = record::read(mapping) {
+            return Err(cause.to_string());
+        }
+        if let Held::Follower(file) = held
+            && object::is_abandoned(file.as_fd())
+            && state.load(Acquire) == GATHERING
+            && record::read(mapping).is_none()
+        {
+            return Err("rank 0 ended before all ranks were there".to_owned());
+        }
+        if Instant::now() >= deadline {
+            return Err(missing(config, mapping));
+        }
+        pause.sleep();
+    }
+}
+
+fn missing(config: &ShmConfig, mapping: &Mapping) -> String {
+    let absent: Vec<String> = (0..config.size)
+        .filter(|rank| mapping.word32(header::PIDS + 4 * rank).load(Relaxed) == 0)
+        .map(|rank| rank.to_string())
+        .collect();
+    if absent.is_empty() {
+        return "a rank took its place and ended before it was ready".to_owned();
+    }
+    format!(
+        "of {} ranks these did not come within the deadline: {} (set {} to wait longer)",
+        config.size,
+        absent.join(", "),
+        env::SHM_TIMEOUT_SECS
+    )
+}
+
+fn shared_cpus(mapping: &Mapping) -> Vec<usize> {
+    (0..64 * header::CPU_WORDS)
+        .filter(|cpu| {
+            let word = mapping.word64(header::CPUS + cpu / 64 * 8).load(Relaxed);
+            word >> (cpu % 64) & 1 == 1
+        })
+        .collect()
+}
+
+/// Pauses that grow from 50 µs to 1.6 ms: quick when the ranks come together, gentle when not.
+#[derive(Default)]
+struct Pause(u32);
+
+impl Pause {
+    fn sleep(&mut self) {
+        std::thread::sleep(Duration::from_micros(50 << (self.0 / 8).min(5)));
+        self.0 += 1;
+    }
+}

@@ -1,0 +1,166 @@
+//! How many processors this process may really use: what its affinity mask allows, less what a
+//! control group's quota takes away.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The processors this process may run on, in ascending order.
+pub fn allowed() -> Vec<usize> {
+    match rustix::thread::sched_getaffinity(None) {
+        Ok(mask) => (0..rustix::thread::CpuSet::MAX_CPU)
+            .filter(|&cpu| mask.is_set(cpu))
+            .collect(),
+        Err(_) => vec![0],
+    }
+}
+
+/// Processors' worth of time that control groups grant this process; `None` if they set no limit.
+pub fn quota() -> Option<f64> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    quota_below(Path::new("/sys/fs/cgroup"), &own)
+}
+
+/// Processors of this machine that the quota lets this job use, whatever this process's own mask.
+pub fn machine() -> usize {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let count = count_list(online.trim()).unwrap_or_else(|| allowed().len());
+    limited_by(quota(), count)
+}
+
+/// How many processors a list like `0-3,8` names.
+fn count_list(list: &str) -> Option<usize> {
+    list.split(',')
+        .map(|range| {
+            let (low, high) = range.split_once('-').unwrap_or((range, range));
+            let (low, high): (usize, usize) = (low.parse().ok()?, high.parse().ok()?);
+            Some(high.checked_sub(low)? + 1)
+        })
+        .sum()
+}
+
+fn limited_by(quota: Option<f64>, count: usize) -> usize {
+    quota
+        .map_or(count, |quota| count.min(quota.ceil() as usize))
+        .max(1)
+}
+
+/// How many threads can run at once: the smaller of both, at least 1.
+pub fn usable() -> usize {
+    limited_by(quota(), allowed().len())
+}
+
+/// The tightest quota of this process's group and the groups above it. `own` is the content of
+/// `/proc/self/cgroup`.
+fn quota_below(root: &Path, own: &str) -> Option<f64> {
+    let lines = own.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        Some((fields.next()?, fields.next()?.trim_start_matches('/')))
+    });
+    let quotas = lines.flat_map(|(controllers, group)| {
+        // An empty list of controllers marks the unified hierarchy of version 2.
+        let (hierarchy, read): (PathBuf, fn(&Path) -> Option<f64>) = match controllers {
+            "" => (root.to_owned(), version_2),
+            list if list.split(',').any(|name| name == "cpu") => (root.join("cpu"), version_1),
+            _ => return Vec::new(),
+        };
+        // Inside a container the group's path may lie outside the mount: then only the root shows.
+        let own = hierarchy.join(group);
+        own.ancestors()
+            .take_while(|dir| dir.starts_with(&hierarchy))
+            .filter_map(read)
+            .collect()
+    });
+    quotas.reduce(f64::min)
+}
+
+fn version_2(dir: &Path) -> Option<f64> {
+    let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
+    let (quota, period) = text.trim().split_once(' ')?;
+    ratio(quota, period)
+}
+
+fn version_1(dir: &Path) -> Option<f64> {
+    let read = |name| fs::read_to_string(dir.join(name)).ok();
+    ratio(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?)
+}
+
+/// `None` for `max` and −1, which mean no limit.
+fn ratio(quota: &str, period: &str) -> Option<f64> {
+    let quota: f64 = quota.trim().parse().ok()?;
+    let period: f64 = period.trim().parse().ok()?;
+    (quota > 0.0 && period > 0.0).then_some(quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory of control-group files that goes when it is dropped.
+    struct Groups(PathBuf);
+
+    impl Groups {
+        fn new(name: &str, files: &[(&str, &str)]) -> Self {
+            let root = std::env::temp_dir().join(format!("cpus-{name}-{}", std::process::id()));
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Self(root)
+        }
+    }
+
+    impl Drop for Groups {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_tightest_group_above_counts() {
+        let groups = Groups::new(
+            "v2",
+            &[
+                ("a/cpu.max", "150000 100000\n"),
+                ("a/b/cpu.max", "max 100000\n"),
+            ],
+        );
+        assert_eq!(quota_below(&groups.0, "0::/a/b\n"), Some(1.5));
+        assert_eq!(quota_below(&groups.0, "0::/c\n"), None);
+    }
+
+    #[test]
+    fn version_1_quotas_are_read() {
+        let groups = Groups::new(
+            "v1",
+            &[
+                ("cpu/job/cpu.cfs_quota_us", "50000\n"),
+                ("cpu/job/cpu.cfs_period_us", "100000\n"),
+                ("cpu/cpu.cfs_quota_us", "-1\n"),
+                ("cpu/cpu.cfs_period_us", "100000\n"),
+            ],
+        );
+        assert_eq!(
+            quota_below(&groups.0, "4:memory:/x\n3:cpu,cpuacct:/job\n"),
+            Some(0.5)
+        );
+    }
+
+    #[test]
+    fn a_group_outside_the_mount_still_sees_the_root() {
+        let groups = Groups::new("root", &[("cpu.max", "200000 100000")]);
+        assert_eq!(quota_below(&groups.0, "0::/docker/abc\n"), Some(2.0));
+    }
+
+    #[test]
+    fn lists_of_processors_are_counted() {
+        assert_eq!(count_list("0-3,8,10-11"), Some(7));
+        assert_eq!(count_list("0"), Some(1));
+        assert_eq!(count_list(""), None);
+    }
+
+    #[test]
+    fn at_least_one_processor_is_usable() {
+        assert!(usable() >= 1 && usable() <= allowed().len());
+    }
+}

@@ -1,0 +1,504 @@
+//! Every environment variable of the communication layer: its name, and how it is read.
+//!
+//! Nothing else in the workspace spells a `COBRE_` name, and nothing here reads the process
+//! environment except [`Environment::process`], so tests pass a closure.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::BackendError;
+
+/// Which backend to use: `auto`, `mpi`, `tcp`, `shm` or `local`.
+pub const COMM_BACKEND: &str = "COBRE_COMM_BACKEND";
+
+/// Name of the shared-memory segment that the ranks of one job meet in.
+pub const SHM_NAME: &str = "COBRE_SHM_NAME";
+/// This process's rank in a shared-memory job.
+pub const SHM_RANK: &str = "COBRE_SHM_RANK";
+/// Number of ranks in a shared-memory job.
+pub const SHM_SIZE: &str = "COBRE_SHM_SIZE";
+/// Bound on the shared-memory rendezvous and, only when set, on each collective.
+pub const SHM_TIMEOUT_SECS: &str = "COBRE_SHM_TIMEOUT_SECS";
+/// Bytes of each rank's ring buffer; rank 0's value counts.
+pub const SHM_BUFFER_BYTES: &str = "COBRE_SHM_BUFFER_BYTES";
+/// How waiting ranks sleep: `futex`, or `portable`, which any Unix can do.
+pub const SHM_WAIT: &str = "COBRE_SHM_WAIT";
+
+/// Host name or address of rank 0, for every other rank of a TCP job.
+pub const TCP_COORDINATOR: &str = "COBRE_TCP_COORDINATOR";
+/// Port that rank 0 of a TCP job listens on.
+pub const TCP_PORT: &str = "COBRE_TCP_PORT";
+/// This process's rank in a TCP job.
+pub const TCP_RANK: &str = "COBRE_TCP_RANK";
+/// Number of ranks in a TCP job.
+pub const TCP_SIZE: &str = "COBRE_TCP_SIZE";
+/// Bound on the TCP rendezvous and, only when set, on each collective.
+pub const TCP_TIMEOUT_SECS: &str = "COBRE_TCP_TIMEOUT_SECS";
+/// Address that rank 0 of a TCP job listens on; loopback if unset.
+pub const TCP_BIND: &str = "COBRE_TCP_BIND";
+/// File (mode 0600) with the secret that the ranks of a TCP job share.
+pub const TCP_SECRET_FILE: &str = "COBRE_TCP_SECRET_FILE";
+/// How a TCP job moves data: `auto`, `star` or `ring`.
+pub const TCP_TOPOLOGY: &str = "COBRE_TCP_TOPOLOGY";
+
+/// The launcher's number for this process; the same as its rank where the backend has ranks.
+pub const LAUNCH_RANK: &str = "COBRE_LAUNCH_RANK";
+/// How many processes the launcher started.
+pub const LAUNCH_SIZE: &str = "COBRE_LAUNCH_SIZE";
+/// Where a rank tells its launcher who is to blame: `descriptor:device:inode` of a pipe.
+pub const LAUNCH_REPORT: &str = "COBRE_LAUNCH_REPORT";
+
+/// The variables that make a process a certain rank of a certain job: what a launcher clears
+/// before it hands a rank new ones. How a job runs (timeouts, buffers, topology) is the user's to
+/// set and passes through.
+pub const JOB: [&str; 11] = [
+    COMM_BACKEND,
+    SHM_NAME,
+    SHM_RANK,
+    SHM_SIZE,
+    TCP_COORDINATOR,
+    TCP_PORT,
+    TCP_RANK,
+    TCP_SIZE,
+    LAUNCH_RANK,
+    LAUNCH_SIZE,
+    LAUNCH_REPORT,
+];
+
+/// How the names of segments begin that a launcher makes.
+pub const SHM_PREFIX: &str = "cobre-";
+
+/// A segment name that no other job has.
+pub fn fresh_shm_name() -> String {
+    let mut random = [0; 12];
+    let source = std::fs::File::open("/dev/urandom");
+    if source
+        .and_then(|mut file| file.read_exact(&mut random))
+        .is_err()
+    {
+        // Without a source of chance, process and time tell jobs apart.
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let nanos = now.map_or(0, |elapsed| elapsed.as_nanos() as u64);
+        random[..8].copy_from_slice(&nanos.to_le_bytes());
+        random[8..].copy_from_slice(&std::process::id().to_le_bytes());
+    }
+    let (high, low) = random.split_at(4);
+    let word = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0u64, |word, &byte| word << 8 | u64::from(byte))
+    };
+    format!("/{SHM_PREFIX}{:08x}{:016x}", word(high), word(low))
+}
+
+/// Variables by which an MPI launcher shows itself.
+const MPI_LAUNCHER: [&str; 6] = [
+    "PMI_RANK",
+    "PMI_SIZE",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "MPI_LOCALRANKID",
+    "SLURM_PROCID",
+];
+
+/// Variables that say how many ranks the launcher started in this step. `SLURM_NTASKS` is not one
+/// of them: a batch script has it too, before any step was started.
+const MPI_STEP_SIZE: [&str; 4] = [
+    "PMI_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "MPI_LOCALNRANKS",
+    "SLURM_STEP_NUM_TASKS",
+];
+
+/// How long ranks look for each other when no timeout is set.
+pub const DEFAULT_RENDEZVOUS: Duration = Duration::from_secs(60);
+
+/// What the `shm` backend needs to find the other ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShmConfig {
+    /// Segment name, the same on all ranks of the job and on no other job.
+    pub name: String,
+    /// This process's rank, below `size`.
+    pub rank: usize,
+    /// Number of ranks.
+    pub size: usize,
+    /// Bounds each collective when set, and the rendezvous ([`DEFAULT_RENDEZVOUS`] if unset).
+    pub timeout: Option<Duration>,
+    /// Bytes of each rank's ring buffer; `None` for what measured best. Rank 0's value counts.
+    pub buffer_bytes: Option<usize>,
+    /// Whether waiting ranks sleep in a way that any Unix knows instead of by futex.
+    pub portable_wait: bool,
+}
+
+/// What the `tcp` backend needs to find the other ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TcpConfig {
+    /// This process's rank, below `size`.
+    pub rank: usize,
+    /// Number of ranks.
+    pub size: usize,
+    /// Host name or address of rank 0; rank 0 itself binds and has no use for it.
+    pub coordinator: Option<String>,
+    /// Port of rank 0; on rank 0 itself 0 means any free port.
+    pub port: u16,
+    /// Address rank 0 listens on; loopback if unset.
+    pub bind: Option<IpAddr>,
+    /// File with the job's secret.
+    pub secret_file: Option<PathBuf>,
+    /// How data move between ranks.
+    pub topology: TcpTopology,
+    /// Bounds each collective when set, and the rendezvous ([`DEFAULT_RENDEZVOUS`] if unset).
+    pub timeout: Option<Duration>,
+}
+
+/// How the ranks of a TCP job are connected for large messages; the bits do not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TcpTopology {
+    /// Direct connections where peers can reach each other, else through rank 0.
+    #[default]
+    Auto,
+    /// Everything through rank 0.
+    Star,
+    /// Direct connections between peers.
+    Ring,
+}
+
+impl FromStr for TcpTopology {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "star" => Ok(Self::Star),
+            "ring" => Ok(Self::Ring),
+            _ => Err(()),
+        }
+    }
+}
+
+/// The backend named by [`COMM_BACKEND`], before its own settings are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    Auto,
+    Local,
+    Shm,
+    Tcp,
+    Mpi,
+}
+
+impl Request {
+    /// The name by which it is asked for.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Local => "local",
+            Self::Shm => "shm",
+            Self::Tcp => "tcp",
+            Self::Mpi => "mpi",
+        }
+    }
+}
+
+impl FromStr for Request {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "local" => Ok(Self::Local),
+            "shm" => Ok(Self::Shm),
+            "tcp" => Ok(Self::Tcp),
+            "mpi" => Ok(Self::Mpi),
+            _ => Err(()),
+        }
+    }
+}
+
+/// An MPI launcher that left its variables in the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MpiLauncher {
+    /// The variable that gave it away.
+    pub(crate) variable: &'static str,
+    /// Ranks in the step, and the variable that says so; `None` where no variable does.
+    pub(crate) step: Option<(&'static str, usize)>,
+}
+
+/// A read-only view of environment variables.
+///
+/// An empty value counts as unset, as shells make no difference a user can see.
+pub struct Environment<'a> {
+    lookup: Box<Lookup<'a>>,
+}
+
+type Lookup<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
+
+impl Environment<'static> {
+    /// The variables of this process.
+    pub fn process() -> Self {
+        Self::from_lookup(|name| std::env::var_os(name))
+    }
+}
+
+impl<'a> Environment<'a> {
+    /// Variables as `lookup` gives them.
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString> + 'a) -> Self {
+        Self {
+            lookup: Box::new(lookup),
+        }
+    }
+
+    fn raw(&self, name: &str) -> Option<OsString> {
+        (self.lookup)(name).filter(|value| !value.is_empty())
+    }
+
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.raw(name).is_some()
+    }
+
+    /// The value of `name` as a `T`; `expected` tells the user what would have been right.
+    fn parse<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, BackendError> {
+        let Some(raw) = self.raw(name) else {
+            return Ok(None);
+        };
+        match raw.to_str().and_then(|text| text.trim().parse().ok()) {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.invalid(name, expected)),
+        }
+    }
+
+    fn invalid(&self, name: &str, expected: &str) -> BackendError {
+        let value = self.raw(name).unwrap_or_default();
+        BackendError::InvalidConfiguration {
+            variable: name.to_owned(),
+            value: value.to_string_lossy().into_owned(),
+            expected: expected.to_owned(),
+        }
+    }
+
+    fn require<T: FromStr>(
+        &self,
+        backend: &'static str,
+        name: &str,
+        expected: &str,
+    ) -> Result<T, BackendError> {
+        self.parse(name, expected)?
+            .ok_or_else(|| BackendError::MissingConfiguration {
+                backend,
+                variable: name.to_owned(),
+                expected: expected.to_owned(),
+            })
+    }
+
+    fn timeout(&self, name: &str) -> Result<Option<Duration>, BackendError> {
+        let expected = "a positive number of seconds";
+        match self.parse::<f64>(name, expected)? {
+            None => Ok(None),
+            Some(secs) => match Duration::try_from_secs_f64(secs) {
+                Ok(timeout) if !timeout.is_zero() => Ok(Some(timeout)),
+                _ => Err(self.invalid(name, expected)),
+            },
+        }
+    }
+
+    /// Rank and size of a job, checked against each other.
+    fn position(
+        &self,
+        backend: &'static str,
+        rank_name: &str,
+        size_name: &str,
+    ) -> Result<(usize, usize), BackendError> {
+        let size: usize = self.require(backend, size_name, "the number of ranks, at least 1")?;
+        let rank: usize = self.require(backend, rank_name, "this process's rank, from 0")?;
+        if size == 0 {
+            return Err(self.invalid(size_name, "the number of ranks, at least 1"));
+        }
+        if rank >= size {
+            let expected = format!("a rank from 0 to {} ({size_name}={size})", size - 1);
+            return Err(self.invalid(rank_name, &expected));
+        }
+        Ok((rank, size))
+    }
+
+    /// The backend the user asked for; `Auto` if unset.
+    pub(crate) fn request(&self) -> Result<Request, BackendError> {
+        let Some(raw) = self.raw(COMM_BACKEND) else {
+            return Ok(Request::Auto);
+        };
+        raw.to_str()
+            .and_then(|text| text.trim().parse().ok())
+            .ok_or_else(|| BackendError::InvalidBackend {
+                requested: raw.to_string_lossy().into_owned(),
+                available: crate::backends::available(),
+            })
+    }
+
+    /// Settings of a shared-memory rank.
+    pub(crate) fn shm(&self) -> Result<ShmConfig, BackendError> {
+        let name = self.require("shm", SHM_NAME, "a name like /cobre-1234")?;
+        let (rank, size) = self.position("shm", SHM_RANK, SHM_SIZE)?;
+        let buffer_bytes = self.parse(SHM_BUFFER_BYTES, BUFFER)?;
+        if buffer_bytes.is_some_and(|bytes| !BUFFER_RANGE.contains(&bytes)) {
+            return Err(self.invalid(SHM_BUFFER_BYTES, BUFFER));
+        }
+        let portable_wait = match self.parse::<String>(SHM_WAIT, WAIT)?.as_deref() {
+            None | Some("futex") => false,
+            Some("portable") => true,
+            Some(_) => return Err(self.invalid(SHM_WAIT, WAIT)),
+        };
+        Ok(ShmConfig {
+            name,
+            rank,
+            size,
+            timeout: self.timeout(SHM_TIMEOUT_SECS)?,
+            buffer_bytes,
+            portable_wait,
+        })
+    }
+
+    /// Settings of a TCP rank.
+    pub(crate) fn tcp(&self) -> Result<TcpConfig, BackendError> {
+        let (rank, size) = self.position("tcp", TCP_RANK, TCP_SIZE)?;
+        let (coordinator, port) = if rank == 0 {
+            (None, self.parse(TCP_PORT, PORT)?.unwrap_or(0))
+        } else {
+            let coordinator = self.require("tcp", TCP_COORDINATOR, "host name of rank 0")?;
+            (Some(coordinator), self.require("tcp", TCP_PORT, PORT)?)
+        };
+        let bind = self.parse(TCP_BIND, "an IP address of this host")?;
+        let topology = self.parse(TCP_TOPOLOGY, "auto, star or ring")?;
+        Ok(TcpConfig {
+            rank,
+            size,
+            coordinator,
+            port,
+            bind,
+            secret_file: self.raw(TCP_SECRET_FILE).map(PathBuf::from),
+            topology: topology.unwrap_or_default(),
+            timeout: self.timeout(TCP_TIMEOUT_SECS)?,
+        })
+    }
+
+    /// The MPI launcher that started this process, if one did.
+    pub(crate) fn mpi_launcher(&self) -> Option<MpiLauncher> {
+        let variable = MPI_LAUNCHER.into_iter().find(|name| self.is_set(name))?;
+        let step = MPI_STEP_SIZE.into_iter().find_map(|name| {
+            let ranks = self.raw(name)?.to_str()?.trim().parse().ok()?;
+            Some((name, ranks))
+        });
+        Some(MpiLauncher { variable, step })
+    }
+
+    /// This process's number in its launcher's job, and where it may report to.
+    pub(crate) fn launch_report(&self) -> Option<(usize, String)> {
+        let rank = self.raw(LAUNCH_RANK)?.to_str()?.parse().ok()?;
+        Some((rank, self.raw(LAUNCH_REPORT)?.into_string().ok()?))
+    }
+}
+
+const PORT: &str = "a port from 0 to 65535";
+const BUFFER: &str = "a number of bytes from 65536 to 1073741824";
+const BUFFER_RANGE: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 30;
+const WAIT: &str = "futex or portable";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with<'a>(pairs: &'a [(&'a str, &'a str)]) -> Environment<'a> {
+        Environment::from_lookup(move |name| {
+            let found = pairs.iter().find(|(key, _)| *key == name)?;
+            Some(OsString::from(found.1))
+        })
+    }
+
+    #[test]
+    fn an_empty_variable_counts_as_unset() {
+        assert_eq!(with(&[(COMM_BACKEND, "")]).request(), Ok(Request::Auto));
+    }
+
+    #[test]
+    fn an_unknown_backend_is_refused_with_the_list() {
+        let error = with(&[(COMM_BACKEND, "bogus")]).request().unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("bogus") && text.contains("local"), "{text}");
+    }
+
+    #[test]
+    fn shm_settings_are_read() {
+        let config = with(&[
+            (SHM_NAME, "/cobre-x"),
+            (SHM_RANK, " 2 "),
+            (SHM_SIZE, "4"),
+            (SHM_TIMEOUT_SECS, "1.5"),
+        ])
+        .shm()
+        .unwrap();
+        let expected = ShmConfig {
+            name: "/cobre-x".into(),
+            rank: 2,
+            size: 4,
+            timeout: Some(Duration::from_millis(1500)),
+            buffer_bytes: None,
+            portable_wait: false,
+        };
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn a_missing_setting_is_named() {
+        let error = with(&[(SHM_NAME, "/x"), (SHM_SIZE, "4")])
+            .shm()
+            .unwrap_err();
+        assert!(error.to_string().contains(SHM_RANK), "{error}");
+    }
+
+    #[test]
+    fn a_rank_beyond_the_size_is_refused() {
+        let error = with(&[(SHM_NAME, "/x"), (SHM_RANK, "4"), (SHM_SIZE, "4")])
+            .shm()
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(SHM_RANK) && text.contains("0 to 3"), "{text}");
+    }
+
+    #[test]
+    fn timeouts_that_are_no_duration_are_refused() {
+        for bad in ["0", "-1", "nan", "inf", "1e300", "soon"] {
+            let pairs = [(TCP_RANK, "0"), (TCP_SIZE, "1"), (TCP_TIMEOUT_SECS, bad)];
+            let error = with(&pairs).tcp().unwrap_err();
+            assert!(error.to_string().contains(TCP_TIMEOUT_SECS), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_workers_need_the_coordinator() {
+        let rank0 = with(&[(TCP_RANK, "0"), (TCP_SIZE, "2")]).tcp().unwrap();
+        assert_eq!((rank0.coordinator, rank0.port), (None, 0));
+        let error = with(&[(TCP_RANK, "1"), (TCP_SIZE, "2")]).tcp().unwrap_err();
+        assert!(error.to_string().contains(TCP_COORDINATOR), "{error}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused() {
+        use std::os::unix::ffi::OsStringExt;
+        let env = Environment::from_lookup(|name| {
+            (name == COMM_BACKEND).then(|| OsString::from_vec(vec![0xff, 0xfe]))
+        });
+        assert!(env.request().is_err());
+    }
+
+    #[test]
+    fn the_step_size_is_found_for_each_launcher() {
+        let hydra = with(&[("PMI_RANK", "0"), ("PMI_SIZE", "4")]).mpi_launcher();
+        assert_eq!(hydra.unwrap().step, Some(("PMI_SIZE", 4)));
+        let srun = with(&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "8")]).mpi_launcher();
+        assert_eq!(srun.unwrap().step, Some(("SLURM_STEP_NUM_TASKS", 8)));
+        let batch = with(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]).mpi_launcher();
+        assert_eq!(batch.unwrap().step, None);
+        assert_eq!(with(&[]).mpi_launcher(), None);
+    }
+}

@@ -1,0 +1,367 @@
+//! The errors that callers see.
+
+use std::fmt;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::stamp::{Collective, Stamp};
+
+/// Why a collective or a region call failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CommError {
+    /// This rank's arguments do not fit together; nothing was sent, and the other ranks, if there
+    /// are any, get a mismatch.
+    #[error("{operation}: {problem}")]
+    InvalidBufferSize {
+        /// The collective called.
+        operation: Collective,
+        /// What does not fit.
+        problem: BufferProblem,
+    },
+    /// The root is not a rank of this communicator.
+    #[error("{operation}: root {root} does not exist; ranks are 0 to {}", size - 1)]
+    InvalidRoot {
+        /// The collective called.
+        operation: Collective,
+        /// The root asked for.
+        root: usize,
+        /// Number of ranks.
+        size: usize,
+    },
+    /// This process may not use this communicator, for example after a fork.
+    #[error("this communicator cannot be used here: {reason}")]
+    InvalidCommunicator {
+        /// Why not.
+        reason: String,
+    },
+    /// Memory for a region could not be had.
+    #[error("{operation}: cannot allocate {bytes} bytes: {detail}")]
+    AllocationFailed {
+        /// The collective called.
+        operation: Collective,
+        /// Bytes asked for.
+        bytes: usize,
+        /// What the system said, and what helps.
+        detail: String,
+    },
+    /// The collective did not complete on this rank. Unless the cause is [`Cause::Busy`], the
+    /// communicator is finished.
+    #[error("{operation} failed (call {sequence} of this communicator)")]
+    CollectiveFailed {
+        /// The collective called.
+        operation: Collective,
+        /// Its place in the communicator's sequence of collectives, from 1.
+        sequence: u64,
+        /// What happened.
+        #[source]
+        cause: Cause,
+    },
+}
+
+impl CommError {
+    /// Whether another thread was in the way, and nothing else is wrong.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::CollectiveFailed {
+                cause: Cause::Busy,
+                ..
+            }
+        )
+    }
+
+    /// The MPI library's error code; 0 where the failure does not come from MPI.
+    pub fn mpi_error_code(&self) -> i32 {
+        match self {
+            Self::CollectiveFailed {
+                cause: Cause::Mpi { code, .. },
+                ..
+            } => *code,
+            _ => 0,
+        }
+    }
+}
+
+/// What does not fit in a call's buffers.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BufferProblem {
+    /// An argument has the wrong number of elements.
+    #[error("{argument} has {actual} elements, expected {expected}")]
+    Length {
+        /// The argument's name.
+        argument: &'static str,
+        /// Elements it must have.
+        expected: usize,
+        /// Elements it has.
+        actual: usize,
+    },
+    /// A rank's block is not inside `recv`.
+    #[error(
+        "rank {rank}'s block of {count} elements at {displacement} leaves recv, which has {len}"
+    )]
+    BlockOutside {
+        /// The rank whose block it is.
+        rank: usize,
+        /// Where it starts.
+        displacement: usize,
+        /// Its elements.
+        count: usize,
+        /// Elements in `recv`.
+        len: usize,
+    },
+    /// Two ranks' blocks share elements of `recv`.
+    #[error("the blocks of ranks {first} and {second} overlap")]
+    BlocksOverlap {
+        /// The lower of the two ranks.
+        first: usize,
+        /// The higher.
+        second: usize,
+    },
+    /// The counts add up to more than memory can hold.
+    #[error("the counts add up to more elements than memory can address")]
+    TooLarge,
+}
+
+/// What ended a collective.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A rank is gone. The record is the same on every surviving rank.
+    #[error("rank {rank} (pid {pid} on {host}) {how}")]
+    RankLost {
+        /// The rank that is gone.
+        rank: usize,
+        /// Its host.
+        host: String,
+        /// Its process id there.
+        pid: u32,
+        /// How it went.
+        how: Loss,
+    },
+    /// A rank called [`Communicator::abort`](crate::Communicator::abort).
+    #[error("rank {rank} (pid {pid} on {host}) gave up: {reason}")]
+    Aborted {
+        /// The rank that gave up.
+        rank: usize,
+        /// Its host.
+        host: String,
+        /// Its process id there.
+        pid: u32,
+        /// The reason it gave.
+        reason: String,
+    },
+    /// Two ranks made different calls; nothing was combined.
+    #[error("rank {} made {} while rank {} made {}", left.rank, left.stamp, right.rank, right.stamp)]
+    Mismatch {
+        /// One side.
+        left: Box<Call>,
+        /// The other.
+        right: Box<Call>,
+    },
+    /// The deadline that the user set has passed.
+    #[error("no answer within {} s from {}", waited.as_secs_f64(), RankList(missing))]
+    Deadline {
+        /// The deadline.
+        waited: Duration,
+        /// Ranks that had not arrived.
+        missing: Vec<usize>,
+    },
+    /// The MPI library reported an error.
+    #[error("MPI error {code}: {message}")]
+    Mpi {
+        /// The library's code.
+        code: i32,
+        /// The library's text.
+        message: String,
+    },
+    /// The operating system refused something.
+    #[error("{action}: {message}")]
+    Io {
+        /// What was tried.
+        action: String,
+        /// What the system said.
+        message: String,
+    },
+    /// Another thread is inside a collective of this communicator. The communicator is unharmed
+    /// and the other ranks have seen nothing.
+    #[error("another thread is in a collective of this communicator; one at a time")]
+    Busy,
+}
+
+/// How a rank was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// Killed by this signal.
+    Signal(i32),
+    /// Ended with this exit code while others still needed it.
+    Exit(i32),
+    /// Panicked with this text.
+    Panic(String),
+    /// Dropped its communicator while others still needed it.
+    Left,
+    /// Gone without a trace, or out of reach.
+    Vanished,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signal(signal) => write!(f, "was killed by signal {signal}"),
+            Self::Exit(code) => write!(f, "ended with exit code {code}"),
+            Self::Panic(text) => write!(f, "panicked: {text}"),
+            Self::Left => f.write_str("left while others still needed it"),
+            Self::Vanished => f.write_str("is gone"),
+        }
+    }
+}
+
+/// One rank's side of a mismatch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The rank that made the call.
+    pub rank: usize,
+    /// The call.
+    pub stamp: Stamp,
+}
+
+/// Why a communicator could not be selected or started.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The backend is known but not part of this build.
+    #[error(
+        "{why}, and this build has {} alone; {}, or set {variable}=local to run this process by \
+         itself",
+        available.join(", "),
+        remedy(requested),
+        variable = crate::env::COMM_BACKEND
+    )]
+    BackendNotAvailable {
+        /// The backend that is needed, which is also the feature it comes with.
+        requested: &'static str,
+        /// Who needs it.
+        why: String,
+        /// What this build has.
+        available: Vec<&'static str>,
+    },
+    /// No backend has this name.
+    #[error(
+        "{variable}={requested} names no backend; use auto or one that this build has: {}",
+        available.join(", "),
+        variable = crate::env::COMM_BACKEND
+    )]
+    InvalidBackend {
+        /// The name given.
+        requested: String,
+        /// What this build has.
+        available: Vec<&'static str>,
+    },
+    /// A backend lacks a setting.
+    #[error("the {backend} backend needs {variable}: {expected}")]
+    MissingConfiguration {
+        /// The backend.
+        backend: &'static str,
+        /// The variable to set.
+        variable: String,
+        /// What to set it to.
+        expected: String,
+    },
+    /// A setting has a value that means nothing.
+    #[error("{variable}={value} is not {expected}")]
+    InvalidConfiguration {
+        /// The variable.
+        variable: String,
+        /// Its value.
+        value: String,
+        /// What would have been right.
+        expected: String,
+    },
+    /// The backend could not start.
+    #[error("the {backend} backend could not start: {reason}")]
+    InitializationFailed {
+        /// The backend.
+        backend: &'static str,
+        /// What happened, and what helps.
+        reason: String,
+    },
+}
+
+/// How to get a backend that this build does not have.
+fn remedy(backend: &str) -> String {
+    if crate::backends::KNOWN.contains(&backend) {
+        format!("build cobre-comm with its feature `{backend}`")
+    } else {
+        format!("this version of Cobre has no {backend} backend: choose another")
+    }
+}
+
+/// `rank 3` or `ranks 1, 4`.
+struct RankList<'a>(&'a [usize]);
+
+impl fmt::Display for RankList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.len() == 1 { "rank" } else { "ranks" })?;
+        for (i, rank) in self.0.iter().enumerate() {
+            write!(f, "{} {rank}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(cause: Cause) -> CommError {
+        CommError::CollectiveFailed {
+            operation: Collective::Barrier,
+            sequence: 3,
+            cause,
+        }
+    }
+
+    #[test]
+    fn only_mpi_errors_have_an_mpi_code() {
+        let mpi = failed(Cause::Mpi {
+            code: 15,
+            message: "truncated".into(),
+        });
+        assert_eq!(mpi.mpi_error_code(), 15);
+        assert_eq!(failed(Cause::Busy).mpi_error_code(), 0);
+    }
+
+    #[test]
+    fn a_mismatch_shows_both_sides() {
+        let call = |rank, collective| {
+            let stamp = Stamp::new(collective).at(7);
+            Box::new(Call { rank, stamp })
+        };
+        let cause = Cause::Mismatch {
+            left: call(0, Collective::Barrier),
+            right: call(2, Collective::Fence),
+        };
+        assert_eq!(
+            cause.to_string(),
+            "rank 0 made call 7: barrier while rank 2 made call 7: fence on region 0"
+        );
+    }
+
+    #[test]
+    fn the_cause_is_told_once() {
+        use std::error::Error;
+        let error = failed(Cause::Deadline {
+            waited: Duration::from_secs(2),
+            missing: vec![1, 4],
+        });
+        assert_eq!(
+            error.to_string(),
+            "barrier failed (call 3 of this communicator)"
+        );
+        let cause = error.source().unwrap().to_string();
+        assert_eq!(cause, "no answer within 2 s from ranks 1, 4");
+    }
+}

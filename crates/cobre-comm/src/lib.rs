@@ -1,0 +1,57 @@
+//! Collectives and shared regions between ranks, the same bits on every backend.
+//!
+//! A program is written once, generic over [`Communicator`] and [`SharedMemoryProvider`], and runs
+//! unchanged as one process or as many. Which backend carries it is decided when it starts, by
+//! [`create_communicator`] and the environment.
+//!
+//! ```
+//! use cobre_comm::{BackendKind, Communicator, ReduceOp, create_communicator};
+//!
+//! /// Mean of one number per rank; every rank gets the same bits.
+//! fn mean<C: Communicator>(comm: &C, mine: f64) -> Result<f64, cobre_comm::CommError> {
+//!     let mut sum = [0.0];
+//!     comm.allreduce(&[mine], &mut sum, ReduceOp::Sum)?;
+//!     Ok(sum[0] / comm.size() as f64)
+//! }
+//!
+//! let comm = create_communicator(BackendKind::from_env()?)?;
+//! let mean = mean(&comm, comm.rank() as f64)?;
+//! println!("rank {} of {}: mean {mean}", comm.rank(), comm.size());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What holds when something goes wrong
+//!
+//! 1. After the abort of a rank, or a mismatch, every pending and later collective on every rank
+//!    returns an error with the same record. A rank that dies without a word is noticed by the
+//!    launcher, which ends the job, and by a timeout where the user sets one.
+//! 2. The error is permanent for that communicator.
+//! 3. A collective may be `Ok` on one rank and `Err` on another.
+//! 4. Ranks that call different collectives, lengths, types, operators or roots get an error on
+//!    all ranks before any data are combined, showing both sides.
+//! 5. Slow is not dead: no deadline ends a healthy job unless the user sets one.
+//! 6. Output buffers after `Err` are initialised but unspecified.
+
+mod arguments;
+mod backends;
+mod communicator;
+mod copy;
+pub mod cpus;
+mod data;
+pub mod env;
+mod error;
+mod region;
+pub mod report;
+mod select;
+mod stamp;
+mod transport;
+mod wide;
+
+pub use backends::*;
+pub use communicator::{Communicator, ReduceOp};
+pub use data::{CommData, Reducible};
+pub use env::{Environment, ShmConfig, TcpConfig, TcpTopology};
+pub use error::{BackendError, BufferProblem, Call, Cause, CommError, Loss};
+pub use region::{SharedMemoryProvider, SharedRegion};
+pub use select::{BackendKind, Selection, available_backends, create_communicator};
+pub use stamp::{Collective, Stamp};

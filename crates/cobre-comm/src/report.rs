@@ -1,0 +1,136 @@
+//! How a rank tells its launcher who is to blame, so that the launcher's first line is the cause
+//! and not the first rank it happened to collect.
+//!
+//! The launcher hands every rank the write end of one pipe. A message is one line, short enough
+//! for the kernel to write it whole.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+use crate::env::Environment;
+
+/// Longest message, below the 4096 bytes that POSIX pipes write in one piece on Linux; macOS
+/// guarantees 512, and a longer line there may mix with another rank's.
+const LONGEST: usize = 2048;
+
+/// One rank's word on why the job is failing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blame {
+    /// The rank that caused the failure.
+    pub rank: usize,
+    /// The rank that says so; equal to `rank` when it gave up itself.
+    pub from: usize,
+    /// What happened, on one line.
+    pub reason: String,
+}
+
+impl Blame {
+    /// The message as it travels: one line.
+    pub fn encode(&self) -> String {
+        let mut line = format!("{} {} ", self.rank, self.from);
+        for letter in self.reason.chars() {
+            let letter = if letter.is_control() { ' ' } else { letter };
+            if line.len() + letter.len_utf8() >= LONGEST {
+                break;
+            }
+            line.push(letter);
+        }
+        line.push('\n');
+        line
+    }
+
+    /// Reads a line made by [`Blame::encode`]; `None` if it is not one.
+    pub fn decode(line: &str) -> Option<Self> {
+        let mut words = line.splitn(3, ' ');
+        let rank = words.next()?.parse().ok()?;
+        let from = words.next()?.parse().ok()?;
+        let reason = words.next()?.trim_end_matches('\n').to_owned();
+        Some(Self { rank, from, reason })
+    }
+}
+
+/// The launcher's variable for a pipe with this descriptor number, device and inode.
+pub fn address(descriptor: i32, device: u64, inode: u64) -> String {
+    format!("{descriptor}:{device}:{inode}")
+}
+
+/// Tells the launcher that this process gives up because of `reason`. Does nothing in a process
+/// that no launcher started; a report that cannot be delivered must not hide the failure itself.
+pub(crate) fn give_up(reason: &str) {
+    if let Some((rank, address)) = Environment::process().launch_report() {
+        let blame = Blame {
+            rank,
+            from: rank,
+            reason: reason.to_owned(),
+        };
+        deliver(&address, &blame);
+    }
+}
+
+/// Writes to the pipe at `address` if it is still the launcher's: a program between launcher and
+/// rank may have closed the descriptor and opened something else under its number.
+fn deliver(address: &str, blame: &Blame) -> Option<()> {
+    let (descriptor, identity) = address.split_once(':')?;
+    let descriptor: u32 = descriptor.parse().ok()?;
+    let path = format!("/dev/fd/{descriptor}");
+    let metadata = std::fs::metadata(&path).ok()?;
+    if identity != format!("{}:{}", metadata.dev(), metadata.ino()) {
+        return None;
+    }
+    let mut pipe = OpenOptions::new()
+        .write(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .ok()?;
+    pipe.write_all(blame.encode().as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+
+    fn blame(reason: &str) -> Blame {
+        Blame {
+            rank: 3,
+            from: 1,
+            reason: reason.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_message_survives_its_journey() {
+        let sent = blame("the disk is full");
+        assert_eq!(Blame::decode(&sent.encode()), Some(sent));
+    }
+
+    #[test]
+    fn a_message_is_one_short_line_whatever_the_reason() {
+        let line = blame(&"ä\n\r\0".repeat(5000)).encode();
+        assert!(line.len() <= LONGEST);
+        assert_eq!(line.matches('\n').count(), 1);
+        assert!(Blame::decode(&line).is_some());
+    }
+
+    #[test]
+    fn a_message_reaches_the_pipe_it_is_addressed_to() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let metadata = std::fs::metadata(format!("/dev/fd/{}", writer.as_raw_fd())).unwrap();
+        let address = address(writer.as_raw_fd(), metadata.dev(), metadata.ino());
+        assert!(deliver(&address, &blame("here")).is_some());
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, blame("here").encode());
+    }
+
+    #[test]
+    fn another_file_under_the_same_number_is_left_alone() {
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let address = address(writer.as_raw_fd(), 0, 0);
+        assert_eq!(deliver(&address, &blame("x")), None);
+        assert_eq!(deliver("not an address", &blame("x")), None);
+    }
+}

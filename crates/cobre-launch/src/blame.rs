@@ -1,0 +1,45 @@
+//! Which rank failed first: by causality where ranks report it, else by the order of their ends.
+
+use cobre_comm::report::Blame;
+
+use crate::outcome::Status;
+
+/// A rank's end as the keeper saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) rank: usize,
+    pub(crate) status: Status,
+    /// Ranks with the same number ended at times that cannot be told apart.
+    pub(crate) batch: u32,
+    /// The launcher had told it to end.
+    pub(crate) ended: bool,
+}
+
+/// The rank to blame and the report that names it.
+///
+/// `ends` and `blames` are in order of arrival. A report is the better witness: a rank that lost a
+/// peer often exits before the peer has finished dying. What the launcher ended itself is no
+/// cause, except `spared`: a reported rank that was given time to end by itself and did not.
+pub(crate) fn root<'a>(
+    ends: &[End],
+    blames: &'a [Blame],
+    spared: Option<usize>,
+) -> Option<(usize, Option<&'a Blame>)> {
+    let ended = |rank| ends.iter().any(|end| end.rank == rank && end.ended);
+    let reported = |blame: &&Blame| spared == Some(blame.rank) || !ended(blame.rank);
+    if let Some(blame) = blames.iter().find(reported) {
+        return Some((blame.rank, Some(blame)));
+    }
+    let failed = || {
+        ends.iter()
+            .filter(|end| !end.ended && !end.status.success())
+    };
+    let batch = failed().next()?.batch;
+    failed()
+        .filter(|end| end.batch == batch)
+        .min_by_key(|end| (matches!(end.status, Status::Exited(_)), end.rank))
+        .map(|end| (end.rank, None))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Why a job could not be started or watched; how a job went is an [`Outcome`](crate::Outcome).
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::launch::MAX_RANKS;
+use crate::message::list;
+
+/// The launcher could not do its part. In every case no process of the job is left running, except
+/// where the variant says so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The number of ranks is out of range.
+    #[error("cannot start {asked} ranks: from 1 to {MAX_RANKS} are possible")]
+    RankCount {
+        /// The number asked for.
+        asked: usize,
+    },
+    /// This build has no such backend.
+    #[error(
+        "backend {asked:?} is not available; this build has {}, and others come with the feature \
+         of cobre-comm that has their name",
+        available.join(", ")
+    )]
+    BackendNotAvailable {
+        /// The name asked for.
+        asked: String,
+        /// The names that would have worked.
+        available: Vec<&'static str>,
+    },
+    /// Ranks of this backend are started by another program.
+    #[error("ranks of backend {backend:?} are not started by this launcher but by their own")]
+    BackendNotLaunched {
+        /// The name asked for.
+        backend: &'static str,
+    },
+    /// The job needs more open files than this process may have.
+    #[error(
+        "{ranks} ranks need {needed} open files, but the hard limit is {limit}; \
+         raise it (ulimit -n {needed}) or write to log files"
+    )]
+    Descriptors {
+        /// Ranks asked for.
+        ranks: usize,
+        /// Open files the launcher needs.
+        needed: u64,
+        /// The hard limit of this process.
+        limit: u64,
+    },
+    /// No such program.
+    #[error("program {program:?} was not found: {looked}")]
+    ProgramNotFound {
+        /// As given.
+        program: String,
+        /// Where it was looked for.
+        looked: String,
+    },
+    /// The program exists but cannot be executed.
+    #[error("program {program:?} (looked up {looked}) cannot be executed")]
+    ProgramNotExecutable {
+        /// As given.
+        program: String,
+        /// Where it was looked for.
+        looked: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused to start a rank.
+    #[error("rank {rank} ({program:?}) could not be started{hint}")]
+    NotStarted {
+        /// The rank.
+        rank: usize,
+        /// The program, as given.
+        program: String,
+        /// What may help, starting with a separator; empty if nothing is known to.
+        hint: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A log file cannot be written.
+    #[error("cannot create log file {}", path.display())]
+    Log {
+        /// The file, or its directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another launch of this process handles signals.
+    #[error("another launch of this process already handles signals")]
+    SignalsTaken,
+    /// A system call of the launcher failed.
+    #[error("cannot {action}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The process between launcher and ranks vanished; the ranks were killed.
+    #[error(
+        "internal error: the keeper of the ranks (pid {pid}) died unexpectedly, so the job was ended"
+    )]
+    KeeperLost {
+        /// The keeper's process.
+        pid: i32,
+    },
+    /// Some ranks are still there although they were killed, as when a file system does not answer.
+    #[error("ranks {} do not die, although they were killed", list(ranks))]
+    Unkillable {
+        /// Those ranks.
+        ranks: Vec<usize>,
+    },
+}
+
+impl LaunchError {
+    /// For `map_err`: the failed system call by what it was for.
+    pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System {
+            action,
+            source: source.into(),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The keeper: a forked process between launcher and ranks. It starts the ranks, collects them,
+//! passes signals on, and outlives the launcher just long enough to end what it left.
+//!
+//! It runs in a fork of a program that may have threads, so nothing here takes a lock, prints, or
+//! reads the environment.
+
+mod sweep;
+mod title;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, FdFlags};
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::process::{Pid, Signal, WaitOptions, wait};
+
+use crate::plan::{Plan, RankPlan, above_stdio};
+use crate::protocol::{Decoder, Event, Exit, Order, RECORD, encode};
+use crate::signals::{self, Catch};
+use crate::sys::{Setup, close_all_but};
+
+/// How often the keeper looks for the launcher although nothing told it to.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Tells the keeper that the launcher died.
+const LAUNCHER_DIED: Signal = Signal::USR1;
+
+/// Signals that would end the keeper, or that it waits for. What is sent to a whole session or
+/// control group is the launcher's business, which tells the ranks in its own time.
+const CAUGHT: [i32; 9] = [
+    libc::SIGCHLD,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGALRM,
+    libc::SIGPIPE,
+];
+
+/// The whole life of the keeper; the result is its exit code.
+pub(crate) fn keep(plan: Plan, socket: OwnedFd, launcher: Pid) -> i32 {
+    let Ok(catch) = settle_in(&plan, &socket) else {
+        return 1;
+    };
+    let mut keeper = Keeper {
+        launcher,
+        socket,
+        catch,
+        orders: Decoder::default(),
+        ranks: Vec::new(),
+        batch: 0,
+    };
+    if keeper.start(plan) {
+        keeper.watch();
+    }
+    keeper.signal(Order {
+        signal: libc::SIGKILL,
+        except: None,
+    });
+    let survivors = !sweep::end_descendants();
+    keeper.tell(Event::Done { survivors });
+    0
+}
+
+/// Cuts the ties to the launcher's session, signals and files, and becomes the one who adopts
+/// orphans.
+fn settle_in(plan: &Plan, socket: &OwnedFd) -> io::Result<Catch> {
+    signals::reset_all();
+    rustix::process::setsid()?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let null = above_stdio(null)?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    // Another launch of the same process waits for the end of its own pipes: holding on to copies
+    // of them would keep it from seeing that.
+    let mut keep = plan.descriptors();
+    keep.extend([socket.as_raw_fd(), null.as_raw_fd()]);
+    close_all_but(&keep);
+    for descriptor in &plan.inherited {
+        rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?;
+    }
+
+    let catch = Catch::after_fork(&CAUGHT)?;
+    signals::unblock_all();
+    rustix::process::set_parent_process_death_signal(Some(LAUNCHER_DIED))?;
+    title::set();
+    Ok(catch)
+}
+
+struct Keeper {
+    launcher: Pid,
+    socket: OwnedFd,
+    catch: Catch,
+    orders: Decoder,
+    ranks: Vec<Rank>,
+    /// Counts wake-ups in which ranks were collected.
+    batch: u32,
+}
+
+struct Rank {
+    /// `None` once collected; until then the number cannot belong to another process.
+    pid: Option<Pid>,
+    signalled: bool,
+}
+
+impl Keeper {
+    /// Starts all ranks; `false` if that is impossible or useless.
+    fn start(&mut self, plan: Plan) -> bool {
+        let Plan {
+            program,
+            args,
+            environment,
+            inherited,
+            open_files,
+            ranks,
+        } = plan;
+        let parent = rustix::process::getpid();
+        for (number, rank) in ranks.into_iter().enumerate() {
+            if self.orphaned() {
+                return false;
+            }
+            let RankPlan {
+                settings,
+                stdin,
+                stdout,
+                stderr,
+                processor,
+            } = rank;
+            let mut command = Command::new(&program);
+            command
+                .args(&args)
+                .env_clear()
+                .envs(environment.iter().map(|(name, value)| (name, value)))
+                .envs(settings)
+                .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
+                .stdout(stdout)
+                .stderr(stderr)
+                .process_group(0);
+            let setup = Setup {
+                parent,
+                open_files,
+                processor,
+            };
+            setup.install(&mut command);
+            let started = command.spawn().map(|child| Pid::from_child(&child));
+            match started {
+                Ok(pid) => {
+                    self.ranks.push(Rank {
+                        pid: Some(pid),
+                        signalled: false,
+                    });
+                    self.tell(Event::Started {
+                        rank: number,
+                        pid: pid.as_raw_pid(),
+                    });
+                }
+                Err(error) => {
+                    let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
+                    self.tell(Event::NotStarted {
+                        rank: number,
+                        errno,
+                    });
+                    return false;
+                }
+            }
+            self.collect();
+        }
+        drop(inherited);
+        true
+    }
+
+    /// Collects ranks and obeys orders until no rank is left, or no launcher.
+    fn watch(&mut self) {
+        while self.ranks.iter().any(|rank| rank.pid.is_some()) {
+            self.wait();
+            self.catch.read();
+            self.collect();
+            if self.orphaned() || !self.obey() {
+                return;
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let events = PollFlags::IN;
+        let mut sources = [
+            PollFd::from_borrowed_fd(self.socket.as_fd(), events),
+            PollFd::from_borrowed_fd(self.catch.pipe(), events),
+        ];
+        let look = Timespec::try_from(LOOK).ok();
+        // An interrupted wait is one that has news.
+        let _ = poll(&mut sources, look.as_ref());
+    }
+
+    /// Collects every child that has ended, ranks and adopted orphans alike.
+    fn collect(&mut self) {
+        self.batch = self.batch.wrapping_add(1);
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let Some(number) = self.ranks.iter().position(|rank| rank.pid == Some(pid)) else {
+                continue;
+            };
+            let rank = &mut self.ranks[number];
+            rank.pid = None;
+            let ended = rank.signalled;
+            let status = status.as_raw();
+            self.tell(Event::Exited(Exit {
+                rank: number,
+                status,
+                batch: self.batch,
+                ended,
+            }));
+        }
+    }
+
+    /// Carries out the orders that have come; `false` if none will come any more.
+    fn obey(&mut self) -> bool {
+        let mut bytes = [0; 16 * RECORD];
+        match rustix::net::recv(&self.socket, &mut bytes, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return false,
+            Ok((length, _)) => {
+                for order in self.orders.feed(&bytes[..length]) {
+                    self.collect();
+                    self.signal(order);
+                }
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn signal(&mut self, order: Order) {
+        let Some(signal) = Signal::from_named_raw(order.signal) else {
+            return;
+        };
+        for (number, rank) in self.ranks.iter_mut().enumerate() {
+            if let Some(pid) = rank.pid.filter(|_| order.except != Some(number)) {
+                rank.signalled = true;
+                // A rank that has left its own group is still to be reached.
+                if rustix::process::kill_process_group(pid, signal).is_err() {
+                    let _ = rustix::process::kill_process(pid, signal);
+                }
+            }
+        }
+    }
+
+    /// Whether the launcher is dead. Its end of the socket may live on in a process that was
+    /// forked from it, so the end of the socket alone is no proof of life.
+    fn orphaned(&self) -> bool {
+        rustix::process::getppid() != Some(self.launcher)
+    }
+
+    /// If the launcher does not listen any more, [`Keeper::watch`] will see it.
+    fn tell(&self, event: Event) {
+        let bytes = encode(event);
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What to launch, and how: the builder.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::binding::Bind;
+use crate::course::Course;
+use crate::error::LaunchError;
+use crate::limits::make_room;
+use crate::link::Link;
+use crate::outcome::Outcome;
+use crate::output::{Console, Feed, Output};
+use crate::plan::{self, Plan, RankPlan};
+use crate::program::Program;
+use crate::settings;
+use crate::signals::Catch;
+use crate::watch::{Ending, Known, Watch};
+
+/// Most ranks of one launch.
+pub const MAX_RANKS: usize = 256;
+/// Between asking a rank to end and killing it, unless set otherwise.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
+
+/// Descriptors of a launch beside those of its ranks.
+const OWN_DESCRIPTORS: u64 = 32;
+
+/// A job to be: a program and the number of its ranks.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    program: OsString,
+    args: Vec<OsString>,
+    ranks: usize,
+    extra_environment: Vec<(OsString, OsString)>,
+    backend: Option<String>,
+    timeout: Option<Duration>,
+    grace: Duration,
+    bind: Bind,
+    output: Output,
+    own_stdin: bool,
+    own_signals: bool,
+}
+
+impl Launch {
+    /// `ranks` processes of `program`, which is looked up as a shell does.
+    pub fn new(program: impl Into<OsString>, ranks: usize) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            ranks,
+            extra_environment: Vec::new(),
+            backend: None,
+            timeout: None,
+            grace: DEFAULT_GRACE,
+            bind: Bind::None,
+            output: Output::Forward,
+            own_stdin: false,
+            own_signals: false,
+        }
+    }
+
+    /// Adds arguments of the program.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable in the environment of every rank. Ranks get the variables of this process
+    /// too, except those of the communication layer: they may belong to an outer job. What the
+    /// launcher itself sets wins.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.extra_environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// The backend that connects the ranks; else the best one for one machine.
+    #[must_use]
+    pub fn backend(mut self, name: impl Into<String>) -> Self {
+        self.backend = Some(name.into());
+        self
+    }
+
+    /// Ends the job if it takes longer than this.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long ranks that are asked to end may take before they are killed.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Which processors ranks run on.
+    #[must_use]
+    pub fn bind(mut self, bind: Bind) -> Self {
+        self.bind = bind;
+        self
+    }
+
+    /// What becomes of what ranks write.
+    #[must_use]
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// Lets rank 0 read this process's standard input, unless that is a terminal. Without it, and
+    /// for all other ranks, standard input is empty.
+    #[must_use]
+    pub fn pass_stdin(mut self) -> Self {
+        self.own_stdin = true;
+        self
+    }
+
+    /// Passes SIGINT, SIGTERM and SIGHUP that this process gets on to the ranks, while the job
+    /// runs. Handlers that were there before are called as well.
+    #[must_use]
+    pub fn handle_signals(mut self) -> Self {
+        self.own_signals = true;
+        self
+    }
+
+    /// Runs the job to its end. Whatever the result, and also if this process is killed, no
+    /// process of the job is left. Several launches may run at the same time, each on a thread of
+    /// its own.
+    ///
+    /// # Errors
+    /// When the job could not be started or watched. A job in which ranks failed is `Ok`, with an
+    /// outcome that says so.
+    pub fn run(&self) -> Result<Outcome, LaunchError> {
+        if !(1..=MAX_RANKS).contains(&self.ranks) {
+            return Err(LaunchError::RankCount { asked: self.ranks });
+        }
+        let room = make_room(self.ranks, self.descriptors())?;
+        let backend =
+            settings::backend(self.backend.as_deref(), &cobre_comm::available_backends())?;
+        let catch = self.catch_signals()?;
+        let (reports, report_writer, address) = plan::report_pipe()?;
+        let (ranks, feeds) = self.rank_plans(backend, &address)?;
+        let environment = plan::environment(&self.extra_environment);
+        let start = Instant::now();
+        let link = Link::start(Plan {
+            program: self.program.clone(),
+            args: self.args.clone(),
+            environment: environment.clone(),
+            inherited: vec![report_writer],
+            open_files: room.original,
+            ranks,
+        })?;
+        let watch = Watch {
+            link,
+            catch,
+            reports,
+            address,
+            output: &self.output,
+            feeds,
+            console: Console::new(),
+            course: Course::new(self.ranks, self.timeout, self.grace, start),
+            known: Known::nothing(self.ranks),
+        };
+        let program = Program {
+            name: &self.program,
+            environment: &environment,
+        };
+        match watch.run()? {
+            Ending::Outcome(outcome) => Ok(outcome),
+            Ending::NotStarted { rank, errno } => Err(program.not_started(rank, errno)),
+        }
+    }
+
+    /// What each rank needs, and the launcher's ends of its streams.
+    fn rank_plans(
+        &self,
+        backend: &'static str,
+        address: &str,
+    ) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
+        if let Some(directory) = self.log_directory() {
+            std::fs::create_dir_all(directory).map_err(|source| LaunchError::Log {
+                path: directory.to_owned(),
+                source,
+            })?;
+        }
+        let job = settings::Job::new(backend, self.ranks, address)?;
+        let allowed = cobre_comm::cpus::allowed();
+        let mut stdin = self.own_stdin.then(plan::own_stdin).flatten();
+        let mut feeds = Vec::new();
+        let mut ranks = Vec::new();
+        for rank in 0..self.ranks {
+            let (stdout, stderr, rank_feeds) = plan::streams(rank, &self.output)?;
+            feeds.extend(rank_feeds);
+            ranks.push(RankPlan {
+                settings: job.rank(rank),
+                // The first takes it.
+                stdin: stdin.take(),
+                stdout,
+                stderr,
+                processor: self.bind.processor(rank, &allowed),
+            });
+        }
+        Ok((ranks, feeds))
+    }
+
+    fn log_directory(&self) -> Option<&Path> {
+        match &self.output {
+            Output::Logs(directory) => Some(directory),
+            Output::Forward | Output::Plain | Output::Capture { .. } => None,
+        }
+    }
+
+    fn catch_signals(&self) -> Result<Option<Catch>, LaunchError> {
+        if !self.own_signals {
+            return Ok(None);
+        }
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+        let caught = Catch::new(&signals).map_err(LaunchError::system("catch signals"))?;
+        caught.map(Some).ok_or(LaunchError::SignalsTaken)
+    }
+
+    /// Descriptors the launcher opens: until the fork, both ends of every pipe.
+    fn descriptors(&self) -> u64 {
+        let per_rank = if self.log_directory().is_some() { 2 } else { 4 };
+        OWN_DESCRIPTORS + per_rank * self.ranks as u64
+    }
+}

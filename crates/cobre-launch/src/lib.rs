@@ -1,0 +1,51 @@
+//! Starts N ranks of a program on this machine, watches them, says which one failed first, and
+//! leaves nothing behind.
+//!
+//! ```
+//! use cobre_launch::{Launch, Output};
+//!
+//! let outcome = Launch::new("sh", 2)
+//!     .args(["-c", "echo hello"])
+//!     .output(Output::Capture { limit: 1 << 20 })
+//!     .run()?;
+//! assert_eq!(outcome.exit_code(), 0);
+//! assert_eq!(outcome.ranks[1].stdout, b"hello\n");
+//! # Ok::<(), cobre_launch::LaunchError>(())
+//! ```
+//!
+//! # Who is who
+//!
+//! The caller of [`Launch::run`] is the *launcher*. It forks a *keeper*, and the keeper starts the
+//! ranks. The keeper is the parent of every rank and adopts every process a rank leaves behind, so
+//! that it can end them all, also when the launcher was killed; it holds no output, no policy and
+//! no text. The launcher reads what ranks write, decides when to end the job, and finds the cause.
+//!
+//! Linux only: the keeper needs a child subreaper and `/proc`.
+
+mod abandoned;
+mod binding;
+mod blame;
+mod course;
+mod error;
+mod keeper;
+mod launch;
+mod limits;
+mod link;
+mod message;
+mod outcome;
+mod output;
+mod plan;
+mod program;
+mod protocol;
+mod reports;
+mod settings;
+mod signal_name;
+mod signals;
+mod sys;
+mod watch;
+
+pub use binding::Bind;
+pub use error::LaunchError;
+pub use launch::{DEFAULT_GRACE, Launch, MAX_RANKS};
+pub use outcome::{Cause, Outcome, RankOutcome, Status};
+pub use output::Output;

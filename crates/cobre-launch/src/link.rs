@@ -1,0 +1,96 @@
+//! The launcher's end of the connection to the keeper.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use crate::error::LaunchError;
+use crate::keeper::keep;
+use crate::plan::{Plan, above_stdio};
+use crate::protocol::{Decoder, Event, Order, RECORD, encode};
+use crate::sys::fork;
+
+/// How long a keeper may take to end everything once the connection is closed.
+const KEEPER_LIMIT: Duration = Duration::from_secs(6);
+
+/// A running keeper. Dropping this ends the job and waits until nothing of it is left.
+pub(crate) struct Link {
+    pub(crate) pid: Pid,
+    /// `None` only while it is dropped.
+    socket: Option<OwnedFd>,
+    events: Decoder,
+}
+
+impl Link {
+    /// Forks a keeper, which starts the ranks of `plan`.
+    pub(crate) fn start(plan: Plan) -> Result<Self, LaunchError> {
+        let action = "connect to the keeper of the ranks";
+        let (ours, theirs) = pair().map_err(LaunchError::system(action))?;
+        let launcher = rustix::process::getpid();
+        let pid = fork(move || keep(plan, theirs, launcher))
+            .map_err(LaunchError::system("fork the keeper of the ranks"))?;
+        Ok(Self {
+            pid,
+            socket: Some(ours),
+            events: Decoder::default(),
+        })
+    }
+
+    /// What to wait for.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_ref().expect("closed only by drop").as_fd()
+    }
+
+    /// The events that have come; `None` if the keeper is gone.
+    pub(crate) fn receive(&mut self) -> Option<Vec<Event>> {
+        let mut bytes = [0; 256 * RECORD];
+        match rustix::net::recv(self.socket(), &mut bytes, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => None,
+            Ok((length, _)) => Some(self.events.feed(&bytes[..length])),
+            Err(Errno::AGAIN | Errno::INTR) => Some(Vec::new()),
+            Err(_) => None,
+        }
+    }
+
+    /// A keeper that cannot be told is gone, which [`Link::receive`] will show.
+    pub(crate) fn send(&self, order: Order) {
+        let bytes = encode(order);
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            match rustix::net::send(self.socket(), rest, SendFlags::NOSIGNAL) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.socket = None;
+        let until = Instant::now() + KEEPER_LIMIT;
+        let mut pause = Duration::from_micros(50);
+        // An error means that the program collects all its children elsewhere.
+        while let Ok(None) = waitpid(Some(self.pid), WaitOptions::NOHANG) {
+            if Instant::now() > until {
+                let _ = kill_process(self.pid, Signal::KILL);
+                let _ = waitpid(Some(self.pid), WaitOptions::empty());
+                return;
+            }
+            sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+    }
+}
+
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    Ok((above_stdio(ours.into())?, above_stdio(theirs.into())?))
+}

@@ -1,0 +1,124 @@
+//! How a job went.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use cobre_comm::report::Blame;
+
+use crate::message;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+}
+
+impl Status {
+    pub(crate) fn from_wait(raw: i32) -> Self {
+        let status = ExitStatus::from_raw(raw);
+        match (status.signal(), status.code()) {
+            (Some(signal), _) => Self::Killed(signal),
+            (None, code) => Self::Exited(code.unwrap_or(raw)),
+        }
+    }
+
+    /// Whether it exited with code 0.
+    pub fn success(self) -> bool {
+        self == Self::Exited(0)
+    }
+}
+
+/// How one rank went.
+#[derive(Debug, Clone)]
+pub struct RankOutcome {
+    /// Its process.
+    pub pid: i32,
+    /// How that process ended.
+    pub status: Status,
+    /// The launcher had told it to end: its status is a consequence and not a cause.
+    pub ended: bool,
+    /// What it wrote to its standard output, if captured.
+    pub stdout: Vec<u8>,
+    /// What it wrote to its standard error, if captured.
+    pub stderr: Vec<u8>,
+}
+
+/// Why a job did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// A rank failed, and the launcher ended the others.
+    Rank {
+        /// The rank that failed first, by what ranks reported or else by the order of their ends.
+        rank: usize,
+        /// The report that named it.
+        blame: Option<Blame>,
+        /// The last lines it wrote to its standard error or, with log files, to its log.
+        tail: Vec<String>,
+    },
+    /// The deadline passed.
+    Deadline {
+        /// How long the job was allowed to take.
+        after: Duration,
+        /// The ranks that were still running.
+        running: Vec<usize>,
+    },
+    /// The launcher got a signal and passed it on.
+    Signal(i32),
+    /// The ranks' output could not be written any more, for this system error.
+    Output(i32),
+}
+
+/// How a job went, rank by rank and as a whole.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// One entry per rank.
+    pub ranks: Vec<RankOutcome>,
+    /// Why the job did not succeed; `None` if every rank exited with code 0.
+    pub cause: Option<Cause>,
+    /// Processes of the job remain that could not be killed.
+    pub survivors: bool,
+}
+
+impl Outcome {
+    /// The code a launcher exits with: that of the rank that failed first, 128 + signal, 124 after
+    /// the deadline, 141 when nobody reads the output any more, 0 if all is well.
+    pub fn exit_code(&self) -> u8 {
+        match &self.cause {
+            None => 0,
+            Some(Cause::Rank { rank, .. }) => match self.ranks[*rank] {
+                RankOutcome { ended: true, .. }
+                | RankOutcome {
+                    status: Status::Exited(0),
+                    ..
+                } => 1,
+                RankOutcome {
+                    status: Status::Exited(code),
+                    ..
+                } => code as u8,
+                RankOutcome {
+                    status: Status::Killed(signal),
+                    ..
+                } => by_signal(signal),
+            },
+            Some(Cause::Deadline { .. }) => 124,
+            Some(Cause::Signal(signal)) => by_signal(*signal),
+            Some(Cause::Output(libc::EPIPE)) => by_signal(libc::SIGPIPE),
+            Some(Cause::Output(_)) => 2,
+        }
+    }
+
+    /// What to tell the user: the cause, the last words of the rank that failed first, and one line
+    /// for the other ranks. Each line starts with `name`; the text is empty if there is nothing to
+    /// say.
+    pub fn message(&self, name: &str) -> String {
+        message::message(self, name)
+    }
+}
+
+fn by_signal(signal: i32) -> u8 {
+    128 + signal as u8
+}

@@ -1,0 +1,37 @@
+//! Where the output of ranks goes.
+
+mod console;
+mod feed;
+mod lines;
+mod recent;
+
+use std::path::PathBuf;
+
+pub(crate) use console::Console;
+pub(crate) use feed::{Feed, TAIL_BYTES};
+pub(crate) use recent::{last_lines, read_end};
+
+/// What becomes of what ranks write.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Output {
+    /// Standard output and error of the ranks go to those of the launcher, line by line, each line
+    /// with its rank in front. A line longer than 64 KiB is passed on in pieces of that length.
+    #[default]
+    Forward,
+    /// As `Forward`, with nothing in front of the lines of rank 0, which speaks for the job.
+    Plain,
+    /// Kept for the caller: the last `limit` bytes of each stream of each rank.
+    Capture {
+        /// Bytes kept per stream.
+        limit: usize,
+    },
+    /// Both streams of rank R go to the file `rank-R.log` in this directory, untouched.
+    Logs(PathBuf),
+}
+
+/// One of the two streams of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}

@@ -1,0 +1,87 @@
+//! Reads what ranks report about the cause of a failure.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use cobre_comm::report::Blame;
+use rustix::io::Errno;
+
+/// Longer lines are no reports.
+const LONGEST: usize = 4096;
+
+/// The launcher's end of the report pipe.
+pub(crate) struct Reports {
+    /// `None` after its end.
+    pipe: Option<OwnedFd>,
+    pending: Vec<u8>,
+}
+
+impl Reports {
+    /// Reads from `pipe`, which does not block.
+    pub(crate) fn new(pipe: OwnedFd) -> Self {
+        Self {
+            pipe: Some(pipe),
+            pending: Vec::new(),
+        }
+    }
+
+    /// The pipe to wait for; `None` at its end.
+    pub(crate) fn pipe(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The reports that have arrived, at most one pipe full of them.
+    pub(crate) fn read(&mut self) -> Vec<Blame> {
+        let mut blames = Vec::new();
+        let mut buffer = [0; LONGEST];
+        for _ in 0..16 {
+            let Some(pipe) = &self.pipe else {
+                break;
+            };
+            match rustix::io::read(pipe, &mut buffer) {
+                Ok(0) => self.pipe = None,
+                Ok(length) => self.take(&buffer[..length], &mut blames),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => self.pipe = None,
+            }
+        }
+        blames
+    }
+
+    fn take(&mut self, bytes: &[u8], blames: &mut Vec<Blame>) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.pending.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.pending);
+                blames.extend(str::from_utf8(&line).ok().and_then(Blame::decode));
+            } else if self.pending.len() > LONGEST {
+                self.pending.clear();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn reports_are_found_among_lines_that_are_none() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut reports = Reports::new(reader.into());
+        writer
+            .write_all(b"2 0 no answer\nnonsense\n\xff\n")
+            .unwrap();
+        writer.write_all(&vec![b'x'; 3 * LONGEST]).unwrap();
+        writer.write_all(b"\n1 1 late\nunfinished").unwrap();
+        drop(writer);
+        let found = reports.read();
+        let found: Vec<_> = found
+            .iter()
+            .map(|blame| (blame.rank, blame.reason.as_str()))
+            .collect();
+        assert_eq!(found, [(2, "no answer"), (1, "late")]);
+        assert!(reports.pipe().is_none());
+    }
+}

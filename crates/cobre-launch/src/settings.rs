@@ -1,0 +1,104 @@
+//! What each rank is told through its environment, by backend.
+
+use cobre_comm::env;
+
+use crate::error::LaunchError;
+
+/// Settings of one rank: names and values of environment variables.
+pub(crate) type Settings = Vec<(&'static str, String)>;
+
+/// The backend to run on: the one asked for if this build has it, else the best for one machine.
+pub(crate) fn backend(
+    asked: Option<&str>,
+    available: &[&'static str],
+) -> Result<&'static str, LaunchError> {
+    let wanted = asked.unwrap_or(if available.contains(&"shm") {
+        "shm"
+    } else {
+        "local"
+    });
+    let found = available.iter().find(|name| **name == wanted);
+    found
+        .copied()
+        .ok_or_else(|| LaunchError::BackendNotAvailable {
+            asked: wanted.to_owned(),
+            available: available.to_vec(),
+        })
+}
+
+/// What the ranks of one job are told.
+pub(crate) struct Job {
+    backend: &'static str,
+    size: usize,
+    common: Settings,
+}
+
+impl Job {
+    /// A new job of `size` ranks that may report to the pipe at `report`.
+    pub(crate) fn new(
+        backend: &'static str,
+        size: usize,
+        report: &str,
+    ) -> Result<Self, LaunchError> {
+        let mut common = vec![
+            (env::COMM_BACKEND, backend.to_owned()),
+            (env::LAUNCH_SIZE, size.to_string()),
+            (env::LAUNCH_REPORT, report.to_owned()),
+        ];
+        match backend {
+            // Every rank is a world of its own: it has nobody to find.
+            "local" => {}
+            "shm" => common.push((env::SHM_NAME, env::fresh_shm_name())),
+            _ => return Err(LaunchError::BackendNotLaunched { backend }),
+        }
+        Ok(Self {
+            backend,
+            size,
+            common,
+        })
+    }
+
+    /// The settings of `rank`.
+    pub(crate) fn rank(&self, rank: usize) -> Settings {
+        let mut settings = self.common.clone();
+        settings.push((env::LAUNCH_RANK, rank.to_string()));
+        if self.backend == "shm" {
+            settings.push((env::SHM_RANK, rank.to_string()));
+            settings.push((env::SHM_SIZE, self.size.to_string()));
+        }
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_is_preferred_where_it_exists() {
+        assert_eq!(backend(None, &["local", "tcp", "shm"]).unwrap(), "shm");
+        assert_eq!(backend(None, &["local", "tcp"]).unwrap(), "local");
+    }
+
+    #[test]
+    fn two_jobs_never_share_a_segment() {
+        let name = || {
+            let job = Job::new("shm", 2, "9:1:1").unwrap();
+            let settings = job.rank(1);
+            let found = settings.iter().find(|(name, _)| *name == env::SHM_NAME);
+            found.unwrap().1.clone()
+        };
+        assert_ne!(name(), name());
+    }
+
+    #[test]
+    fn a_backend_that_was_not_built_is_refused_with_the_list() {
+        let text = backend(Some("mpi"), &["local", "tcp"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("mpi") && text.contains("local, tcp"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Forking, and what only a forked process may do.
+#![expect(
+    unsafe_code,
+    reason = "fork, the steps between fork and exec, and closing descriptors by number have no safe form"
+)]
+
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::thread::CpuSet;
+
+use crate::signals::Blocked;
+
+/// Runs `child` in a forked process that exits with its result, all signals blocked; the parent
+/// gets the process.
+///
+/// `child` must be content with what a fork of a program with threads leaves usable: system calls
+/// and allocation, but no lock that another thread may have held.
+pub(crate) fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
+    let _blocked = Blocked::all();
+    // SAFETY: the child runs only `child`, under the condition above, and never returns from here.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let code = catch_unwind(AssertUnwindSafe(child)).unwrap_or(101);
+        // SAFETY: ends the forked process without running what the parent registered for its exit.
+        unsafe { libc::_exit(code) }
+    }
+    Pid::from_raw(pid)
+        .filter(|_| pid > 0)
+        .ok_or_else(io::Error::last_os_error)
+}
+
+/// What a rank does to itself before it becomes the program.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    /// The keeper: the rank dies with it.
+    pub(crate) parent: Pid,
+    pub(crate) open_files: Rlimit,
+    pub(crate) processor: Option<usize>,
+}
+
+impl Setup {
+    /// Makes `command` start its process with this set-up.
+    pub(crate) fn install(self, command: &mut Command) {
+        // SAFETY: `apply` makes system calls only; it neither allocates nor takes a lock.
+        unsafe { command.pre_exec(move || self.apply()) };
+    }
+
+    fn apply(&self) -> io::Result<()> {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if rustix::process::getppid() != Some(self.parent) {
+            // The keeper died before the line above could take effect.
+            rustix::process::kill_process(rustix::process::getpid(), Signal::KILL)?;
+        }
+        if let Some(processor) = self.processor {
+            let mut only = CpuSet::new();
+            only.set(processor);
+            rustix::thread::sched_setaffinity(None, &only)?;
+        }
+        rustix::process::setrlimit(Resource::Nofile, self.open_files)?;
+        Ok(())
+    }
+}
+
+/// Closes every descriptor from 3 on that is not in `keep`. Only for a forked process that uses
+/// nothing else of what it was forked from.
+pub(crate) fn close_all_but(keep: &[RawFd]) {
+    let mut keep: Vec<u32> = keep
+        .iter()
+        .map(|descriptor| descriptor.cast_unsigned())
+        .collect();
+    keep.sort_unstable();
+    let mut first = 3;
+    for descriptor in keep {
+        if first < descriptor {
+            close_range(first, descriptor - 1);
+        }
+        first = descriptor + 1;
+    }
+    close_range(first, u32::MAX);
+}
+
+fn close_range(first: u32, last: u32) {
+    let (first_word, last_word) = (libc::c_ulong::from(first), libc::c_ulong::from(last));
+    // SAFETY: takes no pointers; by the condition on `close_all_but` nobody uses these descriptors.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first_word, last_word, 0) };
+    if closed == 0 {
+        return;
+    }
+    // Kernels before 5.9 lack the call.
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let numbers: Vec<u32> = numbers.collect();
+    for number in numbers
+        .into_iter()
+        .filter(|number| (first..=last).contains(number))
+    {
+        // SAFETY: as above; the number of a descriptor that is already closed is refused.
+        unsafe { libc::close(number.cast_signed()) };
+    }
+}

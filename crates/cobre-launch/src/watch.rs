@@ -1,0 +1,304 @@
+//! The launcher's loop: waits for keeper, ranks and signals, and lets the [`Course`] decide.
+
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::abandoned;
+use crate::course::{Course, Stop};
+use crate::error::LaunchError;
+use crate::link::Link;
+use crate::message::TAIL_LINES;
+use crate::outcome::{Cause, Outcome, RankOutcome};
+use crate::output::{Console, Feed, Output, Stream, TAIL_BYTES, last_lines, read_end};
+use crate::plan::log_path;
+use crate::protocol::{Event, Order};
+use crate::reports::Reports;
+use crate::signals::Catch;
+
+/// How long a reader that takes nothing may hold up the end of a job that was cut short.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A running job.
+pub(crate) struct Watch<'a> {
+    pub(crate) link: Link,
+    pub(crate) catch: Option<Catch>,
+    pub(crate) reports: Reports,
+    /// The address of the report pipe.
+    pub(crate) address: String,
+    pub(crate) output: &'a Output,
+    pub(crate) feeds: Vec<Feed>,
+    pub(crate) console: Console,
+    pub(crate) course: Course,
+    pub(crate) known: Known,
+}
+
+/// What the keeper has told so far.
+pub(crate) struct Known {
+    /// One per rank; 0 until it has started.
+    pids: Vec<i32>,
+    not_started: Option<(usize, i32)>,
+    /// The job is over; whether something survives it.
+    done: Option<bool>,
+}
+
+impl Known {
+    pub(crate) fn nothing(size: usize) -> Self {
+        Self {
+            pids: vec![0; size],
+            not_started: None,
+            done: None,
+        }
+    }
+}
+
+/// The result of a job that was watched to its end.
+pub(crate) enum Ending {
+    Outcome(Outcome),
+    NotStarted { rank: usize, errno: i32 },
+}
+
+/// What can wake the launcher up.
+enum Source {
+    Keeper,
+    Reports,
+    Signals,
+    Feed(usize),
+    Console,
+}
+
+impl Watch<'_> {
+    pub(crate) fn run(mut self) -> Result<Ending, LaunchError> {
+        let mut buffer = Vec::new();
+        while self.known.done.is_none() {
+            for source in self.wait(self.course.next())? {
+                self.serve(&source, &mut buffer)?;
+            }
+            self.write();
+            let due = self.course.due(Instant::now());
+            self.order(due);
+            if self.course.hopeless(Instant::now()) {
+                return Err(self.unkillable());
+            }
+        }
+        self.drain(&mut buffer);
+        self.flush()?;
+        Ok(match self.known.not_started {
+            Some((rank, errno)) => Ending::NotStarted { rank, errno },
+            None => Ending::Outcome(self.outcome()),
+        })
+    }
+
+    /// Waits until something happens or it is `until`, and says what happened.
+    fn wait(&self, until: Option<Instant>) -> Result<Vec<Source>, LaunchError> {
+        let mut sources = Vec::new();
+        let mut polled = Vec::new();
+        let mut add = |source, descriptor, events| {
+            sources.push(source);
+            polled.push(PollFd::from_borrowed_fd(descriptor, events));
+        };
+        if let Some(catch) = &self.catch {
+            add(Source::Signals, catch.pipe(), PollFlags::IN);
+        }
+        if self.known.done.is_none() {
+            if let Some(pipe) = self.reports.pipe() {
+                add(Source::Reports, pipe, PollFlags::IN);
+            }
+            for (number, feed) in self.feeds.iter().enumerate() {
+                if let Some(pipe) = feed.pipe().filter(|_| !self.console.is_full(feed.stream)) {
+                    add(Source::Feed(number), pipe, PollFlags::IN);
+                }
+            }
+            add(Source::Keeper, self.link.socket(), PollFlags::IN);
+        }
+        for target in self.console.targets() {
+            add(Source::Console, target, PollFlags::OUT);
+        }
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut polled, left.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Vec::new()),
+            Err(error) => return Err(LaunchError::system("wait for the ranks")(error)),
+        }
+        let ready = sources.into_iter().zip(&polled);
+        let ready = ready.filter(|(_, polled)| !polled.revents().is_empty());
+        Ok(ready.map(|(source, _)| source).collect())
+    }
+
+    fn serve(&mut self, source: &Source, buffer: &mut Vec<u8>) -> Result<(), LaunchError> {
+        match source {
+            Source::Keeper => match self.link.receive() {
+                Some(events) => events.into_iter().for_each(|event| self.learn(event)),
+                None => return Err(self.keeper_lost(buffer)),
+            },
+            Source::Reports => self.take_reports(),
+            Source::Signals => self.take_signals(),
+            Source::Feed(number) => {
+                self.feeds[*number].read(&mut self.console, buffer);
+            }
+            // Written to in any case.
+            Source::Console => {}
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, event: Event) {
+        match event {
+            Event::Started { rank, pid } => self.known.pids[rank] = pid,
+            Event::NotStarted { rank, errno } => self.known.not_started = Some((rank, errno)),
+            Event::Exited(exit) => self.course.exited(exit, Instant::now()),
+            Event::Done { survivors } => self.known.done = Some(survivors),
+        }
+    }
+
+    fn take_reports(&mut self) {
+        for blame in self.reports.read() {
+            self.course.reported(blame);
+        }
+    }
+
+    fn take_signals(&mut self) {
+        let signals = self.catch.as_mut().map(Catch::read).unwrap_or_default();
+        for signal in signals {
+            let order = self.course.signalled(signal, Instant::now());
+            self.order(order);
+        }
+    }
+
+    fn order(&mut self, order: Option<Order>) {
+        if let Some(order) = order {
+            self.link.send(order);
+        }
+    }
+
+    fn write(&mut self) {
+        if let Err(error) = self.console.write() {
+            self.console.close();
+            let order = self
+                .course
+                .output_failed(error.raw_os_error(), Instant::now());
+            self.order(order);
+        }
+    }
+
+    /// The job is over: takes what is left in the pipes, without waiting for their ends.
+    fn drain(&mut self, buffer: &mut Vec<u8>) {
+        self.take_reports();
+        for feed in &mut self.feeds {
+            feed.drain(&mut self.console, buffer);
+        }
+    }
+
+    /// Writes what ranks wrote to its end. Whoever reads it may take his time, but not hold up a
+    /// user who wanted the job to stop.
+    fn flush(&mut self) -> Result<(), LaunchError> {
+        let mut waiting = usize::MAX;
+        let mut patience = Instant::now();
+        loop {
+            self.write();
+            if self.console.waiting() == 0 {
+                return Ok(());
+            }
+            if self.console.waiting() < waiting {
+                waiting = self.console.waiting();
+                patience = Instant::now() + FLUSH_PATIENCE;
+            }
+            let hurry = self.course.cut_short().then_some(patience);
+            if hurry.is_some_and(|until| Instant::now() >= until) {
+                self.console.close();
+                return Ok(());
+            }
+            if self
+                .wait(hurry)?
+                .iter()
+                .any(|source| matches!(source, Source::Signals))
+            {
+                self.take_signals();
+                self.console.close();
+            }
+        }
+    }
+
+    fn keeper_lost(&mut self, buffer: &mut Vec<u8>) -> LaunchError {
+        abandoned::end(&self.running_processes(), &self.address);
+        self.drain(buffer);
+        self.write();
+        LaunchError::KeeperLost {
+            pid: self.link.pid.as_raw_pid(),
+        }
+    }
+
+    fn unkillable(self) -> LaunchError {
+        let (ranks, processes) = (self.course.running(), self.running_processes());
+        drop(self.link);
+        abandoned::end(&processes, &self.address);
+        LaunchError::Unkillable { ranks }
+    }
+
+    /// The processes of ranks that were started and not yet collected.
+    fn running_processes(&self) -> Vec<i32> {
+        let running = self.course.running().into_iter();
+        let processes = running.map(|rank| self.known.pids[rank]);
+        processes.filter(|pid| *pid != 0).collect()
+    }
+
+    fn outcome(mut self) -> Outcome {
+        let cause = self.cause();
+        let keep = matches!(self.output, Output::Capture { .. });
+        let mut captured = |rank: usize, stream: Stream| {
+            let feed = self
+                .feeds
+                .iter_mut()
+                .find(|feed| (feed.rank, feed.stream) == (rank, stream));
+            feed.filter(|_| keep).map(Feed::take).unwrap_or_default()
+        };
+        let mut ends = self.course.ends;
+        ends.sort_unstable_by_key(|end| end.rank);
+        let ranks = ends
+            .iter()
+            .zip(self.known.pids)
+            .map(|(end, pid)| RankOutcome {
+                pid,
+                status: end.status,
+                ended: end.ended,
+                stdout: captured(end.rank, Stream::Out),
+                stderr: captured(end.rank, Stream::Err),
+            });
+        Outcome {
+            ranks: ranks.collect(),
+            cause,
+            survivors: self.known.done == Some(true),
+        }
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        if let Some(stop) = &self.course.stop {
+            return Some(match stop.clone() {
+                Stop::Deadline { after, running } => Cause::Deadline { after, running },
+                Stop::Signal(signal) => Cause::Signal(signal),
+                Stop::Output(errno) => Cause::Output(errno),
+            });
+        }
+        let (rank, blame) = self.course.root()?;
+        Some(Cause::Rank {
+            rank,
+            blame: blame.cloned(),
+            tail: self.last_words(rank),
+        })
+    }
+
+    /// The end of what a rank wrote to its standard error, or to its log file.
+    fn last_words(&self, rank: usize) -> Vec<String> {
+        let bytes = if let Output::Logs(directory) = self.output {
+            read_end(&log_path(directory, rank), TAIL_BYTES).unwrap_or_default()
+        } else {
+            let mut feeds = self.feeds.iter();
+            let feed = feeds.find(|feed| feed.rank == rank && feed.stream == Stream::Err);
+            feed.map(|feed| feed.end(TAIL_BYTES).to_vec())
+                .unwrap_or_default()
+        };
+        last_lines(&bytes, TAIL_LINES)
+    }
+}

@@ -1,0 +1,100 @@
+//! The conformance table: one row per backend. A new backend adds its row and nothing else.
+
+use std::time::Duration;
+
+/// The numbers of ranks that the table is about: one, powers of two, and what is neither.
+pub const RANKS: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 16];
+
+/// How one backend is run.
+#[derive(Debug)]
+pub struct Row {
+    /// Its name, as the launcher knows it.
+    pub backend: &'static str,
+    /// The numbers of ranks it runs with.
+    pub ranks: Ranks,
+    /// Budget of each contract.
+    pub calls: usize,
+    /// No job may take longer.
+    pub deadline: Duration,
+    /// Contracts that it does not keep.
+    pub excuses: &'static [Excuse],
+}
+
+/// Numbers of ranks.
+#[derive(Debug)]
+pub enum Ranks {
+    /// Each of [`RANKS`].
+    All,
+    /// These, and why no others.
+    Only(&'static [usize], &'static str),
+}
+
+/// A contract that a backend does not keep, and why that is right.
+#[derive(Debug)]
+pub struct Excuse {
+    /// Which.
+    pub contract: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl Row {
+    /// Why this backend is not run with so many ranks.
+    pub fn excuse_from_ranks(&self, ranks: usize) -> Option<&'static str> {
+        match self.ranks {
+            Ranks::Only(possible, reason) if !possible.contains(&ranks) => Some(reason),
+            Ranks::Only(..) | Ranks::All => None,
+        }
+    }
+
+    /// Why `contract` is not asked of this backend.
+    pub fn excuse_from(&self, contract: &str) -> Option<&'static str> {
+        let found = self
+            .excuses
+            .iter()
+            .find(|excuse| excuse.contract == contract);
+        found.map(|excuse| excuse.reason)
+    }
+}
+
+/// The table.
+pub const BACKENDS: &[Row] = &[
+    Row {
+        backend: "local",
+        ranks: Ranks::Only(&[1], "a world of one"),
+        calls: 10_000,
+        deadline: Duration::from_secs(60),
+        excuses: &[Excuse {
+            contract: "abort/later-calls",
+            reason: "there is no other rank whose call could fail, and later calls go on",
+        }],
+    },
+    Row {
+        backend: "shm",
+        ranks: Ranks::All,
+        calls: 2000,
+        deadline: Duration::from_secs(60),
+        excuses: &[],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Contract;
+
+    #[test]
+    fn every_backend_of_this_build_has_its_row() {
+        for name in cobre_comm::available_backends() {
+            let rows = BACKENDS.iter().filter(|row| row.backend == name).count();
+            assert_eq!(rows, 1, "rows of {name}");
+        }
+    }
+
+    #[test]
+    fn excuses_are_for_contracts_that_exist() {
+        for excuse in BACKENDS.iter().flat_map(|row| row.excuses) {
+            assert!(Contract::find(excuse.contract).is_some(), "{excuse:?}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Shared-memory jobs as a user without a launcher starts them: real processes with their settings
+//! in the environment. How they find each other, what they say when they do not, and what each
+//! setting does.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use cobre_comm::env::{COMM_BACKEND, JOB, SHM_NAME, SHM_PREFIX, SHM_RANK, SHM_SIZE};
+use cobre_comm::env::{SHM_BUFFER_BYTES, SHM_TIMEOUT_SECS, SHM_WAIT, fresh_shm_name};
+
+const SHM: &str = "/dev/shm";
+
+/// A rank of the job called `name`, running the contract that only needs the ranks to meet.
+fn rank(name: &str, rank: usize, size: usize) -> Command {
+    contract_rank("identity", name, rank, size)
+}
+
+fn contract_rank(contract: &str, name: &str, rank: usize, size: usize) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rank"));
+    for variable in JOB {
+        command.env_remove(variable);
+    }
+    command
+        .arg(contract)
+        .env(COMM_BACKEND, "shm")
+        .env(SHM_NAME, name)
+        .env(SHM_RANK, rank.to_string())
+        .env(SHM_SIZE, size.to_string())
+        .env(SHM_TIMEOUT_SECS, "20")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Gives up after a second.
+fn hasty(name: &str, number: usize, size: usize) -> Command {
+    let mut command = rank(name, number, size);
+    command.env(SHM_TIMEOUT_SECS, "1");
+    command
+}
+
+/// Starts all at once and waits for each.
+fn run(commands: impl IntoIterator<Item = Command>) -> Vec<Output> {
+    let children: Vec<Child> = commands
+        .into_iter()
+        .map(|mut command| {
+            command
+                .spawn()
+                .expect("the rank program is built with the tests")
+        })
+        .collect();
+    children
+        .into_iter()
+        .map(|child| child.wait_with_output().unwrap())
+        .collect()
+}
+
+fn errors(outputs: &[Output]) -> Vec<String> {
+    let text = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    outputs.iter().map(text).collect()
+}
+
+/// The object that `name` stands for.
+fn object(name: &str) -> PathBuf {
+    PathBuf::from(SHM).join(name.trim_start_matches('/'))
+}
+
+/// A file under the job's name, removed when dropped.
+struct Squatter(PathBuf);
+
+impl Squatter {
+    fn new(name: &str, contents: &[u8], mode: u32) -> Self {
+        let path = object(name);
+        fs::write(&path, contents).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Squatter {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn ranks_meet_in_any_order_and_leave_no_name() {
+    for _ in 0..10 {
+        let name = fresh_shm_name();
+        let outputs = run((0..4).rev().map(|number| rank(&name, number, 4)));
+        assert!(
+            outputs.iter().all(|output| output.status.success()),
+            "{:?}",
+            errors(&outputs)
+        );
+        assert!(!object(&name).exists());
+    }
+}
+
+/// Contracts that wait in every way there is, on three ranks with one more setting.
+fn keeps_contracts_with(variable: &str, value: &str) {
+    let contracts = [
+        "barrier/waits-for-the-late",
+        "sequence/mixed",
+        "sequence/large-and-small",
+        "allgatherv/borders",
+        "broadcast/large",
+        "program",
+    ];
+    for contract in contracts {
+        let name = fresh_shm_name();
+        let scratch = tempfile::tempdir().unwrap();
+        let outputs = run((0..3).map(|number| {
+            let mut command = contract_rank(contract, &name, number, 3);
+            command
+                .args(["--calls", "300", "--seed", "7", "--scratch"])
+                .arg(scratch.path())
+                .env(variable, value);
+            command
+        }));
+        let kept = outputs.iter().all(|output| output.status.success());
+        assert!(kept, "{contract}: {:?}", errors(&outputs));
+    }
+}
+
+#[test]
+fn every_way_of_waiting_works_where_there_is_no_futex() {
+    keeps_contracts_with(SHM_WAIT, "portable");
+}
+
+#[test]
+fn messages_larger_than_the_smallest_buffer_pass_through_it() {
+    keeps_contracts_with(SHM_BUFFER_BYTES, "65536");
+}
+
+#[test]
+fn ranks_that_never_come_are_listed_and_nothing_is_left() {
+    let name = fresh_shm_name();
+    let outputs = run([0, 2].map(|number| hasty(&name, number, 4)));
+    for text in errors(&outputs) {
+        assert!(
+            text.contains("1, 3") && text.contains(SHM_TIMEOUT_SECS),
+            "{text}"
+        );
+    }
+    assert!(!object(&name).exists());
+}
+
+#[test]
+fn without_rank_0_the_others_say_so() {
+    let name = fresh_shm_name();
+    let outputs = run([hasty(&name, 1, 2)]);
+    let text = &errors(&outputs)[0];
+    assert!(text.contains("rank 0 has not created it"), "{text}");
+}
+
+#[test]
+fn a_rank_0_that_dies_while_ranks_gather_is_noticed_at_once() {
+    let name = fresh_shm_name();
+    let mut first = rank(&name, 0, 3).spawn().unwrap();
+    let second = rank(&name, 1, 3).spawn().unwrap();
+    wait_for("the segment", || object(&name).exists());
+    std::thread::sleep(Duration::from_millis(100));
+    let start = Instant::now();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let output = second.wait_with_output().unwrap();
+    let text = &errors(&[output])[0];
+    assert!(
+        text.contains("rank 0 ended") || text.contains("rank 0 is gone"),
+        "{text}"
+    );
+    assert!(start.elapsed() < Duration::from_secs(30));
+    // What it left is swept by the next job's start, be it this one or another test's.
+    let next = fresh_shm_name();
+    assert!(run([rank(&next, 0, 1)])[0].status.success());
+    assert!(!object(&name).exists());
+}
+
+#[test]
+fn two_processes_with_one_rank_are_refused_by_all() {
+    let name = fresh_shm_name();
+    let outputs = run([0, 1, 1].map(|number| rank(&name, number, 3)));
+    for text in errors(&outputs) {
+        assert!(text.contains("two processes are rank 1"), "{text}");
+    }
+    assert!(!object(&name).exists());
+}
+
+#[test]
+fn ranks_that_were_told_different_sizes_say_both() {
+    let name = fresh_shm_name();
+    let outputs = run([hasty(&name, 0, 3), hasty(&name, 1, 4)]);
+    let text = &errors(&outputs)[1];
+    assert!(
+        text.contains("for 3 ranks") && text.contains("for 4"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_name_that_a_live_job_holds_is_refused_and_that_job_goes_on() {
+    let name = fresh_shm_name();
+    let first = rank(&name, 0, 2).spawn().unwrap();
+    wait_for("the segment", || object(&name).exists());
+    let squatter = run([hasty(&name, 0, 2)]);
+    let text = &errors(&squatter)[0];
+    assert!(text.contains("taken by a job that is running"), "{text}");
+    let second = run([rank(&name, 1, 2)]);
+    assert!(second[0].status.success(), "{:?}", errors(&second));
+    assert!(first.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn what_a_dead_job_left_under_the_name_is_replaced() {
+    let name = fresh_shm_name();
+    let left = Squatter::new(&name, &vec![0xab; 100_000], 0o600);
+    let outputs = run((0..2).map(|number| rank(&name, number, 2)));
+    assert!(
+        outputs.iter().all(|output| output.status.success()),
+        "{:?}",
+        errors(&outputs)
+    );
+    assert!(!left.0.exists());
+}
+
+#[test]
+fn leftovers_are_swept_and_other_peoples_files_are_not() {
+    let leftovers: Vec<Squatter> = (0..100)
+        .map(|_| Squatter::new(&fresh_shm_name(), b"left", 0o600))
+        .collect();
+    let readable_by_all = Squatter::new(&fresh_shm_name(), b"not ours alone", 0o644);
+    let other_name = format!("/unrelated-{}", std::process::id());
+    let unrelated = Squatter::new(&other_name, b"stay", 0o600);
+    let name = fresh_shm_name();
+    assert!(run([rank(&name, 0, 1)])[0].status.success());
+    assert!(leftovers.iter().all(|left| !left.0.exists()));
+    assert!(readable_by_all.0.exists() && unrelated.0.exists());
+}
+
+#[test]
+fn a_link_under_the_name_is_refused_by_every_rank() {
+    let name = format!("/{SHM_PREFIX}link-{}", std::process::id());
+    let target = Squatter::new(
+        &format!("/precious-{}", std::process::id()),
+        b"precious",
+        0o600,
+    );
+    let link = Squatter(object(&name));
+    symlink(&target.0, &link.0).unwrap();
+    for text in errors(&run([0, 1].map(|number| hasty(&name, number, 2)))) {
+        assert!(text.contains("it is a link"), "{text}");
+    }
+    assert_eq!(fs::read(&target.0).unwrap(), b"precious");
+}
+
+#[test]
+fn an_object_that_others_can_write_is_refused() {
+    let name = fresh_shm_name();
+    let _squatter = Squatter::new(&name, &vec![0; 100_000], 0o666);
+    for text in errors(&run([0, 1].map(|number| hasty(&name, number, 2)))) {
+        assert!(text.contains("mode 666"), "{text}");
+    }
+}
+
+#[test]
+fn an_object_of_another_user_is_refused() {
+    let name = fresh_shm_name();
+    let squatter = Squatter::new(&name, &vec![0; 100_000], 0o600);
+    if std::os::unix::fs::chown(&squatter.0, Some(12_345), None).is_err() {
+        println!("skipped: only root can give a file away");
+        return;
+    }
+    for text in errors(&run([0, 1].map(|number| hasty(&name, number, 2)))) {
+        assert!(text.contains("user 12345"), "{text}");
+    }
+    assert!(squatter.0.exists());
+}
+
+#[test]
+fn names_that_are_no_names_are_refused() {
+    for name in ["/", "a/b", "..", &"x".repeat(300)] {
+        let text = &errors(&run([hasty(name, 0, 1)]))[0];
+        assert!(
+            text.contains("one word of at most 255 bytes"),
+            "{name}: {text}"
+        );
+    }
+}
+
+/// In a mount namespace of its own, where permitted: `/dev/shm` as small as containers have it.
+#[test]
+fn a_small_dev_shm_is_an_error_that_says_what_helps_not_a_crash() {
+    let program = env!("CARGO_BIN_EXE_rank");
+    let script = format!(
+        "mount -t tmpfs -o size=1m tmpfs {SHM} || exit 77; {SHM_RANK}=0 {SHM_SIZE}=1 \
+         {SHM_NAME}=/small {COMM_BACKEND}=shm exec {program} identity"
+    );
+    let outcome = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .output();
+    let Ok(output) = outcome else {
+        println!("skipped: unshare is not installed");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) || text.contains("unshare failed") {
+        println!("skipped: mounts are not permitted here: {text}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(
+        text.contains("are free in /dev/shm") && text.contains("--shm-size"),
+        "{text}"
+    );
+}
