@@ -24,5 +24,8 @@ book: setup ## build the book into book/book
 	@ci/setup.sh book
 	target/tools/bin/mdbook build book
 
-bench: build ## measure the collectives of the backends in this build
+bench: build ## measure the collectives, alone and beside the MPI libraries installed
 	$(cobre) bench collectives
+	$(cobre) bench collectives -n 2
+	$(cobre) bench collectives -n 2 --op region
+	-$(cobre) bench peers -n 2

@@ -24,6 +24,17 @@ impl Store {
             Self::Streaming
         }
     }
+
+    /// Orders streaming stores before whatever this thread does next, such as telling another
+    /// thread; ordinary stores need no help.
+    #[inline]
+    pub(crate) fn settle(self) {
+        #[cfg(target_arch = "x86_64")]
+        if self == Self::Streaming {
+            // SAFETY: every x86-64 processor has the instruction.
+            unsafe { std::arch::x86_64::_mm_sfence() };
+        }
+    }
 }
 
 /// So many bytes are copied by words.
@@ -36,10 +47,11 @@ pub(crate) fn copy(from: &[u8], into: &mut [u8], store: Store) {
     assert_eq!(from.len(), into.len());
     let len = from.len();
     // SAFETY: both are `len` bytes long and, one being borrowed exclusively, do not overlap.
-    unsafe { raw(into.as_mut_ptr(), from.as_ptr(), len, store) }
+    unsafe { raw(into.as_mut_ptr(), from.as_ptr(), len, store) };
+    store.settle();
 }
 
-/// Copies `len` bytes.
+/// Copies `len` bytes; [`Store::settle`] follows the last of several.
 ///
 /// # Safety
 /// `to` is valid for writing and `from` for reading `len` bytes, and they do not overlap.
@@ -58,7 +70,7 @@ pub(crate) unsafe fn raw(to: *mut u8, from: *const u8, len: usize, store: Store)
     }
 }
 
-/// Copies `len` bytes.
+/// Copies `len` bytes; [`Store::settle`] follows the last of several.
 ///
 /// # Safety
 /// `to` is valid for writing and `from` for reading `len` bytes, and they do not overlap.
@@ -78,8 +90,8 @@ pub(crate) unsafe fn raw(to: *mut u8, from: *const u8, len: usize, _: Store) {
 mod x86 {
     use super::Store;
     use std::arch::x86_64::{
-        __m128i, __m256i, _mm_loadu_si128, _mm_sfence, _mm_storeu_si128, _mm_stream_si128,
-        _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256,
+        __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128, _mm256_loadu_si256,
+        _mm256_storeu_si256, _mm256_stream_si256,
     };
 
     /// One copy loop for a vector type: a head up to alignment for streaming, four vectors a
@@ -105,7 +117,6 @@ mod x86 {
                     }
                     at += 4 * WIDTH;
                 }
-                _mm_sfence();
             }
             while at + 4 * WIDTH <= $len {
                 // SAFETY: four vectors from `at` end within `len`.

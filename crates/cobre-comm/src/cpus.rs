@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::cgroups::{self, Version, number};
+
 /// The processors this process may run on, in ascending order.
 pub fn allowed() -> Vec<usize> {
     match rustix::thread::sched_getaffinity(None) {
@@ -16,8 +18,7 @@ pub fn allowed() -> Vec<usize> {
 
 /// Processors' worth of time that control groups grant this process; `None` if they set no limit.
 pub fn quota() -> Option<f64> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    quota_below(Path::new("/sys/fs/cgroup"), &own)
+    tightest(&cgroups::limiting("cpu"))
 }
 
 /// Processors of this machine that the quota lets this job use, whatever this process's own mask.
@@ -49,26 +50,11 @@ pub fn usable() -> usize {
     limited_by(quota(), allowed().len())
 }
 
-/// The tightest quota of this process's group and the groups above it. `own` is the content of
-/// `/proc/self/cgroup`.
-fn quota_below(root: &Path, own: &str) -> Option<f64> {
-    let lines = own.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        Some((fields.next()?, fields.next()?.trim_start_matches('/')))
-    });
-    let quotas = lines.flat_map(|(controllers, group)| {
-        // An empty list of controllers marks the unified hierarchy of version 2.
-        let (hierarchy, read): (PathBuf, fn(&Path) -> Option<f64>) = match controllers {
-            "" => (root.to_owned(), version_2),
-            list if list.split(',').any(|name| name == "cpu") => (root.join("cpu"), version_1),
-            _ => return Vec::new(),
-        };
-        // Inside a container the group's path may lie outside the mount: then only the root shows.
-        let own = hierarchy.join(group);
-        own.ancestors()
-            .take_while(|dir| dir.starts_with(&hierarchy))
-            .filter_map(read)
-            .collect()
+/// The tightest quota of these groups.
+fn tightest(groups: &[(Version, PathBuf)]) -> Option<f64> {
+    let quotas = groups.iter().filter_map(|(version, dir)| match version {
+        Version::Two => version_2(dir),
+        Version::One => version_1(dir),
     });
     quotas.reduce(f64::min)
 }
@@ -76,44 +62,26 @@ fn quota_below(root: &Path, own: &str) -> Option<f64> {
 fn version_2(dir: &Path) -> Option<f64> {
     let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
     let (quota, period) = text.trim().split_once(' ')?;
-    ratio(quota, period)
+    share(quota.parse().ok()?, period.parse().ok()?)
 }
 
 fn version_1(dir: &Path) -> Option<f64> {
-    let read = |name| fs::read_to_string(dir.join(name)).ok();
-    ratio(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?)
+    let (quota, period) = ("cpu.cfs_quota_us", "cpu.cfs_period_us");
+    share(number(dir, quota)?, number(dir, period)?)
 }
 
-/// `None` for `max` and −1, which mean no limit.
-fn ratio(quota: &str, period: &str) -> Option<f64> {
-    let quota: f64 = quota.trim().parse().ok()?;
-    let period: f64 = period.trim().parse().ok()?;
+/// `None` for −1, which means no limit.
+fn share(quota: f64, period: f64) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then_some(quota / period)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroups::fake::Groups;
 
-    /// A directory of control-group files that goes when it is dropped.
-    struct Groups(PathBuf);
-
-    impl Groups {
-        fn new(name: &str, files: &[(&str, &str)]) -> Self {
-            let root = std::env::temp_dir().join(format!("cpus-{name}-{}", std::process::id()));
-            for (path, text) in files {
-                let path = root.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            }
-            Self(root)
-        }
-    }
-
-    impl Drop for Groups {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn quota_below(root: &Path, own: &str) -> Option<f64> {
+        tightest(&cgroups::below(root, own, "cpu"))
     }
 
     #[test]

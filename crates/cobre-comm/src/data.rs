@@ -18,9 +18,15 @@ pub trait CommData: Pod + Send + Sync {}
 
 impl<T: Pod + Send + Sync> CommData for T {}
 
-/// Refuses zero-sized types at compile time; each generic collective calls it.
-pub(crate) const fn refuse_zero_sized<T>() {
+/// Refuses, at compile time, types that no region could hold; each generic collective calls it.
+pub(crate) const fn refuse_unfit<T>() {
     const { assert!(size_of::<T>() > 0, "a zero-sized type carries no data") }
+    const {
+        assert!(
+            align_of::<T>() <= 4096,
+            "shared memory is aligned to pages, not beyond"
+        );
+    }
 }
 
 /// A number that ranks can sum or compare. Sealed: the set is the same in every build.

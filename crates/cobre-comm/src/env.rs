@@ -27,6 +27,11 @@ pub const SHM_TIMEOUT_SECS: &str = "COBRE_SHM_TIMEOUT_SECS";
 pub const SHM_BUFFER_BYTES: &str = "COBRE_SHM_BUFFER_BYTES";
 /// How waiting ranks sleep: `futex`, or `portable`, which any Unix can do.
 pub const SHM_WAIT: &str = "COBRE_SHM_WAIT";
+/// How regions are shared: `anonymous`, or `named`, for ranks that cannot look into each other's
+/// processes; rank 0's value counts.
+pub const SHM_REGIONS: &str = "COBRE_SHM_REGIONS";
+/// A word that tells apart jobs that use one name; all ranks of a job have the same.
+pub const SHM_JOB: &str = "COBRE_SHM_JOB";
 
 /// Host name or address of rank 0, for every other rank of a TCP job.
 pub const TCP_COORDINATOR: &str = "COBRE_TCP_COORDINATOR";
@@ -55,9 +60,10 @@ pub const LAUNCH_REPORT: &str = "COBRE_LAUNCH_REPORT";
 /// The variables that make a process a certain rank of a certain job: what a launcher clears
 /// before it hands a rank new ones. How a job runs (timeouts, buffers, topology) is the user's to
 /// set and passes through.
-pub const JOB: [&str; 11] = [
+pub const JOB: [&str; 12] = [
     COMM_BACKEND,
     SHM_NAME,
+    SHM_JOB,
     SHM_RANK,
     SHM_SIZE,
     TCP_COORDINATOR,
@@ -74,25 +80,33 @@ pub const SHM_PREFIX: &str = "cobre-";
 
 /// A segment name that no other job has.
 pub fn fresh_shm_name() -> String {
-    let mut random = [0; 12];
+    let [high, low] = random_words();
+    shm_name(high, low)
+}
+
+/// The segment name with these digits.
+pub(crate) fn shm_name(high: u64, low: u64) -> String {
+    format!("/{SHM_PREFIX}{high:016x}{low:016x}")
+}
+
+/// Words that no one else has.
+pub(crate) fn random_words() -> [u64; 2] {
+    let mut bytes = [0; 16];
     let source = std::fs::File::open("/dev/urandom");
     if source
-        .and_then(|mut file| file.read_exact(&mut random))
+        .and_then(|mut file| file.read_exact(&mut bytes))
         .is_err()
     {
         // Without a source of chance, process and time tell jobs apart.
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let nanos = now.map_or(0, |elapsed| elapsed.as_nanos() as u64);
-        random[..8].copy_from_slice(&nanos.to_le_bytes());
-        random[8..].copy_from_slice(&std::process::id().to_le_bytes());
+        return [nanos, std::process::id().into()];
     }
-    let (high, low) = random.split_at(4);
-    let word = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .fold(0u64, |word, &byte| word << 8 | u64::from(byte))
-    };
-    format!("/{SHM_PREFIX}{:08x}{:016x}", word(high), word(low))
+    let (high, low) = bytes.split_at(8);
+    [high, low].map(|half| {
+        half.iter()
+            .fold(0, |word, &byte| word << 8 | u64::from(byte))
+    })
 }
 
 /// Variables by which an MPI launcher shows itself.
@@ -132,6 +146,11 @@ pub struct ShmConfig {
     pub buffer_bytes: Option<usize>,
     /// Whether waiting ranks sleep in a way that any Unix knows instead of by futex.
     pub portable_wait: bool,
+    /// Whether regions are shared by name instead of through rank 0's process. Rank 0's value
+    /// counts.
+    pub named_regions: bool,
+    /// A word that tells apart jobs of one name.
+    pub job: Option<String>,
 }
 
 /// What the `tcp` backend needs to find the other ranks.
@@ -293,12 +312,25 @@ impl<'a> Environment<'a> {
             })
     }
 
+    /// Which of two words a variable holds; the first if it is unset.
+    fn one_of(&self, name: &str, words: [&str; 2]) -> Result<usize, BackendError> {
+        let [first, second] = words;
+        let expected = format!("{first} or {second}");
+        match self.parse::<String>(name, &expected)? {
+            None => Ok(0),
+            Some(word) => words
+                .iter()
+                .position(|known| *known == word)
+                .ok_or_else(|| self.invalid(name, &expected)),
+        }
+    }
+
     fn timeout(&self, name: &str) -> Result<Option<Duration>, BackendError> {
-        let expected = "a positive number of seconds";
+        let expected = "a positive number of seconds, at most 1e9";
         match self.parse::<f64>(name, expected)? {
             None => Ok(None),
             Some(secs) => match Duration::try_from_secs_f64(secs) {
-                Ok(timeout) if !timeout.is_zero() => Ok(Some(timeout)),
+                Ok(timeout) if !timeout.is_zero() && secs <= 1e9 => Ok(Some(timeout)),
                 _ => Err(self.invalid(name, expected)),
             },
         }
@@ -344,18 +376,15 @@ impl<'a> Environment<'a> {
         if buffer_bytes.is_some_and(|bytes| !BUFFER_RANGE.contains(&bytes)) {
             return Err(self.invalid(SHM_BUFFER_BYTES, BUFFER));
         }
-        let portable_wait = match self.parse::<String>(SHM_WAIT, WAIT)?.as_deref() {
-            None | Some("futex") => false,
-            Some("portable") => true,
-            Some(_) => return Err(self.invalid(SHM_WAIT, WAIT)),
-        };
         Ok(ShmConfig {
             name,
             rank,
             size,
             timeout: self.timeout(SHM_TIMEOUT_SECS)?,
             buffer_bytes,
-            portable_wait,
+            portable_wait: self.one_of(SHM_WAIT, ["futex", "portable"])? == 1,
+            named_regions: self.one_of(SHM_REGIONS, ["anonymous", "named"])? == 1,
+            job: self.parse(SHM_JOB, "a word")?,
         })
     }
 
@@ -402,7 +431,6 @@ impl<'a> Environment<'a> {
 const PORT: &str = "a port from 0 to 65535";
 const BUFFER: &str = "a number of bytes from 65536 to 1073741824";
 const BUFFER_RANGE: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 30;
-const WAIT: &str = "futex or portable";
 
 #[cfg(test)]
 mod tests {
@@ -444,6 +472,8 @@ mod tests {
             timeout: Some(Duration::from_millis(1500)),
             buffer_bytes: None,
             portable_wait: false,
+            named_regions: false,
+            job: None,
         };
         assert_eq!(config, expected);
     }
@@ -467,7 +497,7 @@ mod tests {
 
     #[test]
     fn timeouts_that_are_no_duration_are_refused() {
-        for bad in ["0", "-1", "nan", "inf", "1e300", "soon"] {
+        for bad in ["0", "-1", "nan", "inf", "1e19", "1e300", "soon"] {
             let pairs = [(TCP_RANK, "0"), (TCP_SIZE, "1"), (TCP_TIMEOUT_SECS, bad)];
             let error = with(&pairs).tcp().unwrap_err();
             assert!(error.to_string().contains(TCP_TIMEOUT_SECS), "{error}");

@@ -166,7 +166,7 @@ pub enum Cause {
     Deadline {
         /// The deadline.
         waited: Duration,
-        /// Ranks that had not arrived.
+        /// Ranks that had not arrived; empty if all had, and data did not move.
         missing: Vec<usize>,
     },
     /// The MPI library reported an error.
@@ -304,7 +304,11 @@ struct RankList<'a>(&'a [usize]);
 
 impl fmt::Display for RankList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.len() == 1 { "rank" } else { "ranks" })?;
+        f.write_str(match self.0.len() {
+            0 => "a rank that arrived but does not go on",
+            1 => "rank",
+            _ => "ranks",
+        })?;
         for (i, rank) in self.0.iter().enumerate() {
             write!(f, "{} {rank}", if i == 0 { "" } else { "," })?;
         }

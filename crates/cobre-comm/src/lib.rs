@@ -34,12 +34,14 @@
 
 mod arguments;
 mod backends;
+mod cgroups;
 mod communicator;
 mod copy;
 pub mod cpus;
 mod data;
 pub mod env;
 mod error;
+pub mod memory;
 mod region;
 pub mod report;
 mod select;

@@ -125,7 +125,10 @@ fn automatic(available: &[&'static str], env: &Environment<'_>) -> (Request, Str
     let settings = [
         (env::TCP_COORDINATOR, Request::Tcp),
         (env::TCP_RANK, Request::Tcp),
+        (env::TCP_SIZE, Request::Tcp),
         (env::SHM_NAME, Request::Shm),
+        (env::SHM_RANK, Request::Shm),
+        (env::SHM_SIZE, Request::Shm),
     ];
     let found = settings
         .into_iter()
@@ -224,6 +227,12 @@ mod tests {
         }
         let srun = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "2")];
         assert!(choose(NO_MPI, &srun).is_err());
+    }
+
+    #[test]
+    fn half_of_a_jobs_settings_is_no_job_of_its_own() {
+        let error = choose(ALL, &[(env::SHM_RANK, "0"), (env::SHM_SIZE, "4")]).unwrap_err();
+        assert!(error.contains(env::SHM_NAME), "{error}");
     }
 
     #[test]

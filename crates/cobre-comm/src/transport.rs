@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::arguments::{self, Partition, Parts, Root};
 use crate::communicator::{Communicator, ReduceOp};
-use crate::data::{CommData, Reducible, refuse_zero_sized};
+use crate::data::{CommData, Reducible, refuse_unfit};
 use crate::error::{Cause, CommError};
 use crate::region::{SharedMemoryProvider, SharedRegion};
+use crate::report;
 use crate::stamp::{Collective, Stamp};
 
 /// A backend's collectives, in checked arguments and bytes.
@@ -176,6 +177,10 @@ pub(crate) fn collective<B: Transport, A, R>(
         Ok(arguments) => call(&stamp, arguments).map_err(|fault| fault.attach(&stamp)),
         Err(error) => {
             backend.refuse(&stamp.refused());
+            if backend.size() > 1 {
+                // The others fail because of this rank, whoever is collected first.
+                report::give_up(&error.to_string());
+            }
             Err(error)
         }
     }
@@ -190,7 +195,7 @@ impl<B: Transport> Communicator for B {
         counts: &[usize],
         displs: &[usize],
     ) -> Result<(), CommError> {
-        refuse_zero_sized::<T>();
+        refuse_unfit::<T>();
         let position = (Transport::rank(self), Transport::size(self));
         let blocks = Partition::new(position, send, recv, counts, displs);
         let total = counts.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
@@ -221,7 +226,7 @@ impl<B: Transport> Communicator for B {
 
     #[inline]
     fn broadcast<T: CommData>(&self, buf: &mut [T], root: usize) -> Result<(), CommError> {
-        refuse_zero_sized::<T>();
+        refuse_unfit::<T>();
         let checked = Root::new(root, Transport::size(self));
         let stamp = Stamp::new(Collective::Broadcast)
             .elements::<T>(buf.len())
@@ -262,7 +267,7 @@ impl<B: RegionTransport> SharedMemoryProvider for B {
         &self,
         count: usize,
     ) -> Result<Self::Region<T>, CommError> {
-        refuse_zero_sized::<T>();
+        refuse_unfit::<T>();
         let checked = arguments::region_length::<T>(count);
         let stamp = Stamp::new(Collective::CreateSharedRegion).elements::<T>(count);
         collective(self, stamp, checked, |stamp, count| {
@@ -274,7 +279,7 @@ impl<B: RegionTransport> SharedMemoryProvider for B {
         &self,
         counts: &[usize],
     ) -> Result<Self::Region<T>, CommError> {
-        refuse_zero_sized::<T>();
+        refuse_unfit::<T>();
         let parts = Parts::new::<T>(Transport::size(self), counts);
         let total = parts.as_ref().map_or(0, Parts::total);
         let stamp = Stamp::new(Collective::CreatePartitionedRegion)

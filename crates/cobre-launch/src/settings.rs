@@ -48,7 +48,11 @@ impl Job {
         match backend {
             // Every rank is a world of its own: it has nobody to find.
             "local" => {}
-            "shm" => common.push((env::SHM_NAME, env::fresh_shm_name())),
+            "shm" => {
+                let name = env::fresh_shm_name();
+                common.push((env::SHM_JOB, name.clone()));
+                common.push((env::SHM_NAME, name));
+            }
             _ => return Err(LaunchError::BackendNotLaunched { backend }),
         }
         Ok(Self {

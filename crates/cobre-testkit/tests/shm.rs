@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use cobre_comm::env::fresh_shm_name;
 use cobre_comm::env::{COMM_BACKEND, JOB, SHM_NAME, SHM_PREFIX, SHM_RANK, SHM_SIZE};
-use cobre_comm::env::{SHM_BUFFER_BYTES, SHM_TIMEOUT_SECS, SHM_WAIT, fresh_shm_name};
+use cobre_comm::env::{SHM_BUFFER_BYTES, SHM_JOB, SHM_REGIONS, SHM_TIMEOUT_SECS, SHM_WAIT};
 
 const SHM: &str = "/dev/shm";
 
@@ -69,6 +70,21 @@ fn object(name: &str) -> PathBuf {
     PathBuf::from(SHM).join(name.trim_start_matches('/'))
 }
 
+/// What a job leaves that was killed while its ranks were gathering.
+fn segment(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    for (byte, magic) in bytes.iter_mut().zip(b"cobreshm") {
+        *byte = *magic;
+    }
+    bytes
+}
+
+/// In CI a test that cannot run is a failure.
+fn skip(reason: &str) {
+    assert!(std::env::var_os("CI").is_none(), "skipped in CI: {reason}");
+    println!("skipped: {reason}");
+}
+
 /// A file under the job's name, removed when dropped.
 struct Squatter(PathBuf);
 
@@ -109,16 +125,8 @@ fn ranks_meet_in_any_order_and_leave_no_name() {
     }
 }
 
-/// Contracts that wait in every way there is, on three ranks with one more setting.
-fn keeps_contracts_with(variable: &str, value: &str) {
-    let contracts = [
-        "barrier/waits-for-the-late",
-        "sequence/mixed",
-        "sequence/large-and-small",
-        "allgatherv/borders",
-        "broadcast/large",
-        "program",
-    ];
+/// Contracts on three ranks with one more setting.
+fn keeps_contracts_with(variable: &str, value: &str, contracts: &[&str]) {
     for contract in contracts {
         let name = fresh_shm_name();
         let scratch = tempfile::tempdir().unwrap();
@@ -137,13 +145,43 @@ fn keeps_contracts_with(variable: &str, value: &str) {
 
 #[test]
 fn every_way_of_waiting_works_where_there_is_no_futex() {
-    keeps_contracts_with(SHM_WAIT, "portable");
+    keeps_contracts_with(SHM_WAIT, "portable", &WAITING);
 }
 
 #[test]
 fn messages_larger_than_the_smallest_buffer_pass_through_it() {
-    keeps_contracts_with(SHM_BUFFER_BYTES, "65536");
+    keeps_contracts_with(SHM_BUFFER_BYTES, "65536", &WAITING);
 }
+
+#[test]
+fn regions_by_name_keep_every_promise_of_regions() {
+    let contracts = [
+        "region/leader-large",
+        "region/one-copy-per-node",
+        "region/partitioned-shapes",
+        "region/epochs",
+        "region/begin-zeroed",
+        "region/empty",
+        "region/several-at-once",
+        "region/dropped-in-any-order",
+        "region/thousands",
+        "region/more-than-memory",
+        "split/own-sequence",
+        "split/beside-the-parent",
+        "program",
+    ];
+    keeps_contracts_with(SHM_REGIONS, "named", &contracts);
+}
+
+/// Contracts that wait in every way there is.
+const WAITING: [&str; 6] = [
+    "barrier/waits-for-the-late",
+    "sequence/mixed",
+    "sequence/large-and-small",
+    "allgatherv/borders",
+    "broadcast/large",
+    "program",
+];
 
 #[test]
 fn ranks_that_never_come_are_listed_and_nothing_is_left() {
@@ -226,7 +264,7 @@ fn a_name_that_a_live_job_holds_is_refused_and_that_job_goes_on() {
 #[test]
 fn what_a_dead_job_left_under_the_name_is_replaced() {
     let name = fresh_shm_name();
-    let left = Squatter::new(&name, &vec![0xab; 100_000], 0o600);
+    let left = Squatter::new(&name, &segment(100_000), 0o600);
     let outputs = run((0..2).map(|number| rank(&name, number, 2)));
     assert!(
         outputs.iter().all(|output| output.status.success()),
@@ -239,8 +277,9 @@ fn what_a_dead_job_left_under_the_name_is_replaced() {
 #[test]
 fn leftovers_are_swept_and_other_peoples_files_are_not() {
     let leftovers: Vec<Squatter> = (0..100)
-        .map(|_| Squatter::new(&fresh_shm_name(), b"left", 0o600))
+        .map(|i| Squatter::new(&fresh_shm_name(), &segment(8 * i), 0o600))
         .collect();
+    let not_a_segment = Squatter::new(&fresh_shm_name(), b"someone's data", 0o600);
     let readable_by_all = Squatter::new(&fresh_shm_name(), b"not ours alone", 0o644);
     let other_name = format!("/unrelated-{}", std::process::id());
     let unrelated = Squatter::new(&other_name, b"stay", 0o600);
@@ -248,6 +287,35 @@ fn leftovers_are_swept_and_other_peoples_files_are_not() {
     assert!(run([rank(&name, 0, 1)])[0].status.success());
     assert!(leftovers.iter().all(|left| !left.0.exists()));
     assert!(readable_by_all.0.exists() && unrelated.0.exists());
+    assert!(not_a_segment.0.exists());
+}
+
+#[test]
+fn a_file_that_is_no_segment_is_refused_and_left_alone() {
+    let name = format!("/another-program-{}", std::process::id());
+    let other = Squatter::new(&name, b"precious data", 0o600);
+    let text = &errors(&run([hasty(&name, 0, 1)]))[0];
+    assert!(text.contains("no segment of Cobre"), "{text}");
+    assert_eq!(fs::read(&other.0).unwrap(), b"precious data");
+}
+
+#[test]
+fn ranks_of_another_job_of_the_same_name_are_refused() {
+    let name = fresh_shm_name();
+    let outputs = run(
+        [("monday", 0), ("monday", 1), ("tuesday", 1)].map(|(job, number)| {
+            let mut command = rank(&name, number, 2);
+            command.env(SHM_JOB, job).env(SHM_TIMEOUT_SECS, "2");
+            command
+        }),
+    );
+    let text = &errors(&outputs)[2];
+    // It comes too late if the others have met by then.
+    assert!(
+        text.contains(SHM_JOB) || text.contains("has not created it"),
+        "{text}"
+    );
+    assert!(outputs[0].status.success() && outputs[1].status.success());
 }
 
 #[test]
@@ -280,7 +348,7 @@ fn an_object_of_another_user_is_refused() {
     let name = fresh_shm_name();
     let squatter = Squatter::new(&name, &vec![0; 100_000], 0o600);
     if std::os::unix::fs::chown(&squatter.0, Some(12_345), None).is_err() {
-        println!("skipped: only root can give a file away");
+        skip("only root can give a file away");
         return;
     }
     for text in errors(&run([0, 1].map(|number| hasty(&name, number, 2)))) {
@@ -312,12 +380,12 @@ fn a_small_dev_shm_is_an_error_that_says_what_helps_not_a_crash() {
         .args(["-m", "sh", "-c", &script])
         .output();
     let Ok(output) = outcome else {
-        println!("skipped: unshare is not installed");
+        skip("unshare is not installed");
         return;
     };
     let text = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(77) || text.contains("unshare failed") {
-        println!("skipped: mounts are not permitted here: {text}");
+        skip(&format!("mounts are not permitted here: {text}"));
         return;
     }
     assert_eq!(output.status.code(), Some(3), "{text}");

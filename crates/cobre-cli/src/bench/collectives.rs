@@ -20,6 +20,8 @@ pub(crate) enum Operation {
     Allreduce,
     Allgatherv,
     Broadcast,
+    /// A partitioned region in place of an allgatherv; measured only when asked for
+    Region,
 }
 
 impl Operation {
@@ -29,6 +31,7 @@ impl Operation {
             Self::Allreduce => "allreduce",
             Self::Allgatherv => "allgatherv",
             Self::Broadcast => "broadcast",
+            Self::Region => "region",
         }
     }
 }
@@ -40,6 +43,7 @@ pub(crate) enum Kind {
     Allreduce(ReduceOp),
     Allgatherv,
     Broadcast,
+    Region,
 }
 
 impl Kind {
@@ -51,6 +55,7 @@ impl Kind {
             Self::Allreduce(ReduceOp::Max) => "allreduce_max",
             Self::Allgatherv => "allgatherv",
             Self::Broadcast => "broadcast",
+            Self::Region => "partitioned_region",
         }
     }
 
@@ -60,6 +65,7 @@ impl Kind {
             Self::Allreduce(_) => Operation::Allreduce,
             Self::Allgatherv => Operation::Allgatherv,
             Self::Broadcast => Operation::Broadcast,
+            Self::Region => Operation::Region,
         }
     }
 }
@@ -75,7 +81,7 @@ const SUM: Kind = Kind::Allreduce(ReduceOp::Sum);
 const MIN: Kind = Kind::Allreduce(ReduceOp::Min);
 
 /// The sizes at which the peers were measured.
-const TABLE: [(Kind, &[usize]); 5] = [
+const TABLE: [(Kind, &[usize]); 6] = [
     (Kind::Barrier, &[0]),
     (SUM, &[8, 32, 256, 8192, 1 << 20]),
     (MIN, &[32]),
@@ -84,13 +90,15 @@ const TABLE: [(Kind, &[usize]); 5] = [
         &[32, 4096, 65_536, 3_200_000, 32_000_000, 206_000_000],
     ),
     (Kind::Broadcast, &[4096, 1 << 20, 20 << 20]),
+    (Kind::Region, &[3_200_000]),
 ];
 
 /// The cases that the options leave; `bytes` takes the place of each operation's sizes.
 pub(crate) fn cases(operation: Option<Operation>, bytes: Option<usize>) -> Vec<Case> {
-    let chosen = TABLE
-        .into_iter()
-        .filter(|(kind, _)| operation.is_none_or(|operation| kind.operation() == operation));
+    let chosen = TABLE.into_iter().filter(|(kind, _)| match operation {
+        Some(operation) => kind.operation() == operation,
+        None => *kind != Kind::Region,
+    });
     chosen
         .flat_map(|(kind, sizes)| {
             let sizes = match bytes {
@@ -121,8 +129,8 @@ struct Bench<'a, C> {
 }
 
 const ROOT: usize = 0;
-const FEWEST: usize = 5;
-const MOST: usize = 1 << 20;
+pub(super) const FEWEST: usize = 5;
+pub(super) const MOST: usize = 1 << 20;
 
 /// Runs `case` for about `seconds` and checks its results. Collective.
 pub(crate) fn measure<C: Communicator>(
@@ -155,7 +163,7 @@ impl<'a, C: Communicator> Bench<'a, C> {
             })
             .collect();
         let sent = match case.kind {
-            Kind::Barrier => 0,
+            Kind::Barrier | Kind::Region => 0,
             Kind::Allgatherv => counts[rank],
             Kind::Allreduce(_) | Kind::Broadcast => elements,
         };
@@ -174,7 +182,7 @@ impl<'a, C: Communicator> Bench<'a, C> {
     #[inline]
     fn call(&mut self) -> Result<(), CommError> {
         match self.case.kind {
-            Kind::Barrier => self.comm.barrier(),
+            Kind::Barrier | Kind::Region => self.comm.barrier(),
             Kind::Allreduce(op) => self.comm.allreduce(&self.send, &mut self.recv, op),
             Kind::Allgatherv => {
                 self.comm
@@ -210,7 +218,7 @@ impl<'a, C: Communicator> Bench<'a, C> {
     fn expected(&self, i: usize) -> u64 {
         let ranks = 0..self.comm.size();
         let value = match self.case.kind {
-            Kind::Barrier => f64::NAN,
+            Kind::Barrier | Kind::Region => f64::NAN,
             Kind::Broadcast => element(ROOT, i),
             Kind::Allreduce(ReduceOp::Sum) => {
                 // In rank order from rank 0's element, as the contract says.
@@ -275,13 +283,13 @@ impl<'a, C: Communicator> Bench<'a, C> {
 
 /// Element `i` of what `rank` contributes; sums of these are exact in no particular order, so a
 /// reduction in the wrong order shows.
-fn element(rank: usize, i: usize) -> f64 {
+pub(super) fn element(rank: usize, i: usize) -> f64 {
     0.1 + (rank * 31 + i % 1009) as f64 * 1.7
 }
 
 /// Counts that add up to `elements`: an eighth more on even ranks, an eighth less on odd ones, and
 /// what is left over one by one from rank 0.
-fn unequal_counts(elements: usize, size: usize) -> Vec<usize> {
+pub(super) fn unequal_counts(elements: usize, size: usize) -> Vec<usize> {
     let base = elements / size;
     let mut counts: Vec<usize> = (0..size)
         .map(|rank| match rank {

@@ -2,6 +2,7 @@
 
 mod collectives;
 mod peers;
+mod region;
 mod samples;
 
 use std::ffi::OsString;
@@ -12,7 +13,8 @@ use cobre_comm::{
 };
 use cobre_launch::{Bind, Launch, Output};
 
-use self::collectives::{Case, Measured, Operation, cases, measure};
+use self::collectives::{Case, Kind, Measured, Operation, cases, measure};
+use self::region::measure_region;
 use crate::exit::{self, say};
 use crate::launch;
 
@@ -51,8 +53,8 @@ struct CollectivesArgs {
     #[arg(long, value_enum)]
     op: Option<Operation>,
 
-    /// Measures at this size only
-    #[arg(long, value_name = "B")]
+    /// Measures at this size only, a multiple of 8; a barrier has none
+    #[arg(long, value_name = "B", value_parser = whole_elements)]
     bytes: Option<usize>,
 
     /// About how long each case runs
@@ -67,6 +69,13 @@ struct CollectivesArgs {
 /// Runs the benchmark and returns the code to exit with.
 pub(crate) fn run(args: Args) -> u8 {
     match args.what {
+        What::Collectives(args) if args.op == Some(Operation::Barrier) && args.bytes.is_some() => {
+            exit::fail(
+                exit::USAGE,
+                NAME,
+                "a barrier has no size: leave out --bytes",
+            )
+        }
         What::Collectives(args) => match args.ranks {
             Some(ranks) => start(ranks, &args),
             None => join(&args),
@@ -155,7 +164,11 @@ fn join(args: &CollectivesArgs) -> u8 {
         );
     }
     for case in cases(args.op, args.bytes) {
-        match measure(&comm, case, args.seconds) {
+        let measured = match case.kind {
+            Kind::Region => measure_region(&comm, case.bytes, args.seconds),
+            _ => measure(&comm, case, args.seconds),
+        };
+        match measured {
             Ok(measured) if talks => say!("{}", line(&comm, case, &measured, args.json)),
             Ok(_) => {}
             Err(error) => return exit::fail(exit::RANKS, NAME, &error),
@@ -185,6 +198,14 @@ fn line(comm: &CommBackend, case: Case, measured: &Measured, json: bool) -> Stri
     } else {
         format!("{op:<14} {bytes:>10} {iterations:>9} {p50_us:>12.3} {p99_us:>12.3}")
     }
+}
+
+fn whole_elements(text: &str) -> Result<usize, String> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|bytes: &usize| bytes.is_multiple_of(8));
+    number.ok_or_else(|| "a multiple of 8 is expected: elements are f64".to_owned())
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -45,6 +45,11 @@ pub(super) fn allgatherv(
     recv: &mut [u8],
     blocks: Partition<'_>,
 ) -> Result<(), Fault> {
+    if group.size == 1 {
+        let own = &mut recv[blocks.bytes(0)];
+        private::copy(send, own, Store::of(send.len()));
+        return Ok(());
+    }
     let largest = (0..group.size).map(|rank| blocks.bytes(rank).len()).max();
     if largest.unwrap_or(0) > INLINE {
         return gather_through_rings(group, stamp, send, recv, blocks);
@@ -113,6 +118,7 @@ fn gather_through_rings(
             finished &= met[peer] && done[peer] == block.len();
         }
         if finished {
+            store.settle();
             return Ok(());
         }
         if !moved {
@@ -140,6 +146,9 @@ pub(super) fn broadcast(
     buf: &mut [u8],
     root: usize,
 ) -> Result<(), Fault> {
+    if group.size == 1 {
+        return Ok(());
+    }
     let inline = buf.len() <= INLINE;
     if group.rank == root {
         group.arrive(stamp, if inline { buf } else { &[] });
@@ -192,6 +201,7 @@ fn receive_from_ring(group: &Group, buf: &mut [u8], root: usize) -> Result<(), F
             group.consume(root, ready.end);
         }
     }
+    store.settle();
     Ok(())
 }
 
@@ -205,6 +215,14 @@ pub(super) fn allreduce<T: Reducible>(
     op: ReduceOp,
 ) -> Result<(), Fault> {
     let bytes: &[u8] = bytemuck::cast_slice(send);
+    if group.size == 1 {
+        private::copy(
+            bytes,
+            bytemuck::cast_slice_mut(recv),
+            Store::of(bytes.len()),
+        );
+        return Ok(());
+    }
     if bytes.len() > INLINE {
         return reduce_by_owners(group, stamp, send, recv, op);
     }

@@ -3,13 +3,13 @@
     reason = "copies between private memory and memory other processes map"
 )]
 //! Copies in and out of shared memory, between areas that [`SharedBytes`] and the caller's slice
-//! prove to be there.
+//! prove to be there. Whoever streams calls [`Store::settle`] when it is done.
 
 use super::segment::SharedBytes;
-use crate::copy::{Store, copy, raw};
+use crate::copy::{Store, raw};
 
 /// What is copied to two places at a time.
-const PIECE: usize = 4096;
+const PIECE: usize = 16 * 1024;
 
 /// Copies shared bytes into `into`, which is as long.
 #[inline]
@@ -37,7 +37,10 @@ pub(super) fn write_both(from: &[u8], into: SharedBytes<'_>, own: &mut [u8], sto
     while at < from.len() {
         let end = (at + PIECE).min(from.len());
         write(&from[at..end], into.part(at..end));
-        copy(&from[at..end], &mut own[at..end], store);
+        let (to, from) = (own[at..end].as_mut_ptr(), from[at..end].as_ptr());
+        // SAFETY: `own[at..end]` and `from[at..end]` are in bounds and, one being borrowed
+        // exclusively, do not overlap.
+        unsafe { raw(to, from, end - at, store) };
         at = end;
     }
 }

@@ -8,7 +8,7 @@
 //! while the bell still shows the sample. Of the exchange and the fence one comes first: either the publisher
 //! sees the sleeper, or the sleeper sees what was published.
 
-use std::sync::atomic::Ordering::{self, Acquire, Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
 /// Words and kernel calls: real ones, or a model checker's.
@@ -82,7 +82,8 @@ pub(super) fn ring<B: Board>(board: &B) {
 #[inline]
 fn wake_sleepers<B: Board>(board: &B) {
     if B::Machine::load32(board.sleepers(), SeqCst) > 0 {
-        B::Machine::add32(board.bell(), 1, Relaxed);
+        // Pairs with the acquire in `sleep_unless`: who samples this sees what was published.
+        B::Machine::add32(board.bell(), 1, Release);
         B::Machine::wake_all(board.bell());
     }
 }
@@ -161,7 +162,7 @@ fn wait_longer<B: Board>(
 fn sleep_unless<B: Board>(board: &B, slice: Duration, awake: impl FnOnce() -> bool) {
     let (bell, sleepers) = (board.bell(), board.sleepers());
     // Sampled before the last look: a ring after that look changes the bell.
-    let seen = B::Machine::load32(bell, Relaxed);
+    let seen = B::Machine::load32(bell, Acquire);
     B::Machine::add32(sleepers, 1, Relaxed);
     // Pairs with the exchange in `publish` and the fence in `ring`.
     B::Machine::fence(SeqCst);

@@ -27,6 +27,8 @@ pub(super) struct Job {
     pub(super) begun: Instant,
     /// Bound on each collective, if the user set one.
     pub(super) timeout: Option<Duration>,
+    /// Whether rank 0 offers memory by name at once.
+    pub(super) named_regions: bool,
 }
 
 impl Board for Job {
@@ -238,10 +240,6 @@ impl Group {
         if interrupt == Interrupt::Late {
             let absent = self.peers().filter(|&peer| !self.has_arrived(peer));
             let mut missing: Vec<usize> = absent.collect();
-            if missing.is_empty() {
-                // All are in the collective, and data do not move: nobody is known to be better.
-                missing = self.peers().collect();
-            }
             missing.sort_unstable();
             self.job.stop(&Cause::Deadline {
                 waited: self.job.timeout.unwrap_or_default(),

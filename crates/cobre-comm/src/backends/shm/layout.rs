@@ -29,8 +29,7 @@ pub(super) mod header {
     pub(crate) const RING: usize = 24;
     pub(crate) const STAGE: usize = 32;
     pub(crate) const LAYOUT: usize = 40;
-    pub(crate) const NONCE: usize = 48;
-    pub(crate) const JOB: usize = 56;
+    pub(crate) const JOB: usize = 48;
     /// How far the rendezvous has come.
     pub(crate) const STATE: usize = LINE;
     pub(crate) const ATTACHED: usize = LINE + 8;
@@ -115,6 +114,11 @@ impl Layout {
 
     fn flow_len(ranks: usize) -> usize {
         ((1 + ranks) * LINE).next_multiple_of(PAGE)
+    }
+
+    /// The slots and flow lines of `rank`, which every collective touches.
+    pub(super) fn hot(&self, rank: usize) -> Range<usize> {
+        self.start(rank)..self.ring_of(rank)
     }
 
     /// How many bytes `rank` has put into its ring.

@@ -13,6 +13,7 @@ mod record;
 mod region;
 mod rendezvous;
 mod segment;
+mod share;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,6 +64,7 @@ impl ShmBackend {
             patience: patience(config, &segment),
             begun: Instant::now(),
             timeout: config.timeout,
+            named_regions: config.named_regions,
             sleep: if config.portable_wait {
                 Sleep::Nap
             } else {
@@ -108,10 +110,10 @@ fn usable(cpus: &[usize]) -> usize {
     cpus.len().min(quota)
 }
 
-/// When ranks outnumber processors, moves each to its share of them once and then lets the
-/// scheduler do as it likes: left where they were started, two cores may hold three ranks and one.
+/// Moves each rank to its share of the processors once and then lets the scheduler do as it likes:
+/// left where they were started, one core may hold two ranks that spin for each other.
 fn spread(rank: usize, size: usize, cpus: &[usize]) {
-    if cpus.is_empty() || size <= usable(cpus) {
+    if cpus.is_empty() || size == 1 {
         return;
     }
     let Ok(allowed) = sched_getaffinity(None) else {
@@ -229,8 +231,8 @@ impl RegionTransport for ShmBackend {
     fn split(&self, stamp: &Stamp) -> Result<Self, Fault> {
         let group = self.running()?;
         let layout = group.layout;
-        let data = region::share(group, stamp, layout.total(), layout.slice(group.rank))?;
-        data.populate();
+        let data = share::share(group, stamp, layout.total(), layout.slice(group.rank))?;
+        rendezvous::populate(&data, &layout, group.rank);
         let group = Group::new(group.rank, layout, Arc::new(data), group.job.clone());
         Ok(Self::of(group))
     }

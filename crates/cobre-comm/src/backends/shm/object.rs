@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -11,6 +12,12 @@ use rustix::shm;
 use crate::env::SHM_PREFIX;
 
 const DIRECTORY: &str = "/dev/shm";
+
+/// The first bytes of a finished segment.
+pub(super) const MAGIC: [u8; 8] = *b"cobreshm";
+
+/// How long a name may look taken before it is.
+const BRIEF: Duration = Duration::from_millis(100);
 
 /// An object that this process created. Dropping it removes the name, if it is still there.
 #[derive(Debug)]
@@ -32,6 +39,8 @@ pub(super) enum Refusal {
     },
     /// It is no plain object.
     Special,
+    /// It is not a segment of Cobre.
+    Unknown,
     System(Errno),
 }
 
@@ -44,6 +53,7 @@ impl fmt::Display for Refusal {
                 "it belongs to user {owner} with mode {mode:o}, not to this user alone"
             ),
             Self::Special => f.write_str("it is a link or something else that is no shared memory"),
+            Self::Unknown => f.write_str("something that is no segment of Cobre has this name"),
             Self::System(error) => error.fmt(f),
         }
     }
@@ -52,34 +62,37 @@ impl fmt::Display for Refusal {
 impl Created {
     /// Creates and locks `name`. What a dead job left under it is removed first.
     pub(super) fn new(name: &str) -> Result<Self, Refusal> {
+        let patience = Instant::now() + BRIEF;
         loop {
             let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
             match shm::open(name, flags, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => {
-                    let created = Self {
-                        file,
-                        name: name.to_owned(),
-                        named: true,
-                    };
-                    if created.lock()? {
+                    if let Some(created) = Self::locked(file, name)? {
                         return Ok(created);
                     }
                 }
                 Err(Errno::EXIST) => {
-                    if !remove_if_abandoned(name)? {
+                    // Others who look whether it is abandoned hold its lock for an instant.
+                    if !remove_if_abandoned(name)? && Instant::now() > patience {
                         return Err(Refusal::Taken);
                     }
+                    std::thread::yield_now();
                 }
                 Err(error) => return Err(Refusal::System(error)),
             }
         }
     }
 
-    /// Locks the object; false if someone took it for abandoned before it was locked.
-    fn lock(&self) -> Result<bool, Refusal> {
-        rustix::fs::flock(&self.file, FlockOperation::LockExclusive).map_err(Refusal::System)?;
-        let stat = rustix::fs::fstat(&self.file).map_err(Refusal::System)?;
-        Ok(stat.st_nlink > 0)
+    /// Locks the object; `None` if someone took it for abandoned before it was locked.
+    fn locked(file: OwnedFd, name: &str) -> Result<Option<Self>, Refusal> {
+        rustix::fs::flock(&file, FlockOperation::LockExclusive).map_err(Refusal::System)?;
+        let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
+        // The name, if it exists again, is then another's.
+        Ok((stat.st_nlink > 0).then(|| Self {
+            file,
+            name: name.to_owned(),
+            named: true,
+        }))
     }
 
     /// Removes the name: from here on nothing is left behind, whatever dies.
@@ -157,9 +170,22 @@ fn remove_if_abandoned(name: &str) -> Result<bool, Refusal> {
     }
     let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
     if stat.st_nlink > 0 {
+        if !is_segment(file.as_fd()) {
+            return Err(Refusal::Unknown);
+        }
         let _ = shm::unlink(name);
     }
     Ok(true)
+}
+
+/// Whether an object begins as segments do, in any state of being made.
+fn is_segment(file: BorrowedFd<'_>) -> bool {
+    let mut first = [0; 8];
+    match rustix::io::pread(file, &mut first, 0) {
+        Ok(0) => true,
+        Ok(8) => first == [0; 8] || first == MAGIC,
+        _ => false,
+    }
 }
 
 /// Removes what this user's dead jobs left behind, and nothing else.

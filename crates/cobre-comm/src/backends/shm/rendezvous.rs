@@ -16,7 +16,7 @@ use crate::cpus;
 use crate::env::{self, DEFAULT_RENDEZVOUS, ShmConfig};
 use crate::error::Cause;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"cobreshm");
+const MAGIC: u64 = u64::from_ne_bytes(object::MAGIC);
 const VERSION: u64 = 1;
 
 /// Values of the header's `STATE` word.
@@ -57,13 +57,26 @@ pub(super) fn meet(config: &ShmConfig) -> Result<Segment, String> {
         return Err(reason);
     }
     let (mapping, layout) = segment;
-    mapping.populate();
+    populate(&mapping, &layout, config.rank);
     let cpus = shared_cpus(&mapping);
     Ok(Segment {
         mapping: Arc::new(mapping),
         layout,
         cpus,
     })
+}
+
+/// Faults in what this rank will touch in every collective, and the large buffers of the others
+/// where that is soon done: each rank maps every rank's, so it is work that grows with the square.
+pub(super) fn populate(mapping: &Mapping, layout: &Layout, rank: usize) {
+    const FEW: usize = 16;
+    if layout.ranks <= FEW {
+        return mapping.populate(0..layout.total());
+    }
+    mapping.populate(layout.slice(rank));
+    for peer in 0..layout.ranks {
+        mapping.populate(layout.hot(peer));
+    }
 }
 
 /// The segment's file while ranks gather: rank 0's holds the name and the lock.
@@ -97,7 +110,6 @@ fn create(config: &ShmConfig) -> Result<(Mapping, Layout, Held), String> {
         (header::RING, layout.ring as u64),
         (header::STAGE, layout.stage as u64),
         (header::LAYOUT, layout.hash()),
-        (header::NONCE, nonce()),
         (header::JOB, job(config)),
     ];
     for (offset, value) in fields {
@@ -122,19 +134,12 @@ fn refused(config: &ShmConfig, refusal: Refusal) -> String {
     }
 }
 
-/// The job that a segment belongs to, as far as its name tells.
+/// What tells this job from others of its name: a digest of the word all its ranks were given.
 fn job(config: &ShmConfig) -> u64 {
-    let name = config.name.trim_start_matches('/');
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+    let word = config.job.as_deref().unwrap_or_default();
+    word.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
-}
-
-/// Something no other job has: when and by which process it was begun.
-fn nonce() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let nanos = now.map_or(0, |elapsed| elapsed.as_nanos() as u64);
-    nanos ^ (u64::from(std::process::id()) << 40)
 }
 
 /// The others: look for the segment until it is there and finished.
@@ -184,7 +189,7 @@ fn examine(
         return wrong("rank 0 runs another version of Cobre".to_owned());
     }
     if field(header::JOB) != job(config) {
-        return wrong("the segment was made for a job of another name".to_owned());
+        return wrong(format!("another job has this name ({})", env::SHM_JOB));
     }
     let ranks = field(header::RANKS) as usize;
     if ranks != config.size {

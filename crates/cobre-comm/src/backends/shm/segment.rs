@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use bytemuck::Pod;
 use rustix::io::Result;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{MapFlags, ProtFlags};
 
 /// A shared mapping of this process, unmapped when dropped.
 #[derive(Debug)]
@@ -59,17 +59,25 @@ impl Mapping {
     }
 
     /// Faults in the pages that are reserved already, so that no collective has to.
-    pub(super) fn populate(&self) {
+    #[cfg(target_os = "linux")]
+    pub(super) fn populate(&self, range: Range<usize>) {
+        const PAGE: usize = 4096;
+        let start = range.start / PAGE * PAGE;
+        let bytes = self.bytes(start..range.end);
         // Only a hint: a kernel that does not know it faults pages in as they are touched.
-        // SAFETY: the range is this mapping, and populating changes no byte of it.
+        // SAFETY: the range is inside this mapping, and populating changes no byte of it.
         let _ = unsafe {
             rustix::mm::madvise(
-                self.base.as_ptr().cast(),
-                self.len,
-                Advice::LinuxPopulateWrite,
+                bytes.as_ptr().cast(),
+                bytes.len(),
+                rustix::mm::Advice::LinuxPopulateWrite,
             )
         };
     }
+
+    /// Pages are faulted in as they are touched.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn populate(&self, _: Range<usize>) {}
 
     fn checked<T>(&self, offset: usize) -> *mut T {
         assert!(offset.is_multiple_of(align_of::<T>()) && offset + size_of::<T>() <= self.len);

@@ -1,0 +1,246 @@
+//! How all ranks of a group come to map the same memory: rank 0 offers it, every rank takes its
+//! part, and either all of them have it or none.
+
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use bytemuck::{Pod, Zeroable};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::group::Group;
+use super::object::{self, Created, Refusal};
+use super::segment::Mapping;
+use crate::copy::Store;
+use crate::env::shm_name;
+use crate::memory;
+use crate::stamp::Stamp;
+use crate::transport::Fault;
+
+/// Less than this is reserved without asking first whether the machine has it.
+const HARMLESS: usize = 16 << 20;
+
+/// Where rank 0's memory is to be found, and by what to recognise it.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Offer {
+    /// One of the constants below.
+    way: u64,
+    /// Process and descriptor, or the two halves of the name; of a failure, its error number.
+    place: [u64; 2],
+    device: u64,
+    inode: u64,
+}
+
+const FAILED: u64 = 0;
+/// An open file of rank 0's process: no `/dev/shm` limit binds it, and no death leaves it behind.
+const ANONYMOUS: u64 = 1;
+/// An object with a name that goes as soon as all have it, for ranks that cannot look into each
+/// other's processes.
+const NAMED: u64 = 2;
+
+/// What rank 0 holds while the others come for it.
+enum Held {
+    Anonymous(OwnedFd),
+    Named(Created),
+}
+
+impl AsFd for Held {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Anonymous(file) => file.as_fd(),
+            Self::Named(created) => created.as_fd(),
+        }
+    }
+}
+
+/// How far a rank got: 0 if it has mapped the memory and holds its part.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Progress {
+    errno: u32,
+    /// Not 0 if it could not even reach the memory.
+    unreached: u32,
+}
+
+/// Memory of `len` bytes that all ranks map, each having reserved `own`.
+pub(super) fn share(
+    group: &Group,
+    stamp: &Stamp,
+    len: usize,
+    own: Range<usize>,
+) -> Result<Mapping, Fault> {
+    let mut way = if group.job.named_regions {
+        NAMED
+    } else {
+        ANONYMOUS
+    };
+    loop {
+        let (held, offer) = if group.rank == 0 {
+            make(way, len)
+        } else {
+            (None, Offer::zeroed())
+        };
+        let offer = exchange(group, stamp, offer)?[0];
+        if offer.way == FAILED {
+            return Err(no_memory(
+                len,
+                Errno::from_raw_os_error(offer.place[0] as i32),
+            ));
+        }
+        let (mapping, progress) = take_part(held.as_ref(), &offer, len, &own);
+        let everyone = exchange(group, stamp, progress)?;
+        if offer.way == ANONYMOUS && everyone.iter().any(|progress| progress.unreached != 0) {
+            way = NAMED;
+            continue;
+        }
+        let failure = everyone.iter().find(|progress| progress.errno != 0);
+        return match (failure, mapping) {
+            (None, Some(mapping)) => Ok(mapping),
+            (failure, _) => {
+                let errno = failure.map_or(0, |progress| progress.errno.cast_signed());
+                Err(no_memory(len, Errno::from_raw_os_error(errno)))
+            }
+        };
+    }
+}
+
+/// Rank 0's memory and its offer; where the system has no anonymous memory, by name at once. What
+/// the machine cannot hold is not even begun: reserving it would wake the out-of-memory killer.
+fn make(way: u64, len: usize) -> (Option<Held>, Offer) {
+    if len > HARMLESS && len > memory::available() {
+        return failure(Errno::NOMEM);
+    }
+    if way == ANONYMOUS
+        && let Ok(file) = anonymous(len)
+    {
+        let place = [std::process::id().into(), file.as_raw_fd() as u64];
+        return offer(Held::Anonymous(file), ANONYMOUS, place);
+    }
+    let place = [random(), random()];
+    let created = Created::new(&name(place)).map_err(|refusal| errno(&refusal));
+    let sized = created.and_then(|created| {
+        rustix::fs::ftruncate(&created, len as u64)?;
+        Ok(created)
+    });
+    match sized {
+        Ok(created) => offer(Held::Named(created), NAMED, place),
+        Err(error) => failure(error),
+    }
+}
+
+fn offer(held: Held, way: u64, place: [u64; 2]) -> (Option<Held>, Offer) {
+    match rustix::fs::fstat(&held) {
+        Ok(stat) => {
+            let offer = Offer {
+                way,
+                place,
+                device: stat.st_dev,
+                inode: stat.st_ino,
+            };
+            (Some(held), offer)
+        }
+        Err(error) => failure(error),
+    }
+}
+
+fn failure(error: Errno) -> (Option<Held>, Offer) {
+    let mut offer = Offer::zeroed();
+    offer.place[0] = error.raw_os_error() as u64;
+    (None, offer)
+}
+
+fn name(place: [u64; 2]) -> String {
+    shm_name(place[0], place[1])
+}
+
+fn random() -> u64 {
+    crate::env::random_words()[0]
+}
+
+fn errno(refusal: &Refusal) -> Errno {
+    match refusal {
+        Refusal::System(error) => *error,
+        _ => Errno::ACCESS,
+    }
+}
+
+/// Reaches the memory, reserves this rank's part, which places it near this rank, and maps all.
+fn take_part(
+    held: Option<&Held>,
+    offer: &Offer,
+    len: usize,
+    own: &Range<usize>,
+) -> (Option<Mapping>, Progress) {
+    let progress = |error: Errno, unreached| Progress {
+        errno: error.raw_os_error().cast_unsigned(),
+        unreached,
+    };
+    let reached;
+    let file = match held {
+        Some(held) => held.as_fd(),
+        None => match reach(offer) {
+            Ok(file) => {
+                reached = file;
+                reached.as_fd()
+            }
+            Err(error) => return (None, progress(error, 1)),
+        },
+    };
+    let mapping = object::reserve(file, own.clone()).and_then(|()| Mapping::new(file, len));
+    match mapping {
+        Ok(mapping) => (Some(mapping), Progress::zeroed()),
+        Err(error) => (None, progress(error, 0)),
+    }
+}
+
+/// Opens what rank 0 offers, and makes sure that it is that memory and no other.
+fn reach(offer: &Offer) -> Result<OwnedFd, Errno> {
+    let file = if offer.way == NAMED {
+        object::open(&name(offer.place)).map_err(|refusal| errno(&refusal))?
+    } else {
+        let path = format!("/proc/{}/fd/{}", offer.place[0], offer.place[1]);
+        rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?
+    };
+    let stat = rustix::fs::fstat(&file)?;
+    if (stat.st_dev, stat.st_ino) == (offer.device, offer.inode) {
+        Ok(file)
+    } else {
+        Err(Errno::STALE)
+    }
+}
+
+/// `/dev/shm` bounds regions only where they have names.
+fn no_memory(len: usize, error: Errno) -> Fault {
+    let detail = if error == Errno::NOSPC {
+        object::no_room(len, error)
+    } else {
+        format!("{} MiB are available ({error})", memory::available() >> 20)
+    };
+    Fault::NoMemory { bytes: len, detail }
+}
+
+/// Every rank's value, in rank order.
+fn exchange<V: Pod>(group: &Group, stamp: &Stamp, value: V) -> Result<Vec<V>, Fault> {
+    group.arrive(stamp, bytemuck::bytes_of(&value));
+    let mut values = vec![value; group.size];
+    for peer in group.peers() {
+        group.meet(peer, stamp)?;
+        let into = bytemuck::bytes_of_mut(&mut values[peer]);
+        super::copy::read(group.payload(peer, into.len()), into, Store::Cached);
+    }
+    Ok(values)
+}
+
+#[cfg(target_os = "linux")]
+fn anonymous(len: usize) -> Result<OwnedFd, Errno> {
+    use rustix::fs::MemfdFlags;
+    let file = rustix::fs::memfd_create("cobre-region", MemfdFlags::CLOEXEC)?;
+    rustix::fs::ftruncate(&file, len as u64)?;
+    Ok(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn anonymous(_: usize) -> Result<OwnedFd, Errno> {
+    Err(Errno::NOSYS)
+}
