@@ -1,5 +1,6 @@
 //! `cobre launch` from the outside: real processes, real signals, nothing left behind.
 
+#[path = "../../cobre-launch/tests/processes/mod.rs"]
 mod processes;
 
 use std::io::{Read, Write};
@@ -9,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use processes::{parent, unique_sleep, wait_until, with_argument};
+use processes::{unique_sleep, wait_until, with_argument};
 
 /// No test takes longer unless something hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -18,6 +19,14 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// Writes a report by hand: `report RANK FROM REASON`.
 const REPORT: &str = r#"report() { echo "$@" > "/proc/self/fd/${COBRE_LAUNCH_REPORT%%:*}"; }; R=$COBRE_LAUNCH_RANK; "#;
+
+/// The parent of a process.
+fn parent(pid: i32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let field = fields.split_ascii_whitespace().nth(1).unwrap();
+    field.parse().unwrap()
+}
 
 struct Job {
     child: Child,

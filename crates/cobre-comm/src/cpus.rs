@@ -8,12 +8,50 @@ use crate::cgroups::{self, Version, number};
 
 /// The processors this process may run on, in ascending order.
 pub fn allowed() -> Vec<usize> {
-    match rustix::thread::sched_getaffinity(None) {
-        Ok(mask) => (0..rustix::thread::CpuSet::MAX_CPU)
-            .filter(|&cpu| mask.is_set(cpu))
-            .collect(),
-        Err(_) => vec![0],
+    affinity::allowed().unwrap_or_else(|| vec![0])
+}
+
+/// Moves this thread to `cpu`, if it may run there, and then lets the scheduler do as it likes.
+pub fn visit(cpu: usize) {
+    affinity::visit(cpu);
+}
+
+#[cfg(target_os = "linux")]
+mod affinity {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    pub(super) fn allowed() -> Option<Vec<usize>> {
+        let mask = sched_getaffinity(None).ok()?;
+        Some(
+            (0..CpuSet::MAX_CPU)
+                .filter(|&cpu| mask.is_set(cpu))
+                .collect(),
+        )
     }
+
+    pub(super) fn visit(cpu: usize) {
+        let Ok(allowed) = sched_getaffinity(None) else {
+            return;
+        };
+        if cpu < CpuSet::MAX_CPU && allowed.is_set(cpu) {
+            let mut one = CpuSet::new();
+            one.set(cpu);
+            // Only a matter of speed: where it is not permitted, nothing is lost.
+            let _ = sched_setaffinity(None, &one);
+            std::thread::yield_now();
+            let _ = sched_setaffinity(None, &allowed);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod affinity {
+    pub(super) fn allowed() -> Option<Vec<usize>> {
+        let count = std::thread::available_parallelism().ok()?;
+        Some((0..count.get()).collect())
+    }
+
+    pub(super) fn visit(_: usize) {}
 }
 
 /// Processors' worth of time that control groups grant this process; `None` if they set no limit.

@@ -18,8 +18,6 @@ mod share;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
 pub use region::ShmRegion;
 
 use crate::arguments::{Partition, Parts, Root};
@@ -110,23 +108,11 @@ fn usable(cpus: &[usize]) -> usize {
     cpus.len().min(quota)
 }
 
-/// Moves each rank to its share of the processors once and then lets the scheduler do as it likes:
-/// left where they were started, one core may hold two ranks that spin for each other.
+/// Moves each rank to its share of the processors once: left where they were started, one core may
+/// hold two ranks that spin for each other.
 fn spread(rank: usize, size: usize, cpus: &[usize]) {
-    if cpus.is_empty() || size == 1 {
-        return;
-    }
-    let Ok(allowed) = sched_getaffinity(None) else {
-        return;
-    };
-    let cpu = cpus[rank % cpus.len()];
-    if allowed.is_set(cpu) {
-        let mut one = CpuSet::new();
-        one.set(cpu);
-        // Only a matter of speed: where it is not permitted, nothing is lost.
-        let _ = sched_setaffinity(None, &one);
-        std::thread::yield_now();
-        let _ = sched_setaffinity(None, &allowed);
+    if size > 1 && !cpus.is_empty() {
+        cpus::visit(cpus[rank % cpus.len()]);
     }
 }
 
