@@ -6,6 +6,7 @@ set -u
 # The only files that may contain unsafe code: the audit list.
 unsafe_files='
 crates/cobre-comm/src/backends/shm/copy.rs
+crates/cobre-comm/src/backends/shm/liveness.rs
 crates/cobre-comm/src/backends/shm/model.rs
 crates/cobre-comm/src/backends/shm/segment.rs
 crates/cobre-comm/src/copy.rs

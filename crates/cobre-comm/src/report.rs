@@ -58,10 +58,23 @@ pub fn address(descriptor: i32, device: u64, inode: u64) -> String {
 /// Tells the launcher that this process gives up because of `reason`. Does nothing in a process
 /// that no launcher started; a report that cannot be delivered must not hide the failure itself.
 pub(crate) fn give_up(reason: &str) {
-    if let Some((rank, address)) = Environment::process().launch_report() {
+    send(None, reason);
+}
+
+/// Tells the launcher that this process fails because of `rank`.
+#[allow(
+    dead_code,
+    reason = "in a build with one-rank backends alone there is no other rank"
+)]
+pub(crate) fn blame(rank: usize, reason: &str) {
+    send(Some(rank), reason);
+}
+
+fn send(rank: Option<usize>, reason: &str) {
+    if let Some((from, address)) = Environment::process().launch_report() {
         let blame = Blame {
-            rank,
-            from: rank,
+            rank: rank.unwrap_or(from),
+            from,
             reason: reason.to_owned(),
         };
         deliver(&address, &blame);

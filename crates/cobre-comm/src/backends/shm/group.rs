@@ -9,11 +9,13 @@ use super::collectives::in_line;
 use super::copy;
 use super::gate::{self, Board, Interrupt, Patience};
 use super::layout::{Layout, header, slot};
+use super::liveness::{self, Liveness};
 use super::machine::Sleep;
 use super::record;
 use super::segment::{Mapping, SharedBytes};
 use crate::data::Reducible;
-use crate::error::{Call, Cause};
+use crate::error::{Call, Cause, Loss};
+use crate::report;
 use crate::stamp::Stamp;
 use crate::transport::Fault;
 
@@ -29,6 +31,42 @@ pub(super) struct Job {
     pub(super) timeout: Option<Duration>,
     /// Whether rank 0 offers memory by name at once.
     pub(super) named_regions: bool,
+    pub(super) rank: usize,
+    /// Leaves in good order when the last handle goes.
+    pub(super) _liveness: Liveness,
+}
+
+/// A header's words for who has no job: to ring, not to wait.
+pub(super) struct Header<'a>(pub(super) &'a Mapping);
+
+impl Board for Header<'_> {
+    type Machine = Sleep;
+
+    fn machine(&self) -> &Sleep {
+        &Sleep::Futex
+    }
+
+    fn bell(&self) -> &AtomicU32 {
+        self.0.word32(header::BELL)
+    }
+
+    fn sleepers(&self) -> &AtomicU32 {
+        self.0.word32(header::SLEEPERS)
+    }
+
+    fn stopped(&self) -> &AtomicU32 {
+        self.0.word32(header::STOPPED)
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // Unwinding is no orderly end: the others must not take it for one.
+        if std::thread::panicking() {
+            let how = Loss::Panic("see its standard error".to_owned());
+            self.stop(&liveness::lost(&self.header, self.rank, how));
+        }
+    }
 }
 
 impl Board for Job {
@@ -66,8 +104,12 @@ impl Job {
     /// The record as a fault.
     #[cold]
     fn failed(&self) -> Fault {
-        let record = record::read(&self.header);
-        Fault::Failed(record.expect("a stopped job has a record"))
+        let record = record::read(&self.header).expect("a stopped job has a record");
+        if let Cause::RankLost { rank, .. } = &record {
+            // The launcher may collect this rank first, and it is not the cause.
+            report::blame(*rank, &record.to_string());
+        }
+        Fault::Failed(record)
     }
 }
 
@@ -169,8 +211,26 @@ impl Group {
     /// Waits for `peer` to arrive and checks that it makes the same call.
     #[inline]
     pub(super) fn meet(&self, peer: usize, stamp: &Stamp) -> Result<(), Fault> {
-        self.wait(|| self.has_arrived(peer))?;
-        self.compare(peer, stamp)
+        self.wait(|| self.is_decided(peer))?;
+        if self.met(peer, stamp)? {
+            Ok(())
+        } else {
+            Err(self.abandoned_by(peer))
+        }
+    }
+
+    /// Whether `peer` has arrived, or never will.
+    #[inline]
+    pub(super) fn is_decided(&self, peer: usize) -> bool {
+        self.has_arrived(peer) || Liveness::has_left(&self.job.header, peer)
+    }
+
+    /// The fault of a peer that left while this rank needs it.
+    #[cold]
+    pub(super) fn abandoned_by(&self, peer: usize) -> Fault {
+        let cause = liveness::lost(&self.job.header, peer, Loss::Left);
+        self.job.stop(&cause);
+        self.job.failed()
     }
 
     /// As `meet`, without waiting: false if `peer` has not arrived.

@@ -46,6 +46,14 @@ pub(super) mod header {
     /// The abort record.
     pub(crate) const RECORD: usize = 8192;
     pub(crate) const RECORD_LEN: usize = 4096;
+    /// One line per rank: the word that the kernel marks when the rank dies, whether it has left.
+    const LIVES: usize = 16 * 1024;
+    pub(crate) const fn alive(rank: usize) -> usize {
+        LIVES + rank * LINE
+    }
+    pub(crate) const fn left(rank: usize) -> usize {
+        alive(rank) + 4
+    }
 }
 
 /// Offsets of one segment, from the number of ranks and the buffer sizes.

@@ -5,6 +5,7 @@ mod copy;
 mod gate;
 mod group;
 mod layout;
+mod liveness;
 mod machine;
 #[cfg(test)]
 mod model;
@@ -33,7 +34,6 @@ use crate::transport::{Fault, Line, RegionTransport, Transport};
 use gate::Patience;
 use group::{Group, Job};
 use machine::Sleep;
-use rendezvous::Segment;
 
 /// A rank of a shared-memory job. A clone is another handle to the same rank.
 #[derive(Debug, Clone)]
@@ -59,10 +59,12 @@ impl ShmBackend {
             })?;
         let job = Arc::new(Job {
             header: segment.mapping.clone(),
-            patience: patience(config, &segment),
+            patience: patience(config, &segment.cpus),
             begun: Instant::now(),
             timeout: config.timeout,
             named_regions: config.named_regions,
+            rank: config.rank,
+            _liveness: segment.liveness,
             sleep: if config.portable_wait {
                 Sleep::Nap
             } else {
@@ -93,8 +95,8 @@ impl ShmBackend {
 
 /// Spins when every rank has a processor, and yields at once when not: a spinning rank would keep
 /// the one it waits for from running.
-fn patience(config: &ShmConfig, segment: &Segment) -> Patience {
-    let crowded = config.size > usable(&segment.cpus);
+fn patience(config: &ShmConfig, cpus: &[usize]) -> Patience {
+    let crowded = config.size > usable(cpus);
     let (spins, yields) = if crowded { (0, 100) } else { (2000, 1000) };
     Patience {
         spins,

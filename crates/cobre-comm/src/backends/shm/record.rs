@@ -8,7 +8,7 @@ use super::copy;
 use super::layout::header;
 use super::segment::Mapping;
 use crate::copy::Store;
-use crate::error::{Call, Cause};
+use crate::error::{Call, Cause, Loss};
 use crate::stamp::Stamp;
 
 /// Values of the `STOPPED` word.
@@ -73,6 +73,7 @@ const ABORTED: u8 = 1;
 const MISMATCH: u8 = 2;
 const DEADLINE: u8 = 3;
 const OTHER: u8 = 4;
+const LOST: u8 = 5;
 
 /// Longest text in a record; longer ones are cut.
 const TEXT: usize = 1024;
@@ -91,6 +92,27 @@ fn encode(cause: &Cause) -> Vec<u8> {
             number(&mut out, u64::from(*pid));
             text(&mut out, host);
             text(&mut out, reason);
+        }
+        Cause::RankLost {
+            rank,
+            host,
+            pid,
+            how,
+        } => {
+            out.push(LOST);
+            number(&mut out, *rank as u64);
+            number(&mut out, u64::from(*pid));
+            text(&mut out, host);
+            let (kind, figure, words) = match how {
+                Loss::Signal(signal) => (0, *signal, ""),
+                Loss::Exit(code) => (1, *code, ""),
+                Loss::Panic(words) => (2, 0, words.as_str()),
+                Loss::Left => (3, 0, ""),
+                Loss::Vanished => (4, 0, ""),
+            };
+            number(&mut out, kind);
+            number(&mut out, u64::from(figure.cast_unsigned()));
+            text(&mut out, words);
         }
         Cause::Mismatch { left, right } => {
             out.push(MISMATCH);
@@ -138,6 +160,25 @@ fn decode(bytes: &[u8]) -> Option<Cause> {
             host: rest.text()?,
             reason: rest.text()?,
         }),
+        LOST => {
+            let (rank, pid) = (rest.number()? as usize, rest.number()? as u32);
+            let host = rest.text()?;
+            let (kind, figure) = (rest.number()?, (rest.number()? as u32).cast_signed());
+            let how = match kind {
+                0 => Loss::Signal(figure),
+                1 => Loss::Exit(figure),
+                2 => Loss::Panic(rest.text()?),
+                3 => Loss::Left,
+                4 => Loss::Vanished,
+                _ => return None,
+            };
+            Some(Cause::RankLost {
+                rank,
+                host,
+                pid,
+                how,
+            })
+        }
         MISMATCH => {
             let mut call = || {
                 let rank = rest.number()? as usize;
@@ -232,6 +273,22 @@ mod tests {
             missing: vec![1, 5],
         };
         for cause in [aborted("why"), mismatch(), late] {
+            assert_eq!(decode(&encode(&cause)), Some(cause));
+        }
+        let panic = Loss::Panic("index out of bounds".into());
+        for how in [
+            Loss::Signal(9),
+            Loss::Exit(3),
+            panic,
+            Loss::Left,
+            Loss::Vanished,
+        ] {
+            let cause = Cause::RankLost {
+                rank: 2,
+                host: "node-7".into(),
+                pid: 41,
+                how,
+            };
             assert_eq!(decode(&encode(&cause)), Some(cause));
         }
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::layout::{HEADER, Layout, MAX_RANKS, header};
+use super::liveness::Liveness;
 use super::object::{self, Created, Refusal};
 use super::record;
 use super::segment::Mapping;
@@ -30,6 +31,7 @@ pub(super) struct Segment {
     pub(super) layout: Layout,
     /// Processors that the ranks may use between them.
     pub(super) cpus: Vec<usize>,
+    pub(super) liveness: Liveness,
 }
 
 /// Meets the other ranks. The error is for people.
@@ -46,23 +48,29 @@ pub(super) fn meet(config: &ShmConfig) -> Result<Segment, String> {
     } else {
         find(config, deadline)?
     };
-    let segment = (mapping, layout);
-    let met = attach(config, &segment, &held)
-        .and_then(|()| gather(config, &segment, &mut held, deadline));
-    if let Err(reason) = met {
-        // The others wait for this rank: they learn at once why it does not come.
-        let action = format!("rank {} could not join", config.rank);
-        let message = reason.clone();
-        record::post(&segment.0, &Cause::Io { action, message });
-        return Err(reason);
-    }
+    let segment = (Arc::new(mapping), layout);
+    let met = attach(config, &segment, &held).and_then(|liveness| {
+        gather(config, &segment, &mut held, deadline)?;
+        Ok(liveness)
+    });
+    let liveness = match met {
+        Ok(liveness) => liveness,
+        Err(reason) => {
+            // The others wait for this rank: they learn at once why it does not come.
+            let action = format!("rank {} could not join", config.rank);
+            let message = reason.clone();
+            record::post(&segment.0, &Cause::Io { action, message });
+            return Err(reason);
+        }
+    };
     let (mapping, layout) = segment;
     populate(&mapping, &layout, config.rank);
     let cpus = shared_cpus(&mapping);
     Ok(Segment {
-        mapping: Arc::new(mapping),
+        mapping,
         layout,
         cpus,
+        liveness,
     })
 }
 
@@ -211,7 +219,11 @@ fn examine(
 }
 
 /// Takes this rank's place: reserves its slice, which places the memory near it, and signs in.
-fn attach(config: &ShmConfig, segment: &(Mapping, Layout), held: &Held) -> Result<(), String> {
+fn attach(
+    config: &ShmConfig,
+    segment: &(Arc<Mapping>, Layout),
+    held: &Held,
+) -> Result<Liveness, String> {
     let (mapping, layout) = segment;
     let place = mapping.word32(header::PIDS + 4 * config.rank);
     if let Err(other) = place.compare_exchange(0, std::process::id(), Relaxed, Relaxed) {
@@ -230,15 +242,17 @@ fn attach(config: &ShmConfig, segment: &(Mapping, Layout), held: &Held) -> Resul
             word.fetch_or(1 << (cpu % 64), Relaxed);
         }
     }
+    let liveness = Liveness::begin(mapping.clone(), config.rank, config.size)
+        .map_err(|error| format!("no thread to watch the other ranks: {error}"))?;
     // Pairs with the acquire in `gather`: who counts this rank sees what it wrote.
     mapping.word32(header::ATTACHED).fetch_add(1, Release);
-    Ok(())
+    Ok(liveness)
 }
 
 /// Waits until all ranks are attached; then rank 0 removes the name and lets everyone go.
 fn gather(
     config: &ShmConfig,
-    segment: &(Mapping, Layout),
+    segment: &(Arc<Mapping>, Layout),
     held: &mut Held,
     deadline: Instant,
 ) -> Result<(), String> {
