@@ -22,9 +22,8 @@
 //!
 //! # What holds when something goes wrong
 //!
-//! 1. After the abort of a rank, or a mismatch, every pending and later collective on every rank
-//!    returns an error with the same record. A rank that dies without a word is noticed by the
-//!    launcher, which ends the job, and by a timeout where the user sets one.
+//! 1. After the death, exit, panic or abort of a rank every pending and later collective on every
+//!    surviving rank that needs it returns an error with the same record; no call blocks for ever.
 //! 2. The error is permanent for that communicator.
 //! 3. A collective may be `Ok` on one rank and `Err` on another.
 //! 4. Ranks that call different collectives, lengths, types, operators or roots get an error on

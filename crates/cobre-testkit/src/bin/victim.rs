@@ -1,5 +1,6 @@
 //! A rank of a job in which one rank goes away: `victim CALLS HOW RANK`. The others go on until a
-//! call fails, and print the cause of that failure and of the next.
+//! call fails, and print the cause of that failure and of the next; on standard error, when the one
+//! went and when the others noticed.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             }
         }
         if let Err(error) = make(&comm, calls) {
+            eprintln!("noticed {}", nanoseconds());
             println!("{}", cause(&error));
             let again = comm.barrier().expect_err("a failed communicator stays so");
             println!("{}", cause(&again));
@@ -60,6 +62,7 @@ fn go(how: &str) -> Going {
         let status = Command::new("kill").args([name, &own]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill {name}");
     };
+    eprintln!("going {}", nanoseconds());
     match how {
         "kill" => signal("-KILL"),
         "exit" => std::process::exit(3),
@@ -76,6 +79,12 @@ fn go(how: &str) -> Going {
         other => panic!("no way to go is called {other}"),
     }
     Going::Stays
+}
+
+/// The time of day, which all processes of a machine share.
+fn nanoseconds() -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |elapsed| elapsed.as_nanos())
 }
 
 fn make(comm: &CommBackend, calls: &str) -> Result<(), CommError> {
