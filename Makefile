@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 cobre := target/release/cobre
 
-.PHONY: help setup build demo test book bench
+.PHONY: help setup build demo test book bench chaos
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,3 +29,6 @@ bench: build ## measure the collectives, alone and beside the MPI libraries inst
 	$(cobre) bench collectives -n 2
 	$(cobre) bench collectives -n 2 --op region
 	-$(cobre) bench peers -n 2
+
+chaos: build ## kill ranks at random instants and check what the others notice
+	ci/chaos.py 1000
