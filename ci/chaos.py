@@ -16,7 +16,7 @@ import uuid
 CALLS = ["barrier", "allreduce", "large-allreduce", "allgatherv", "broadcast", "fence"]
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS]
 VICTIM = os.path.join(os.path.dirname(__file__), "..", "target", "release", "victim")
-DEADLINE_SECS = "3"
+DEADLINE_SECS = "5"
 
 
 def start(name, rank, size, calls):
