@@ -5,8 +5,8 @@
 //! A rank *publishes* by exchanging a number, which is a release and a full fence in one, and then,
 //! if anyone sleeps, bumps the bell and wakes. A rank that *waits* spins, then yields, then
 //! sleeps: it samples the bell, counts itself a sleeper, fences, looks once more, and sleeps only
-//! while the bell still shows the sample. Of the exchange and the fence one comes first: either the publisher
-//! sees the sleeper, or the sleeper sees what was published.
+//! while the bell still shows the sample. Of the exchange and the fence one comes first: either the
+//! publisher sees the sleeper, or the sleeper sees what was published.
 
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};

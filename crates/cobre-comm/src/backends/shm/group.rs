@@ -212,11 +212,7 @@ impl Group {
     #[inline]
     pub(super) fn meet(&self, peer: usize, stamp: &Stamp) -> Result<(), Fault> {
         self.wait(|| self.is_decided(peer))?;
-        if self.met(peer, stamp)? {
-            Ok(())
-        } else {
-            Err(self.abandoned_by(peer))
-        }
+        self.met(peer, stamp).map(|_| ())
     }
 
     /// Whether `peer` has arrived, or never will.
@@ -227,16 +223,21 @@ impl Group {
 
     /// The fault of a peer that left while this rank needs it.
     #[cold]
-    pub(super) fn abandoned_by(&self, peer: usize) -> Fault {
+    fn abandoned_by(&self, peer: usize) -> Fault {
         let cause = liveness::lost(&self.job.header, peer, Loss::Left);
         self.job.stop(&cause);
         self.job.failed()
     }
 
-    /// As `meet`, without waiting: false if `peer` has not arrived.
+    /// As `meet`, without waiting: false if `peer` has not arrived and still may.
+    #[inline]
     pub(super) fn met(&self, peer: usize, stamp: &Stamp) -> Result<bool, Fault> {
+        // Sampled before the last look at the arrival: who leaves has arrived where it wanted to.
+        let gone = !self.has_arrived(peer) && Liveness::has_left(&self.job.header, peer);
         if self.has_arrived(peer) {
             self.compare(peer, stamp).map(|()| true)
+        } else if gone {
+            Err(self.abandoned_by(peer))
         } else {
             Ok(false)
         }

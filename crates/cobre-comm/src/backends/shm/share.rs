@@ -12,7 +12,7 @@ use super::group::Group;
 use super::object::{self, Created, Refusal};
 use super::segment::Mapping;
 use crate::copy::Store;
-use crate::env::shm_name;
+use crate::env::{random_words, shm_name};
 use crate::memory;
 use crate::stamp::Stamp;
 use crate::transport::Fault;
@@ -117,7 +117,7 @@ fn make(way: u64, len: usize) -> (Option<Held>, Offer) {
         let place = [std::process::id().into(), file.as_raw_fd() as u64];
         return offer(Held::Anonymous(file), ANONYMOUS, place);
     }
-    let place = [random(), random()];
+    let place = random_words();
     let created = Created::new(&name(place)).map_err(|refusal| errno(&refusal));
     let sized = created.and_then(|created| {
         rustix::fs::ftruncate(&created, len as u64)?;
@@ -152,10 +152,6 @@ fn failure(error: Errno) -> (Option<Held>, Offer) {
 
 fn name(place: [u64; 2]) -> String {
     shm_name(place[0], place[1])
-}
-
-fn random() -> u64 {
-    crate::env::random_words()[0]
 }
 
 fn errno(refusal: &Refusal) -> Errno {
