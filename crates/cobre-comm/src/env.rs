@@ -15,6 +15,9 @@ use crate::error::BackendError;
 /// Which backend to use: `auto`, `mpi`, `tcp`, `shm` or `local`.
 pub const COMM_BACKEND: &str = "COBRE_COMM_BACKEND";
 
+/// After how long ranks that wait in a collective are reported as stalled; nothing is ended by it.
+pub const STALL_SECS: &str = "COBRE_STALL_SECS";
+
 /// Name of the shared-memory segment that the ranks of one job meet in.
 pub const SHM_NAME: &str = "COBRE_SHM_NAME";
 /// This process's rank in a shared-memory job.
@@ -131,6 +134,9 @@ const MPI_STEP_SIZE: [&str; 4] = [
 /// How long ranks look for each other when no timeout is set.
 pub const DEFAULT_RENDEZVOUS: Duration = Duration::from_secs(60);
 
+/// After how long a stall is reported when nothing else is set.
+pub const DEFAULT_STALL: Duration = Duration::from_secs(30);
+
 /// What the `shm` backend needs to find the other ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmConfig {
@@ -151,6 +157,8 @@ pub struct ShmConfig {
     pub named_regions: bool,
     /// A word that tells apart jobs of one name.
     pub job: Option<String>,
+    /// After how long rank 0 reports a stall ([`DEFAULT_STALL`]).
+    pub stall: Duration,
 }
 
 /// What the `tcp` backend needs to find the other ranks.
@@ -172,6 +180,8 @@ pub struct TcpConfig {
     pub topology: TcpTopology,
     /// Bounds each collective when set, and the rendezvous ([`DEFAULT_RENDEZVOUS`] if unset).
     pub timeout: Option<Duration>,
+    /// After how long rank 0 reports a stall ([`DEFAULT_STALL`]).
+    pub stall: Duration,
 }
 
 /// How the ranks of a TCP job are connected for large messages; the bits do not depend on it.
@@ -325,6 +335,10 @@ impl<'a> Environment<'a> {
         }
     }
 
+    fn stall(&self) -> Result<Duration, BackendError> {
+        Ok(self.timeout(STALL_SECS)?.unwrap_or(DEFAULT_STALL))
+    }
+
     fn timeout(&self, name: &str) -> Result<Option<Duration>, BackendError> {
         let expected = "a positive number of seconds, at most 1e9";
         match self.parse::<f64>(name, expected)? {
@@ -385,6 +399,7 @@ impl<'a> Environment<'a> {
             portable_wait: self.one_of(SHM_WAIT, ["futex", "portable"])? == 1,
             named_regions: self.one_of(SHM_REGIONS, ["anonymous", "named"])? == 1,
             job: self.parse(SHM_JOB, "a word")?,
+            stall: self.stall()?,
         })
     }
 
@@ -408,6 +423,7 @@ impl<'a> Environment<'a> {
             secret_file: self.raw(TCP_SECRET_FILE).map(PathBuf::from),
             topology: topology.unwrap_or_default(),
             timeout: self.timeout(TCP_TIMEOUT_SECS)?,
+            stall: self.stall()?,
         })
     }
 
@@ -474,6 +490,7 @@ mod tests {
             portable_wait: false,
             named_regions: false,
             job: None,
+            stall: DEFAULT_STALL,
         };
         assert_eq!(config, expected);
     }

@@ -130,7 +130,7 @@ pub enum BufferProblem {
 #[non_exhaustive]
 pub enum Cause {
     /// A rank is gone. The record is the same on every surviving rank.
-    #[error("rank {rank} (pid {pid} on {host}) {how}")]
+    #[error("rank {rank} (pid {pid} on {host}) {how}{}", After(*last))]
     RankLost {
         /// The rank that is gone.
         rank: usize,
@@ -140,9 +140,11 @@ pub enum Cause {
         pid: u32,
         /// How it went.
         how: Loss,
+        /// The last collective it began; `None` if it began none, or nobody knows.
+        last: Option<Step>,
     },
     /// A rank called [`Communicator::abort`](crate::Communicator::abort).
-    #[error("rank {rank} (pid {pid} on {host}) gave up: {reason}")]
+    #[error("rank {rank} (pid {pid} on {host}) gave up: {reason}{}", After(*last))]
     Aborted {
         /// The rank that gave up.
         rank: usize,
@@ -152,6 +154,8 @@ pub enum Cause {
         pid: u32,
         /// The reason it gave.
         reason: String,
+        /// The last collective it began; `None` if it began none, or nobody knows.
+        last: Option<Step>,
     },
     /// Two ranks made different calls; nothing was combined.
     #[error("rank {} made {} while rank {} made {}", left.rank, left.stamp, right.rank, right.stamp)]
@@ -189,6 +193,54 @@ pub enum Cause {
     /// and the other ranks have seen nothing.
     #[error("another thread is in a collective of this communicator; one at a time")]
     Busy,
+}
+
+/// A collective of a communicator, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The collective.
+    pub collective: Collective,
+    /// Its place in the communicator's sequence of collectives, from 1.
+    pub sequence: u64,
+}
+
+#[allow(
+    dead_code,
+    reason = "in a build with one-rank backends alone no record travels"
+)]
+impl Step {
+    /// The step in one word; never 0.
+    #[inline]
+    pub(crate) fn word(self) -> u64 {
+        self.sequence << 8 | self.collective as u64
+    }
+
+    /// Reads what [`word`](Self::word) gave; `None` if it is nothing of the kind.
+    pub(crate) fn of_word(word: u64) -> Option<Self> {
+        let (collective, sequence) = (Collective::of_number(word as u8)?, word >> 8);
+        (sequence > 0).then_some(Self {
+            collective,
+            sequence,
+        })
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (call {})", self.collective, self.sequence)
+    }
+}
+
+/// Where a rank stood when it failed.
+struct After(Option<Step>);
+
+impl fmt::Display for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(step) => write!(f, "; its last collective was {step}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// How a rank was lost.

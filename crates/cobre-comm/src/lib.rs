@@ -52,7 +52,7 @@ pub use backends::*;
 pub use communicator::{Communicator, ReduceOp};
 pub use data::{CommData, Reducible};
 pub use env::{Environment, ShmConfig, TcpConfig, TcpTopology};
-pub use error::{BackendError, BufferProblem, Call, Cause, CommError, Loss};
+pub use error::{BackendError, BufferProblem, Call, Cause, CommError, Loss, Step};
 pub use region::{SharedMemoryProvider, SharedRegion};
 pub use select::{BackendKind, Selection, available_backends, create_communicator};
 pub use stamp::{Collective, Stamp};

@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::communicator::ReduceOp;
 use crate::data::CommData;
+use crate::error::Step;
 
 /// The collectives, region calls included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,6 +43,15 @@ impl Collective {
         Self::CreatePartitionedRegion,
         Self::SplitLocal,
     ];
+
+    /// The collective of this number; `None` if none has it.
+    #[allow(
+        dead_code,
+        reason = "in a build with one-rank backends alone no record travels"
+    )]
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
 
     /// The name as users call it.
     pub const fn name(self) -> &'static str {
@@ -161,6 +171,19 @@ impl Stamp {
     /// The call's place in its communicator's sequence, from 1.
     pub fn sequence(&self) -> u64 {
         self.words[SEQUENCE]
+    }
+
+    /// Collective and place alone.
+    #[allow(
+        dead_code,
+        reason = "in a build with one-rank backends alone no record travels"
+    )]
+    #[inline]
+    pub(crate) fn step(&self) -> Step {
+        Step {
+            collective: self.collective(),
+            sequence: self.sequence(),
+        }
     }
 
     fn reduce_op(&self) -> Option<ReduceOp> {

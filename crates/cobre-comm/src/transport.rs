@@ -98,6 +98,14 @@ pub enum Fault {
         bytes: usize,
         detail: String,
     },
+    /// This process may not use the communicator.
+    #[allow(
+        dead_code,
+        reason = "in a build with one-rank backends alone every process may"
+    )]
+    Unusable {
+        reason: String,
+    },
 }
 
 impl Fault {
@@ -114,6 +122,7 @@ impl Fault {
                 bytes,
                 detail,
             },
+            Self::Unusable { reason } => CommError::InvalidCommunicator { reason },
         }
     }
 }

@@ -5,6 +5,8 @@ mod heap;
 pub(crate) mod local;
 #[cfg(feature = "shm")]
 mod shm;
+#[cfg(feature = "shm")]
+mod wire;
 
 pub use heap::HeapRegion;
 pub use local::LocalBackend;

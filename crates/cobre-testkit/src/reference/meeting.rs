@@ -127,6 +127,7 @@ impl State {
                     host: "here".to_owned(),
                     pid: std::process::id(),
                     how,
+                    last: None,
                 });
             }
             return;

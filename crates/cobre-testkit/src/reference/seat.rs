@@ -66,6 +66,7 @@ impl Seat {
             host: "here".to_owned(),
             pid: std::process::id(),
             reason: reason.to_owned(),
+            last: None,
         });
     }
 }

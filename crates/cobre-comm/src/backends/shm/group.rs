@@ -174,6 +174,7 @@ impl Group {
     /// [`INLINE`](super::layout::INLINE) bytes.
     #[inline]
     pub(super) fn arrive(&self, stamp: &Stamp, payload: &[u8]) {
+        liveness::note_step(&self.job.header, self.rank, stamp.step());
         let epoch = self.epoch.load(Relaxed) + 1;
         let digest = stamp.digest();
         let slot = self.layout.slot(self.rank, epoch);

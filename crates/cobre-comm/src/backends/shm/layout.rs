@@ -16,13 +16,15 @@ pub(super) const IN_LINE: usize = 48;
 pub(super) const INLINE: usize = 8192;
 
 /// Room for the header: identity, rank table, futex words, abort record.
-pub(super) const HEADER: usize = 64 * 1024;
+pub(super) const HEADER: usize = 96 * 1024;
 /// Most ranks a segment can hold; the header's tables are made for them.
 pub(super) const MAX_RANKS: usize = 256;
 
 /// Offsets in the header.
 pub(super) mod header {
-    use super::LINE;
+    use super::{LINE, MAX_RANKS};
+    use crate::backends::wire;
+
     pub(crate) const MAGIC: usize = 0;
     pub(crate) const VERSION: usize = 8;
     pub(crate) const RANKS: usize = 16;
@@ -45,7 +47,7 @@ pub(super) mod header {
     pub(crate) const PIDS: usize = 4096;
     /// The abort record.
     pub(crate) const RECORD: usize = 8192;
-    pub(crate) const RECORD_LEN: usize = 4096;
+    pub(crate) const RECORD_LEN: usize = wire::LONGEST;
     /// One line per rank: the word that the kernel marks when the rank dies, whether it has left.
     const LIVES: usize = 16 * 1024;
     pub(crate) const fn alive(rank: usize) -> usize {
@@ -53,6 +55,12 @@ pub(super) mod header {
     }
     pub(crate) const fn left(rank: usize) -> usize {
         alive(rank) + 4
+    }
+    /// One line per rank that the rank itself writes, and others read when something is wrong:
+    /// the last collective it began.
+    const STEPS: usize = LIVES + MAX_RANKS * LINE;
+    pub(crate) const fn step(rank: usize) -> usize {
+        STEPS + rank * LINE
     }
 }
 
@@ -225,6 +233,7 @@ mod tests {
         use header::{CPU_WORDS, CPUS, PIDS, RECORD, RECORD_LEN};
         const { assert!(CPUS + 8 * CPU_WORDS <= PIDS) }
         const { assert!(PIDS + 4 * MAX_RANKS <= RECORD) }
-        const { assert!(RECORD + RECORD_LEN <= HEADER) }
+        const { assert!(RECORD + RECORD_LEN <= header::alive(0)) }
+        const { assert!(header::step(MAX_RANKS) <= HEADER) }
     }
 }

@@ -26,7 +26,7 @@ use super::group::Header;
 use super::layout::header;
 use super::record;
 use super::segment::Mapping;
-use crate::error::{Cause, Loss};
+use crate::error::{Cause, Loss, Step};
 
 /// Set by the kernel in the word of a thread that died.
 const OWNER_DIED: u32 = 0x4000_0000;
@@ -102,7 +102,21 @@ pub(super) fn lost(header: &Mapping, rank: usize, how: Loss) -> Cause {
         host: uname.nodename().to_string_lossy().into_owned(),
         pid: header.word32(header::PIDS + 4 * rank).load(Relaxed),
         how,
+        last: last_step(header, rank),
     }
+}
+
+/// Notes that `rank`, which is this process, begins a collective.
+#[inline]
+pub(super) fn note_step(header: &Mapping, rank: usize, step: Step) {
+    header
+        .word64(header::step(rank))
+        .store(step.word(), Relaxed);
+}
+
+/// The last collective that `rank` began.
+pub(super) fn last_step(header: &Mapping, rank: usize) -> Option<Step> {
+    Step::of_word(header.word64(header::step(rank)).load(Relaxed))
 }
 
 struct Watcher {

@@ -184,6 +184,7 @@ impl Transport for ShmBackend {
             host,
             pid: std::process::id(),
             reason: reason.to_owned(),
+            last: liveness::last_step(&self.group().job.header, self.group().rank),
         });
         // Who gives up because another rank has failed is not the cause.
         if first {
