@@ -1,12 +1,9 @@
 //! `cobre doctor`: what this machine and this build can do, and what will get in the way.
 
-use std::sync::atomic::AtomicU32;
-
-use cobre_comm::{BackendKind, Environment, Selection, available_backends, cpus};
+use cobre_comm::{BackendKind, Environment, Selection, ShmBackend, available_backends, cpus};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
-use rustix::thread::futex;
 
 use crate::exit::{self, say};
 
@@ -51,7 +48,7 @@ fn machine() -> Vec<Finding> {
             "memfd",
             support(rustix::fs::memfd_create("cobre-doctor", MemfdFlags::CLOEXEC).err()),
         ),
-        plain("futex_waitv", support(futex_waitv())),
+        plain("lost ranks", format!("found by {}", ShmBackend::detector())),
         open_files(),
         limit("processes", Resource::Nproc),
         limit("locked memory", Resource::Memlock),
@@ -121,21 +118,6 @@ fn shared_memory() -> Finding {
                 Some("mount a tmpfs at /dev/shm to share memory by name".to_owned()),
             )
         }
-    }
-}
-
-/// `None` if the kernel waits on several futexes at once. The expected value is wrong on purpose,
-/// so a kernel that knows the call returns at once.
-fn futex_waitv() -> Option<Errno> {
-    let word = AtomicU32::new(1);
-    let mut wait = futex::Wait::new();
-    wait.val = 0;
-    wait.uaddr = futex::WaitPtr::new(word.as_ptr().cast());
-    wait.flags = futex::WaitFlags::SIZE_U32;
-    let flags = futex::WaitvFlags::empty();
-    match futex::waitv(&[wait], flags, None, futex::ClockId::Monotonic) {
-        Ok(_) | Err(Errno::AGAIN) => None,
-        Err(error) => Some(error),
     }
 }
 

@@ -1,10 +1,13 @@
 //! A rank of a shared-memory job that goes away: every survivor gets the same record, none hangs,
 //! and nothing is left. Real processes, no launcher.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use cobre_comm::env::{COMM_BACKEND, JOB, SHM_NAME, SHM_RANK, SHM_SIZE, fresh_shm_name};
+use cobre_comm::env::{
+    COMM_BACKEND, JOB, SHM_NAME, SHM_RANK, SHM_SIZE, STALL_SECS, fresh_shm_name,
+};
 
 const RANKS: usize = 4;
 /// The rank that goes.
@@ -23,6 +26,7 @@ fn start(name: &str, rank: usize, calls: &str, how: &str) -> Child {
         .env(SHM_NAME, name)
         .env(SHM_RANK, rank.to_string())
         .env(SHM_SIZE, RANKS.to_string())
+        .env(STALL_SECS, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -31,47 +35,30 @@ fn start(name: &str, rank: usize, calls: &str, how: &str) -> Child {
         .expect("the victim program is built with the tests")
 }
 
-/// Runs a job whose victim goes `how` after some `calls`; what each survivor printed.
-fn survivors(calls: &str, how: &str) -> Vec<String> {
+/// Runs a job whose victim goes `how` after some `calls`; what each rank did.
+fn run(calls: &str, how: &str) -> Vec<Output> {
     let name = fresh_shm_name();
-    let children: Vec<Child> = (0..RANKS)
-        .map(|rank| start(&name, rank, calls, how))
-        .collect();
-    let victim = children[VICTIM].id();
+    let start_all = (0..RANKS).map(|rank| start(&name, rank, calls, how));
+    let children: Vec<Child> = start_all.collect();
     let start = Instant::now();
-    let outputs: Vec<Output> = children
+    let outputs = children
         .into_iter()
-        .map(|child| child.wait_with_output().unwrap())
-        .collect();
-    assert!(
-        start.elapsed() < LIMIT,
-        "{calls} {how}: {:?}",
-        start.elapsed()
-    );
-    assert!(
-        !std::path::Path::new("/dev/shm")
-            .join(name.trim_start_matches('/'))
-            .exists()
-    );
-    let texts = outputs
-        .iter()
-        .enumerate()
-        .filter(|(rank, _)| *rank != VICTIM);
-    texts
-        .map(|(rank, output)| {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let expected = format!("rank {VICTIM} (pid {victim} ");
-            assert!(
-                text.contains(&expected),
-                "{calls} {how}: rank {rank} said {text:?}"
-            );
-            text
-        })
-        .collect()
+        .map(|child| child.wait_with_output().unwrap());
+    let outputs = outputs.collect();
+    let taken = start.elapsed();
+    assert!(taken < LIMIT, "{calls} {how}: {taken:?}");
+    let left = std::path::Path::new("/dev/shm").join(name.trim_start_matches('/'));
+    assert!(!left.exists());
+    outputs
 }
 
-/// Every survivor prints the record of its first failing call and that of the one after.
-fn all_learn(how: &str, word: &str) {
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Every survivor prints the record of its first failing call and that of the one after, which
+/// says `word`; and the victim ends as it would have.
+fn all_learn(how: &str, word: &str, end: impl Fn(ExitStatus) -> bool) {
     for calls in [
         "barrier",
         "allreduce",
@@ -79,48 +66,105 @@ fn all_learn(how: &str, word: &str) {
         "allgatherv",
         "broadcast",
         "fence",
+        "split",
     ] {
-        let texts = survivors(calls, how);
+        let outputs = run(calls, how);
+        let victim = outputs[VICTIM].status;
+        assert!(end(victim), "{calls} {how}: the victim ended with {victim}");
+        let survivors = (0..RANKS).filter(|&rank| rank != VICTIM);
+        let texts: Vec<String> = survivors.map(|rank| text(&outputs[rank].stdout)).collect();
         assert!(
             texts.iter().all(|text| *text == texts[0]),
             "{calls} {how}: {texts:?}"
         );
-        assert!(texts[0].contains(word), "{calls} {how}: {}", texts[0]);
+        let records: Vec<&str> = texts[0].lines().skip(1).collect();
+        assert_eq!(records.len(), 2, "{calls} {how}: {}", texts[0]);
+        for record in records {
+            let said = record.contains(word) && record.contains("; its last collective was ");
+            let named = record.starts_with(&format!("rank {VICTIM} (pid "));
+            assert!(said && named, "{calls} {how}: {record}");
+        }
     }
 }
 
 #[test]
 fn a_killed_rank_is_known_to_all() {
-    all_learn("kill", "is gone");
+    all_learn("kill", "is gone", |end| end.signal() == Some(9));
+}
+
+#[test]
+fn a_fatal_signal_is_known_to_all_and_still_fatal() {
+    all_learn("segv", "was killed by signal 11", |end| {
+        end.signal() == Some(11)
+    });
 }
 
 #[test]
 fn a_rank_that_exits_is_known_to_all() {
-    all_learn("exit", "is gone");
+    all_learn("exit3", "is gone", |end| end.code() == Some(3));
 }
 
 #[test]
-fn a_rank_that_panics_is_known_to_all() {
-    all_learn("panic", "panicked");
+fn a_rank_that_panics_is_known_to_all_with_its_words() {
+    all_learn("panic", "panicked: as asked (", |end| {
+        end.code() == Some(101)
+    });
+}
+
+#[test]
+fn a_panic_that_cannot_unwind_is_known_to_all_with_its_words() {
+    all_learn("double-panic", "panicked: the first of two (", |end| {
+        end.signal() == Some(6)
+    });
+}
+
+#[test]
+fn a_rank_that_gives_up_is_known_to_all() {
+    all_learn("abort", "gave up: no more of this", |end| end.success());
 }
 
 #[test]
 fn a_rank_that_leaves_early_is_known_to_all() {
-    all_learn("leave", "left while others still needed it");
+    all_learn("leave", "left while others still needed it", |end| {
+        end.success()
+    });
+}
+
+/// A job whose victim does not go after all; what rank 0 said on standard error.
+fn nobody_goes(how: &str) -> String {
+    let outputs = run("barrier", how);
+    for output in &outputs {
+        let said = text(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("all well"),
+            "{said}"
+        );
+    }
+    text(&outputs[0].stderr)
 }
 
 #[test]
-fn a_stopped_rank_is_no_lost_rank() {
-    let name = fresh_shm_name();
-    let children: Vec<Child> = (0..RANKS)
-        .map(|rank| start(&name, rank, "barrier", "stop"))
-        .collect();
-    for child in children {
-        let output = child.wait_with_output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && text.contains("all well"),
-            "{text}"
-        );
+fn a_panic_that_is_caught_is_no_loss() {
+    nobody_goes("caught");
+}
+
+#[test]
+fn a_stopped_rank_is_reported_and_not_lost() {
+    let report = nobody_goes("stop");
+    let stopped = format!("not arrived: rank {VICTIM} (pid ");
+    assert!(report.contains(&stopped), "{report}");
+    assert!(report.contains("its process was last seen "), "{report}");
+}
+
+#[test]
+fn a_rank_that_computes_for_long_is_reported_and_not_lost() {
+    let report = nobody_goes("compute");
+    for expected in [
+        "cobre: ranks have waited for 1 s",
+        "cobre:   arrived in barrier (call 51): 0, 1, 3",
+        "cobre:   not arrived: rank 2 (pid ",
+        "; its last collective was barrier (call 50); its process runs",
+    ] {
+        assert!(report.contains(expected), "{report}");
     }
 }

@@ -4,6 +4,8 @@
 mod heap;
 pub(crate) mod local;
 #[cfg(feature = "shm")]
+mod origin;
+#[cfg(feature = "shm")]
 mod shm;
 #[cfg(feature = "shm")]
 mod wire;
@@ -11,7 +13,7 @@ mod wire;
 pub use heap::HeapRegion;
 pub use local::LocalBackend;
 #[cfg(feature = "shm")]
-pub use shm::{ShmBackend, ShmRegion};
+pub use shm::{Detector, ShmBackend, ShmRegion};
 
 use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible};

@@ -1,26 +1,35 @@
-//! A rank of a job in which one rank goes away: `victim CALLS HOW RANK`. The others go on until a
-//! call fails, and print the cause of that failure and of the next; on standard error, when the one
-//! went and when the others noticed.
+//! A rank of a job in which one rank goes away: `victim CALLS HOW RANK [MICROSECONDS [MEBIBYTES]]`.
+//! The others go on until a call fails, and print the cause of that failure and of the next; on
+//! standard error, when the one went and when the others noticed.
+//!
+//! A rank that is to be killed from outside (`HOW` is `outside`) calls on until that happens; one
+//! that goes by itself goes after 50 calls or after the time given, and holds so much memory.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 use cobre_comm::{
     BackendKind, CommBackend, CommError, Communicator, ReduceOp, SharedMemoryProvider,
     SharedRegion, create_communicator,
 };
 
-/// Calls before the victim goes.
+/// Calls before the victim goes, if no time is given.
 const BEFORE: usize = 50;
 /// Calls of a job in which nobody goes.
 const ALL: usize = 200;
+/// A job that nobody ends must not run for ever.
+const LONGEST: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [calls, how, victim] = &arguments[..] else {
-        eprintln!("usage: victim CALLS HOW RANK");
+    let [calls, how, victim, rest @ ..] = &arguments[..] else {
+        eprintln!("usage: victim CALLS HOW RANK [MICROSECONDS [MEBIBYTES]]");
         return ExitCode::from(2);
     };
+    let number = |place: usize| rest.get(place).and_then(|text| text.parse::<u64>().ok());
+    let after = number(0).map(Duration::from_micros);
+    let ballast = vec![1u8; number(1).unwrap_or(0) as usize * (1 << 20)];
     let comm = match BackendKind::from_env().and_then(create_communicator) {
         Ok(comm) => comm,
         Err(error) => {
@@ -29,9 +38,18 @@ fn main() -> ExitCode {
         }
     };
     let goes = victim.parse() == Ok(comm.rank());
-    for call in 0..ALL {
-        if goes && call == BEFORE {
-            match go(how) {
+    let timed = after.is_some() || how == "outside";
+    let start = Instant::now();
+    for call in 0.. {
+        if call == 3 {
+            println!("met");
+        }
+        let due = match after {
+            Some(after) => call >= 3 && start.elapsed() >= after,
+            None => call == BEFORE,
+        };
+        if goes && due {
+            match go(how, &comm) {
                 Going::Stays => {}
                 Going::Leaves => {
                     drop(comm);
@@ -44,10 +62,18 @@ fn main() -> ExitCode {
             println!("{}", cause(&error));
             let again = comm.barrier().expect_err("a failed communicator stays so");
             println!("{}", cause(&again));
-            return ExitCode::SUCCESS;
+            break;
+        }
+        if if timed {
+            start.elapsed() > LONGEST
+        } else {
+            call + 1 == ALL
+        } {
+            println!("all well");
+            break;
         }
     }
-    println!("all well");
+    std::hint::black_box(&ballast);
     ExitCode::SUCCESS
 }
 
@@ -56,7 +82,7 @@ enum Going {
     Leaves,
 }
 
-fn go(how: &str) -> Going {
+fn go(how: &str, comm: &CommBackend) -> Going {
     let signal = |name: &str| {
         let own = std::process::id().to_string();
         let status = Command::new("kill").args([name, &own]).status();
@@ -64,14 +90,24 @@ fn go(how: &str) -> Going {
     };
     eprintln!("going {}", nanoseconds());
     match how {
+        "outside" | "nobody" => {}
         "kill" => signal("-KILL"),
-        "exit" => std::process::exit(3),
+        "segv" => signal("-SEGV"),
+        "exit0" => std::process::exit(0),
+        "exit3" => std::process::exit(3),
         "panic" => panic!("as asked"),
+        "caught" => drop(std::panic::catch_unwind(|| panic!("not the end"))),
+        "double-panic" => {
+            let _second = PanicsWhenDropped;
+            panic!("the first of two");
+        }
+        "abort" => comm.abort("no more of this"),
         "leave" => return Going::Leaves,
+        "compute" => std::thread::sleep(Duration::from_millis(2500)),
         "stop" => {
             // Someone else must wake it.
             let own = std::process::id();
-            let wake = format!("sleep 0.5; kill -CONT {own}");
+            let wake = format!("sleep 2.5; kill -CONT {own}");
             let waker = Command::new("sh").args(["-c", &wake]).spawn();
             assert!(waker.is_ok(), "sh");
             signal("-STOP");
@@ -79,6 +115,15 @@ fn go(how: &str) -> Going {
         other => panic!("no way to go is called {other}"),
     }
     Going::Stays
+}
+
+/// A panic while another unwinds ends the process by abort.
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("the second");
+    }
 }
 
 /// The time of day, which all processes of a machine share.
@@ -103,6 +148,8 @@ fn make(comm: &CommBackend, calls: &str) -> Result<(), CommError> {
             comm.allgatherv(&send, &mut recv, &vec![count; size], &displs)
         }
         "broadcast" => comm.broadcast(&mut vec![1u8; 400_000], 0),
+        "small-broadcast" => comm.broadcast(&mut [1u8; 64], size - 1),
+        "split" => comm.split_local()?.barrier(),
         _ => {
             let mut region = comm.create_partitioned_region::<u64>(&vec![10; size])?;
             region.fence()

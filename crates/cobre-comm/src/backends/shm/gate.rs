@@ -101,13 +101,13 @@ pub(super) fn reached<B: Board>(word: &W64<B>, value: u64) -> bool {
     read::<B>(word) >= value
 }
 
-/// Waits until `ready`, which looks at published words only, and at most until `until`, which is
-/// asked only before the first sleep.
+/// Waits until `ready`, which looks at published words only. `fall_asleep` is asked before the first
+/// sleep only: for the deadline, and for what is to be kept while this rank may sleep.
 #[inline]
-pub(super) fn wait<B: Board>(
+pub(super) fn wait<B: Board, G>(
     board: &B,
     patience: &Patience,
-    until: impl FnOnce() -> Option<Instant>,
+    fall_asleep: impl FnOnce() -> (Option<Instant>, G),
     mut ready: impl FnMut() -> bool,
 ) -> Result<(), Interrupt> {
     // The first looks go without a pause: they are the whole wait when all ranks run at once.
@@ -116,14 +116,14 @@ pub(super) fn wait<B: Board>(
             return Ok(());
         }
     }
-    wait_longer(board, patience, until, ready)
+    wait_longer(board, patience, fall_asleep, ready)
 }
 
 #[cold]
-fn wait_longer<B: Board>(
+fn wait_longer<B: Board, G>(
     board: &B,
     patience: &Patience,
-    until: impl FnOnce() -> Option<Instant>,
+    fall_asleep: impl FnOnce() -> (Option<Instant>, G),
     mut ready: impl FnMut() -> bool,
 ) -> Result<(), Interrupt> {
     // Pairs with the release that sets it: the record is seen with the mark.
@@ -141,7 +141,7 @@ fn wait_longer<B: Board>(
             B::Machine::yield_now();
         }
     }
-    let until = until();
+    let (until, _kept) = fall_asleep();
     loop {
         if ready() {
             return Ok(());

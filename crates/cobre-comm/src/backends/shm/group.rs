@@ -9,9 +9,10 @@ use super::collectives::in_line;
 use super::copy;
 use super::gate::{self, Board, Interrupt, Patience};
 use super::layout::{Layout, header, slot};
-use super::liveness::{self, Liveness};
+use super::liveness::Liveness;
 use super::machine::Sleep;
 use super::record;
+use super::seat::Seat;
 use super::segment::{Mapping, SharedBytes};
 use crate::data::Reducible;
 use crate::error::{Call, Cause, Loss};
@@ -31,9 +32,8 @@ pub(super) struct Job {
     pub(super) timeout: Option<Duration>,
     /// Whether rank 0 offers memory by name at once.
     pub(super) named_regions: bool,
-    pub(super) rank: usize,
     /// Leaves in good order when the last handle goes.
-    pub(super) _liveness: Liveness,
+    pub(super) liveness: Liveness,
 }
 
 /// A header's words for who has no job: to ring, not to wait.
@@ -62,9 +62,11 @@ impl Board for Header<'_> {
 impl Drop for Job {
     fn drop(&mut self) {
         // Unwinding is no orderly end: the others must not take it for one.
-        if std::thread::panicking() {
-            let how = Loss::Panic("see its standard error".to_owned());
-            self.stop(&liveness::lost(&self.header, self.rank, how));
+        if std::thread::panicking() && self.liveness.is_here() {
+            let seat = self.liveness.seat();
+            let unknown = || Loss::Panic("see its standard error".to_owned());
+            let how = seat.last_words().unwrap_or_else(unknown);
+            self.stop(&seat.lost(how));
         }
     }
 }
@@ -149,9 +151,10 @@ impl Group {
         }
     }
 
-    /// Begins a collective, unless the job has failed.
+    /// Begins a collective, unless the job has failed or this process is not the rank.
     #[inline]
     pub(super) fn begin(&self) -> Result<(), Fault> {
+        self.job.liveness.check()?;
         if self.job.timeout.is_some() {
             let now = self.job.begun.elapsed().as_nanos() as u64;
             self.entered.store(now, Relaxed);
@@ -161,6 +164,11 @@ impl Group {
         } else {
             Err(self.job.failed())
         }
+    }
+
+    #[inline]
+    fn seat(&self, rank: usize) -> Seat<'_> {
+        Seat::of(&self.job.header, rank)
     }
 
     /// The other ranks, beginning after this one so that not all ask the same one first.
@@ -174,7 +182,7 @@ impl Group {
     /// [`INLINE`](super::layout::INLINE) bytes.
     #[inline]
     pub(super) fn arrive(&self, stamp: &Stamp, payload: &[u8]) {
-        liveness::note_step(&self.job.header, self.rank, stamp.step());
+        self.job.liveness.seat().begin(stamp.step());
         let epoch = self.epoch.load(Relaxed) + 1;
         let digest = stamp.digest();
         let slot = self.layout.slot(self.rank, epoch);
@@ -219,14 +227,13 @@ impl Group {
     /// Whether `peer` has arrived, or never will.
     #[inline]
     pub(super) fn is_decided(&self, peer: usize) -> bool {
-        self.has_arrived(peer) || Liveness::has_left(&self.job.header, peer)
+        self.has_arrived(peer) || self.seat(peer).has_left()
     }
 
     /// The fault of a peer that left while this rank needs it.
     #[cold]
     fn abandoned_by(&self, peer: usize) -> Fault {
-        let cause = liveness::lost(&self.job.header, peer, Loss::Left);
-        self.job.stop(&cause);
+        self.job.stop(&self.seat(peer).lost(Loss::Left));
         self.job.failed()
     }
 
@@ -234,7 +241,7 @@ impl Group {
     #[inline]
     pub(super) fn met(&self, peer: usize, stamp: &Stamp) -> Result<bool, Fault> {
         // Sampled before the last look at the arrival: who leaves has arrived where it wanted to.
-        let gone = !self.has_arrived(peer) && Liveness::has_left(&self.job.header, peer);
+        let gone = !self.has_arrived(peer) && self.seat(peer).has_left();
         if self.has_arrived(peer) {
             self.compare(peer, stamp).map(|()| true)
         } else if gone {
@@ -287,13 +294,15 @@ impl Group {
     /// Waits until `ready`, which looks at what peers publish.
     #[inline]
     pub(super) fn wait(&self, ready: impl FnMut() -> bool) -> Result<(), Fault> {
-        let until = || {
+        let fall_asleep = || {
             let entered = Duration::from_nanos(self.entered.load(Relaxed));
-            self.job
-                .timeout
-                .map(|timeout| self.job.begun + entered + timeout)
+            let until = |timeout| self.job.begun + entered + timeout;
+            (
+                self.job.timeout.map(until),
+                self.job.liveness.seat().sleep(),
+            )
         };
-        let waited = gate::wait(&*self.job, &self.job.patience, until, ready);
+        let waited = gate::wait(&*self.job, &self.job.patience, fall_asleep, ready);
         waited.map_err(|interrupt| self.interrupted(interrupt))
     }
 

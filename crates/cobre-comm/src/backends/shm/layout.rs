@@ -15,8 +15,8 @@ pub(super) const IN_LINE: usize = 48;
 /// Largest payload that travels in an arrival slot; at 8 KiB slot and ring cost the same.
 pub(super) const INLINE: usize = 8192;
 
-/// Room for the header: identity, rank table, futex words, abort record.
-pub(super) const HEADER: usize = 96 * 1024;
+/// Room for the header: identity, rank tables, futex words, abort record.
+pub(super) const HEADER: usize = 144 * 1024;
 /// Most ranks a segment can hold; the header's tables are made for them.
 pub(super) const MAX_RANKS: usize = 256;
 
@@ -56,11 +56,25 @@ pub(super) mod header {
     pub(crate) const fn left(rank: usize) -> usize {
         alive(rank) + 4
     }
-    /// One line per rank that the rank itself writes, and others read when something is wrong:
-    /// the last collective it began.
+    /// One line per rank that its process writes, and others read when something is wrong: the last
+    /// collective it began, since when it sleeps, when its process was seen, what it dies of.
     const STEPS: usize = LIVES + MAX_RANKS * LINE;
     pub(crate) const fn step(rank: usize) -> usize {
         STEPS + rank * LINE
+    }
+    pub(crate) const fn asleep(rank: usize) -> usize {
+        step(rank) + 8
+    }
+    pub(crate) const fn seen(rank: usize) -> usize {
+        step(rank) + 16
+    }
+    pub(crate) const fn signal(rank: usize) -> usize {
+        step(rank) + 24
+    }
+    /// Words per rank for the text of a panic, and the collective it came in.
+    pub(crate) const WORDS: usize = 32;
+    pub(crate) const fn words(rank: usize) -> usize {
+        step(MAX_RANKS) + rank * 8 * WORDS
     }
 }
 
@@ -234,6 +248,6 @@ mod tests {
         const { assert!(CPUS + 8 * CPU_WORDS <= PIDS) }
         const { assert!(PIDS + 4 * MAX_RANKS <= RECORD) }
         const { assert!(RECORD + RECORD_LEN <= header::alive(0)) }
-        const { assert!(header::step(MAX_RANKS) <= HEADER) }
+        const { assert!(header::words(MAX_RANKS) <= HEADER) }
     }
 }

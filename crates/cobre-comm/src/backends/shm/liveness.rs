@@ -10,45 +10,111 @@
 //! The kernel wakes one watcher per death. Should that one die too, or the kernel know no robust
 //! futexes, the others look again every few milliseconds, at the words and at the process ids.
 
+use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use rustix::thread::futex;
 
+use super::distress::{Member, Voice};
 use super::gate;
 use super::group::Header;
-use super::layout::header;
 use super::record;
+use super::seat::{OWNER_DIED, Seat};
 use super::segment::Mapping;
-use crate::error::{Cause, Loss, Step};
+use super::stall::Stall;
+use crate::backends::origin::Origin;
+use crate::error::Loss;
+use crate::transport::Fault;
 
-/// Set by the kernel in the word of a thread that died.
-const OWNER_DIED: u32 = 0x4000_0000;
 /// Makes the kernel wake a watcher when it sets the mark.
 const WAITERS: u32 = 0x8000_0000;
 /// Futexes that the kernel waits for at once, less the one that ends the thread.
 const MOST_WATCHED: usize = 126;
 /// How soon a death is found that nobody was woken for.
 const SLICE: Duration = Duration::from_millis(10);
+/// The same, where nobody is ever woken.
+const SHORT_SLICE: Duration = Duration::from_millis(5);
+/// How often rank 0 looks for a stall.
+const STALL_SLICE: Duration = Duration::from_millis(200);
+
+/// How the death of a rank is found on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Detector {
+    /// The kernel marks a word and wakes the others.
+    Woken,
+    /// The kernel marks a word; the others look every few milliseconds.
+    Marked,
+    /// The others look every few milliseconds whether the process id is still there.
+    ProcessIds,
+}
+
+impl Detector {
+    /// What works here, found out by trying it once: a thread ends with its word held, as a process
+    /// would. A kernel that accepts the call may still do nothing with it.
+    pub(super) fn of_this_machine() -> Self {
+        static FOUND: OnceLock<Detector> = OnceLock::new();
+        *FOUND.get_or_init(|| match (marks_words(), waits_on_many()) {
+            (true, true) => Self::Woken,
+            (true, false) => Self::Marked,
+            (false, _) => Self::ProcessIds,
+        })
+    }
+}
+
+impl fmt::Display for Detector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Woken => "robust futex, woken by the kernel",
+            Self::Marked => "robust futex, looked at every 5 ms (no futex_waitv here)",
+            Self::ProcessIds => "process ids, looked at every 5 ms (no robust futex here)",
+        })
+    }
+}
+
+fn marks_words() -> bool {
+    let word = Arc::new(AtomicU32::new(0));
+    let held = word.clone();
+    let ended = std::thread::Builder::new()
+        .stack_size(64 * 1024)
+        .spawn(move || {
+            Hold::of(&held);
+        })
+        .is_ok_and(|thread| thread.join().is_ok());
+    ended && word.load(Acquire) & OWNER_DIED != 0
+}
+
+fn waits_on_many() -> bool {
+    let word = AtomicU32::new(1);
+    let flags = futex::WaitvFlags::empty();
+    // The value is wrong on purpose: a kernel that knows the call returns at once and says so.
+    let answer = futex::waitv(&[waiter(&word, 0)], flags, None, futex::ClockId::Monotonic);
+    matches!(answer, Ok(_) | Err(rustix::io::Errno::AGAIN))
+}
 
 /// This process's presence in a job. Dropping it is an orderly leave.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    header: Arc<Mapping>,
-    rank: usize,
+    member: Arc<Member>,
+    voice: Option<Voice>,
     quit: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Liveness {
     /// Announces `rank` of `size` as alive and begins to watch the others.
-    pub(super) fn begin(header: Arc<Mapping>, rank: usize, size: usize) -> io::Result<Self> {
+    pub(super) fn begin(
+        header: Arc<Mapping>,
+        rank: usize,
+        size: usize,
+        stall: Duration,
+    ) -> io::Result<Self> {
         let quit = Arc::new(AtomicU32::new(0));
         let (registered, ready) = mpsc::channel();
         let watcher = Watcher {
@@ -56,36 +122,54 @@ impl Liveness {
             quit: quit.clone(),
             rank,
             size,
+            detector: Detector::of_this_machine(),
             visible: (0..size).map(|_| AtomicBool::new(false)).collect(),
         };
+        let stall = (rank == 0).then(|| Stall::after(stall));
         let thread = std::thread::Builder::new()
             .name("cobre-liveness".to_owned())
             .stack_size(128 * 1024)
-            .spawn(move || watcher.run(&registered))?;
+            .spawn(move || watcher.run(&registered, stall))?;
         // The word must stand before this rank is counted.
         let _ = ready.recv();
-        Ok(Self {
+        let origin = Origin::here();
+        let member = Arc::new(Member {
             header,
             rank,
+            origin,
+        });
+        Ok(Self {
+            voice: Some(Voice::of(&member)),
+            member,
             quit,
             thread: Some(thread),
         })
     }
 
-    /// Whether `rank` has left in good order.
+    /// Refuses a process that is not the rank but a fork of it.
     #[inline]
-    pub(super) fn has_left(header: &Mapping, rank: usize) -> bool {
-        // Pairs with the release in `drop`: who sees that a rank left sees all it did.
-        header.word32(header::left(rank)).load(Acquire) != 0
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        self.member.origin.check()
+    }
+
+    pub(super) fn is_here(&self) -> bool {
+        self.member.origin.is_here()
+    }
+
+    pub(super) fn seat(&self) -> Seat<'_> {
+        self.member.seat()
     }
 }
 
 impl Drop for Liveness {
     fn drop(&mut self) {
-        self.header
-            .word32(header::left(self.rank))
-            .store(1, Release);
-        gate::ring(&Header(&self.header));
+        if !self.is_here() {
+            // A forked child has neither the thread nor the right to speak.
+            std::mem::forget((self.voice.take(), self.thread.take()));
+            return;
+        }
+        self.seat().leave();
+        gate::ring(&Header(&self.member.header));
         self.quit.store(1, Relaxed);
         let _ = futex::wake(&self.quit, futex::Flags::empty(), 1);
         if let Some(thread) = self.thread.take() {
@@ -94,51 +178,41 @@ impl Drop for Liveness {
     }
 }
 
-/// The record of a rank that was lost.
-pub(super) fn lost(header: &Mapping, rank: usize, how: Loss) -> Cause {
-    let uname = rustix::system::uname();
-    Cause::RankLost {
-        rank,
-        host: uname.nodename().to_string_lossy().into_owned(),
-        pid: header.word32(header::PIDS + 4 * rank).load(Relaxed),
-        how,
-        last: last_step(header, rank),
-    }
-}
-
-/// Notes that `rank`, which is this process, begins a collective.
-#[inline]
-pub(super) fn note_step(header: &Mapping, rank: usize, step: Step) {
-    header
-        .word64(header::step(rank))
-        .store(step.word(), Relaxed);
-}
-
-/// The last collective that `rank` began.
-pub(super) fn last_step(header: &Mapping, rank: usize) -> Option<Step> {
-    Step::of_word(header.word64(header::step(rank)).load(Relaxed))
-}
-
 struct Watcher {
     header: Arc<Mapping>,
     quit: Arc<AtomicU32>,
     rank: usize,
     size: usize,
+    detector: Detector,
     /// Ranks whose process id means something here.
     visible: Vec<AtomicBool>,
 }
 
 impl Watcher {
-    fn run(&self, registered: &mpsc::Sender<()>) {
+    fn run(&self, registered: &mpsc::Sender<()>, mut stall: Option<Stall>) {
         block_signals();
-        let own = self.word(self.rank);
+        let own = self.seat(self.rank).alive();
         let hold = Hold::of(own);
+        self.seat(self.rank).show();
         let _ = registered.send(());
+        let mut looked = Instant::now();
         while self.quit.load(Relaxed) == 0 {
             if let Some(dead) = self.others().find(|&rank| self.is_dead(rank)) {
-                record::post(&self.header, &lost(&self.header, dead, Loss::Vanished));
+                let seat = self.seat(dead);
+                let how = seat.last_words().unwrap_or(Loss::Vanished);
+                record::post(&self.header, &seat.lost(how));
                 gate::ring(&Header(&self.header));
                 break;
+            }
+            self.seat(self.rank).show();
+            if looked.elapsed() > STALL_SLICE {
+                looked = Instant::now();
+                let report = stall
+                    .as_mut()
+                    .and_then(|stall| stall.due(&self.header, self.size));
+                if let Some(report) = report {
+                    eprintln!("{report}");
+                }
             }
             self.sleep();
         }
@@ -149,8 +223,8 @@ impl Watcher {
         hold.release(own);
     }
 
-    fn word(&self, rank: usize) -> &AtomicU32 {
-        self.header.word32(header::alive(rank))
+    fn seat(&self, rank: usize) -> Seat<'_> {
+        Seat::of(&self.header, rank)
     }
 
     /// The ranks this one watches: with very many, each has enough watchers all the same.
@@ -160,8 +234,10 @@ impl Watcher {
 
     /// Whether `rank` was here, has not left, and is gone.
     fn is_dead(&self, rank: usize) -> bool {
-        let word = self.word(rank).load(Acquire);
-        if word == 0 || Liveness::has_left(&self.header, rank) {
+        let seat = self.seat(rank);
+        // Pairs with the kernel's mark, and with a rank's own in `Seat::say_signal`.
+        let word = seat.alive().load(Acquire);
+        if word == 0 || seat.has_left() {
             return false;
         }
         if word & OWNER_DIED != 0 {
@@ -169,9 +245,8 @@ impl Watcher {
         }
         // Where the kernel marks nothing, a process id that is gone says the same; ids of another
         // namespace say nothing.
-        let pid = self.header.word32(header::PIDS + 4 * rank).load(Relaxed);
         let visible = &self.visible[rank];
-        match Pid::from_raw(pid.cast_signed()).map(rustix::process::test_kill_process) {
+        match Pid::from_raw(seat.pid().cast_signed()).map(rustix::process::test_kill_process) {
             Some(Err(rustix::io::Errno::SRCH)) => visible.load(Relaxed),
             Some(Ok(())) => {
                 visible.store(true, Relaxed);
@@ -183,28 +258,32 @@ impl Watcher {
 
     /// Waits until a word changes, this rank leaves, or it is time to look again.
     fn sleep(&self) {
+        if self.detector != Detector::Woken {
+            let slice = timespec(SHORT_SLICE);
+            let _ = futex::wait(&self.quit, futex::Flags::empty(), 0, Some(&slice));
+            return;
+        }
         let mut waits = vec![waiter(&self.quit, 0)];
         for rank in self.others() {
-            let word = self.word(rank);
+            let word = self.seat(rank).alive();
             let seen = word.load(Relaxed);
             if seen != 0 && seen & OWNER_DIED == 0 {
                 waits.push(waiter(word, seen));
             }
         }
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let nanos = now.tv_nsec + i64::from(SLICE.subsec_nanos());
-        let until = futex::Timespec {
-            tv_sec: now.tv_sec + nanos / 1_000_000_000,
-            tv_nsec: nanos % 1_000_000_000,
-        };
+        let now = Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32);
+        let until = timespec(now + SLICE);
         let flags = futex::WaitvFlags::empty();
-        let woken = futex::waitv(&waits, flags, Some(&until), futex::ClockId::Monotonic);
-        if matches!(
-            woken,
-            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM | rustix::io::Errno::INVAL)
-        ) {
-            std::thread::sleep(SLICE / 2);
-        }
+        // Woken, late or changed before: the caller looks again in any case.
+        let _ = futex::waitv(&waits, flags, Some(&until), futex::ClockId::Monotonic);
+    }
+}
+
+fn timespec(time: Duration) -> futex::Timespec {
+    futex::Timespec {
+        tv_sec: time.as_secs().cast_signed(),
+        tv_nsec: time.subsec_nanos().into(),
     }
 }
 

@@ -159,7 +159,7 @@ mod tests {
             for turn in 1..=turns {
                 gate::publish(&segment, &segment.arrived[me], turn);
                 let other = &segment.arrived[1 - me];
-                let until = || Some(Instant::now() + Duration::from_secs(60));
+                let until = || (Some(Instant::now() + Duration::from_secs(60)), ());
                 let there = || gate::reached::<Segment>(other, turn);
                 gate::wait(&segment, &patience, until, there).unwrap();
             }

@@ -2,6 +2,7 @@
 
 mod collectives;
 mod copy;
+mod distress;
 mod gate;
 mod group;
 mod layout;
@@ -13,12 +14,15 @@ mod object;
 mod record;
 mod region;
 mod rendezvous;
+mod seat;
 mod segment;
 mod share;
+mod stall;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub use liveness::Detector;
 pub use region::ShmRegion;
 
 use crate::arguments::{Partition, Parts, Root};
@@ -63,8 +67,7 @@ impl ShmBackend {
             begun: Instant::now(),
             timeout: config.timeout,
             named_regions: config.named_regions,
-            rank: config.rank,
-            _liveness: segment.liveness,
+            liveness: segment.liveness,
             sleep: if config.portable_wait {
                 Sleep::Nap
             } else {
@@ -74,6 +77,11 @@ impl ShmBackend {
         spread(config.rank, config.size, &segment.cpus);
         let group = Group::new(config.rank, segment.layout, segment.mapping, job);
         Ok(Self::of(group))
+    }
+
+    /// How ranks of this machine find out that another has died.
+    pub fn detector() -> Detector {
+        Detector::of_this_machine()
     }
 
     fn of(group: Group) -> Self {
@@ -175,6 +183,9 @@ impl Transport for ShmBackend {
     }
 
     fn abort(&self, reason: &str) {
+        if !self.group().job.liveness.is_here() {
+            return;
+        }
         let host = rustix::system::uname()
             .nodename()
             .to_string_lossy()
@@ -184,7 +195,7 @@ impl Transport for ShmBackend {
             host,
             pid: std::process::id(),
             reason: reason.to_owned(),
-            last: liveness::last_step(&self.group().job.header, self.group().rank),
+            last: self.group().job.liveness.seat().step(),
         });
         // Who gives up because another rank has failed is not the cause.
         if first {
@@ -228,5 +239,66 @@ impl RegionTransport for ShmBackend {
 
     fn leads(&self) -> bool {
         self.group().rank == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ShmBackend, ShmConfig};
+    use crate::backends::origin::in_a_fork;
+    use crate::error::CommError;
+    use crate::{Communicator, SharedMemoryProvider, SharedRegion};
+
+    fn alone() -> ShmBackend {
+        let config = ShmConfig {
+            name: crate::env::fresh_shm_name(),
+            rank: 0,
+            size: 1,
+            timeout: None,
+            buffer_bytes: None,
+            portable_wait: false,
+            named_regions: false,
+            job: None,
+            stall: crate::env::DEFAULT_STALL,
+        };
+        ShmBackend::connect(&config).unwrap()
+    }
+
+    fn is_refused(call: &Result<(), CommError>) -> bool {
+        matches!(call, Err(CommError::InvalidCommunicator { .. }))
+    }
+
+    #[test]
+    fn a_forked_child_may_not_speak_for_the_rank() {
+        let comm = alone();
+        let mut region = comm.create_shared_region::<u64>(4).unwrap();
+        let child = in_a_fork(|| {
+            let calls = [comm.barrier(), comm.broadcast(&mut [1], 0), region.fence()];
+            comm.abort("not mine to say");
+            i32::from(!calls.iter().all(is_refused))
+        });
+        assert_eq!(child, 0, "a call of the child went through");
+        comm.barrier().unwrap();
+        region.as_mut_slice()[0] = 1;
+        let child = in_a_fork(|| {
+            region.as_mut_slice()[0] = 2;
+            0
+        });
+        assert_eq!(child, 99, "the child wrote to the region");
+        region.fence().unwrap();
+        assert_eq!(region.as_slice()[0], 1);
+    }
+
+    #[test]
+    fn a_forked_child_that_drops_the_communicator_is_no_leave() {
+        let mut comm = Some(alone());
+        let child = in_a_fork(|| {
+            drop(comm.take());
+            0
+        });
+        assert_eq!(child, 0);
+        let comm = comm.unwrap();
+        assert!(!comm.group().job.liveness.seat().has_left());
+        comm.barrier().unwrap();
     }
 }

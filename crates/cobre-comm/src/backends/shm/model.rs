@@ -1,7 +1,9 @@
 //! The gate and the two arrival slots under a model checker: every interleaving of a few ranks
 //! and epochs, with memory as weak as the language allows. A lost wake-up shows as a deadlock, a
-//! slot overwritten too early as a race.
+//! slot overwritten too early as a race. A rank may die after any of its steps: from then on nothing
+//! it does has an effect, and what it had begun stays as it is.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -23,6 +25,39 @@ enum Fault {
     NoFence,
     /// Nobody is woken.
     NoWake,
+    /// The bell is sampled when the rank goes to sleep, not before its last look.
+    LateSample,
+    /// A rank does not look again after it has become a sleeper.
+    NoSecondLook,
+}
+
+loom::thread_local! {
+    /// Steps that this rank has left to live.
+    static LIFE: Cell<u32> = Cell::new(u32::MAX);
+    /// Whether this rank's looks find nothing, to leave out the second one.
+    static BLIND: Cell<bool> = Cell::new(false);
+}
+
+/// Takes one step; false if the rank is dead.
+fn step() -> bool {
+    LIFE.with(|life| {
+        let left = life.get();
+        life.set(left.saturating_sub(1));
+        left > 0
+    })
+}
+
+/// Whether the step that was taken last was the rank's end.
+fn is_dead() -> bool {
+    LIFE.with(|life| life.get() == 0)
+}
+
+fn is_blind() -> bool {
+    BLIND.with(Cell::get)
+}
+
+fn set_blind(blind: bool) {
+    BLIND.with(|cell| cell.set(blind));
 }
 
 /// A futex word: the kernel compares and sleeps in one step, as the mutex makes it here.
@@ -50,6 +85,8 @@ const fn fault(number: u8) -> Fault {
         2 => Fault::WeakLoad,
         3 => Fault::NoFence,
         4 => Fault::NoWake,
+        5 => Fault::LateSample,
+        6 => Fault::NoSecondLook,
         _ => Fault::None,
     }
 }
@@ -59,16 +96,25 @@ impl<const FAULT: u8> Machine for Model<FAULT> {
     type W32 = Word;
 
     fn load64(word: &AtomicU64, order: Ordering) -> u64 {
+        // The dead see all they wait for, so that their threads end.
+        if !step() {
+            return u64::MAX;
+        }
         let weak = fault(FAULT) == Fault::WeakLoad;
-        word.load(if weak { Ordering::Relaxed } else { order })
+        let value = word.load(if weak { Ordering::Relaxed } else { order });
+        if is_blind() { 0 } else { value }
     }
 
     fn swap64(word: &AtomicU64, value: u64, order: Ordering) {
+        if !step() {
+            return;
+        }
         match fault(FAULT) {
             Fault::WeakStore => word.store(value, Ordering::Relaxed),
             Fault::NoFence => word.store(value, Ordering::Release),
             _ => {
-                // Loom takes exchanges for acquire and release only; the fence makes it a full one.
+                // Loom takes exchanges for acquire and release only. With the load of the sleepers
+                // that follows, both sequentially consistent, it has the strength of a fence here.
                 word.swap(value, order);
                 loom::sync::atomic::fence(order);
             }
@@ -76,20 +122,37 @@ impl<const FAULT: u8> Machine for Model<FAULT> {
     }
 
     fn load32(word: &Word, order: Ordering) -> u32 {
-        word.value.load(order)
+        if !step() {
+            return 0;
+        }
+        let value = word.value.load(order);
+        if is_blind() { 0 } else { value }
     }
 
     fn add32(word: &Word, value: u32, order: Ordering) {
-        word.value.fetch_add(value, order);
+        if step() {
+            word.value.fetch_add(value, order);
+        }
     }
 
     fn fence(order: Ordering) {
         if fault(FAULT) != Fault::NoFence {
             loom::sync::atomic::fence(order);
         }
+        set_blind(fault(FAULT) == Fault::NoSecondLook);
     }
 
     fn sleep(&self, word: &Word, seen: u32, _: Duration) {
+        set_blind(false);
+        if !step() {
+            return;
+        }
+        let late = fault(FAULT) == Fault::LateSample;
+        let seen = if late {
+            word.value.load(Ordering::Acquire)
+        } else {
+            seen
+        };
         let mut queue = word.queue.lock().unwrap();
         while word.value.load(Ordering::Relaxed) == seen {
             queue = word.woken.wait(queue).unwrap();
@@ -97,7 +160,7 @@ impl<const FAULT: u8> Machine for Model<FAULT> {
     }
 
     fn wake_all(word: &Word) {
-        if fault(FAULT) != Fault::NoWake {
+        if step() && fault(FAULT) != Fault::NoWake {
             drop(word.queue.lock().unwrap());
             word.woken.notify_all();
         }
@@ -178,13 +241,17 @@ fn brought(rank: usize, epoch: u64) -> u64 {
     epoch * 10 + rank as u64
 }
 
-/// One rank's side of a row of collectives whose payload travels in the slots.
+/// One rank's side of a row of collectives whose payload travels in the slots: how many it
+/// completed.
 #[expect(
     unsafe_code,
     reason = "loom's cells hand out pointers; the model proves them exclusive"
 )]
-fn rank<const FAULT: u8>(segment: &Segment<FAULT>, me: usize, epochs: u64) {
+fn rank<const FAULT: u8>(segment: &Segment<FAULT>, me: usize, epochs: u64) -> u64 {
     for epoch in 1..=epochs {
+        if is_dead() {
+            return epoch - 1;
+        }
         let own = segment.slot(me, epoch);
         // SAFETY: loom fails the test if anyone else accesses the cell meanwhile.
         own.payload
@@ -193,12 +260,16 @@ fn rank<const FAULT: u8>(segment: &Segment<FAULT>, me: usize, epochs: u64) {
         for peer in (0..segment.slots.len()).filter(|&peer| peer != me) {
             let slot = segment.slot(peer, epoch);
             let arrived = || gate::reached::<Segment<FAULT>>(&slot.epoch, epoch);
-            gate::wait(segment, &PATIENCE, || None, arrived).expect("nobody stops this job");
+            let waited = gate::wait(segment, &PATIENCE, || (None, ()), arrived);
+            if waited == Err(gate::Interrupt::Stopped) || is_dead() {
+                return epoch - 1;
+            }
             // SAFETY: loom fails the test if anyone writes the cell meanwhile.
             let seen = slot.payload.with(|payload| unsafe { *payload });
             assert_eq!(seen, brought(peer, epoch));
         }
     }
+    epochs
 }
 
 fn check<const FAULT: u8>(ranks: usize, epochs: u64, preemptions: usize) {
@@ -209,11 +280,44 @@ fn check<const FAULT: u8>(ranks: usize, epochs: u64, preemptions: usize) {
         let others: Vec<_> = (1..ranks)
             .map(|me| loom::thread::spawn(move || rank(segment, me, epochs)))
             .collect();
-        rank(segment, 0, epochs);
+        assert_eq!(rank(segment, 0, epochs), epochs);
         for other in others {
-            other.join().unwrap();
+            assert_eq!(other.join().unwrap(), epochs);
         }
     });
+}
+
+/// One of `ranks` ranks dies after `life` steps, whoever watches it stops the job, and all others
+/// return: false if the rank came to its end alive.
+fn check_death<const FAULT: u8>(ranks: usize, epochs: u64, life: u32, preemptions: usize) -> bool {
+    use std::sync::atomic::AtomicBool;
+    let died = std::sync::Arc::new(AtomicBool::new(false));
+    let seen = died.clone();
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let segment = Segment::<FAULT>::leak(ranks);
+        let survivors: Vec<_> = (1..ranks)
+            .map(|me| loom::thread::spawn(move || rank(segment, me, epochs)))
+            .collect();
+        LIFE.with(|left| left.set(life));
+        let completed = rank(segment, 0, epochs);
+        // From here on this thread is the one that watches.
+        let dead = is_dead();
+        seen.fetch_or(dead, Ordering::Relaxed);
+        LIFE.with(|left| left.set(u32::MAX));
+        if dead {
+            segment.stopped.value.store(1, Ordering::Release);
+            gate::ring(segment);
+        }
+        for survivor in survivors {
+            // Ranks are at most one collective apart; with everyone alive all complete all.
+            let theirs = survivor.join().unwrap();
+            assert!(dead || theirs == epochs);
+            assert!(theirs <= completed + 1);
+        }
+    });
+    died.load(Ordering::Relaxed)
 }
 
 #[test]
@@ -226,6 +330,24 @@ fn three_ranks_never_miss_a_word_nor_a_wake() {
     check::<0>(3, 2, 2);
 }
 
+/// The third epoch uses the slots of the first again.
+#[test]
+fn three_ranks_share_the_slots_in_turn() {
+    check::<0>(3, 3, 1);
+}
+
+#[test]
+fn whenever_a_rank_dies_its_peer_returns() {
+    let lives = (0..).take_while(|&life| check_death::<0>(2, 2, life, 3));
+    assert!(lives.count() > 10, "a rank takes more steps than that");
+}
+
+#[test]
+fn whenever_a_rank_dies_both_peers_return() {
+    let lives = (0..).take_while(|&life| check_death::<0>(3, 1, life, 1));
+    assert!(lives.count() > 5, "a rank takes more steps than that");
+}
+
 /// A job that fails wakes everyone who waits for a rank that does not come.
 #[test]
 fn a_stopped_job_wakes_every_sleeper() {
@@ -234,7 +356,7 @@ fn a_stopped_job_wakes_every_sleeper() {
         let waiter = loom::thread::spawn(move || {
             let slot = segment.slot(0, 1);
             let arrived = || gate::reached::<Segment<0>>(&slot.epoch, 1);
-            gate::wait(segment, &PATIENCE, || None, arrived)
+            gate::wait(segment, &PATIENCE, || (None, ()), arrived)
         });
         segment.stopped.value.store(1, Ordering::Release);
         gate::ring(segment);
@@ -261,4 +383,13 @@ faults! {
     a_weak_load_is_noticed: Fault::WeakLoad;
     missing_fences_are_noticed: Fault::NoFence;
     a_dropped_wake_is_noticed: Fault::NoWake;
+    a_bell_sampled_too_late_is_noticed: Fault::LateSample;
+    a_missing_second_look_is_noticed: Fault::NoSecondLook;
+}
+
+/// The same, when a death is what the sleeper must not miss.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_death_that_wakes_nobody_is_noticed() {
+    check_death::<{ Fault::NoWake as u8 }>(2, 1, 0, 3);
 }

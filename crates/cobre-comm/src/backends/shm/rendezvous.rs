@@ -242,7 +242,7 @@ fn attach(
             word.fetch_or(1 << (cpu % 64), Relaxed);
         }
     }
-    let liveness = Liveness::begin(mapping.clone(), config.rank, config.size)
+    let liveness = Liveness::begin(mapping.clone(), config.rank, config.size, config.stall)
         .map_err(|error| format!("no thread to watch the other ranks: {error}"))?;
     // Pairs with the acquire in `gather`: who counts this rank sees what it wrote.
     mapping.word32(header::ATTACHED).fetch_add(1, Release);

@@ -1,0 +1,168 @@
+//! What the header says of one rank: whether it lives, where it stands, its last words.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use super::layout::header;
+use super::segment::Mapping;
+use crate::error::{Cause, Loss, Step};
+
+/// Set by the kernel in the word of a rank that died, or by the rank itself when it is about to.
+pub(super) const OWNER_DIED: u32 = 0x4000_0000;
+
+/// One rank's part of the header. Anyone reads it; the rank itself writes it, and the kernel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seat<'a> {
+    header: &'a Mapping,
+    rank: usize,
+}
+
+impl<'a> Seat<'a> {
+    #[inline]
+    pub(super) fn of(header: &'a Mapping, rank: usize) -> Self {
+        Self { header, rank }
+    }
+
+    /// The word that the kernel marks: 0 before the rank has come and after it has gone.
+    pub(super) fn alive(self) -> &'a AtomicU32 {
+        self.header.word32(header::alive(self.rank))
+    }
+
+    pub(super) fn pid(self) -> u32 {
+        self.header
+            .word32(header::PIDS + 4 * self.rank)
+            .load(Relaxed)
+    }
+
+    /// Whether the rank has left in good order.
+    #[inline]
+    pub(super) fn has_left(self) -> bool {
+        // Pairs with the release in `leave`: who sees that a rank left sees all it did.
+        self.header.word32(header::left(self.rank)).load(Acquire) != 0
+    }
+
+    pub(super) fn leave(self) {
+        self.header
+            .word32(header::left(self.rank))
+            .store(1, Release);
+    }
+
+    /// Notes that the rank begins a collective.
+    #[inline]
+    pub(super) fn begin(self, step: Step) {
+        let word = self.header.word64(header::step(self.rank));
+        word.store(step.word(), Relaxed);
+    }
+
+    /// The last collective that the rank began.
+    pub(super) fn step(self) -> Option<Step> {
+        Step::of_word(self.header.word64(header::step(self.rank)).load(Relaxed))
+    }
+
+    /// Notes that the rank sleeps in a collective, until the guard goes.
+    pub(super) fn sleep(self) -> Asleep<'a> {
+        let since = self.header.word64(header::asleep(self.rank));
+        since.store(now().max(1), Relaxed);
+        Asleep(since)
+    }
+
+    /// How long the rank has slept in a collective; `None` if it does not.
+    pub(super) fn asleep(self) -> Option<Duration> {
+        let since = self.header.word64(header::asleep(self.rank)).load(Relaxed);
+        (since != 0).then(|| ago(since))
+    }
+
+    /// Notes that the rank's process runs.
+    pub(super) fn show(self) {
+        let word = self.header.word64(header::seen(self.rank));
+        word.store(now(), Relaxed);
+    }
+
+    /// How long ago the rank's process ran.
+    pub(super) fn seen(self) -> Duration {
+        ago(self.header.word64(header::seen(self.rank)).load(Relaxed))
+    }
+
+    /// Notes the signal that the rank is about to die of. Called in a signal handler.
+    pub(super) fn say_signal(self, signal: i32) {
+        let word = self.header.word32(header::signal(self.rank));
+        word.store(signal.cast_unsigned(), Relaxed);
+        // Pairs with the acquire of who looks for the mark.
+        self.alive().fetch_or(OWNER_DIED, Release);
+    }
+
+    /// Notes the text of a panic: it may be the rank's last. One that follows another, such as from
+    /// a destructor, is its consequence.
+    pub(super) fn say_panic(self, text: &str) {
+        let text = match self.panic() {
+            Some(first) => format!("{first}; then {text}"),
+            None => text.to_owned(),
+        };
+        let mut words = [0; header::WORDS];
+        words[0] = self.panic_mark();
+        let cut = text.floor_char_boundary(8 * (header::WORDS - 1));
+        for (word, bytes) in words[1..].iter_mut().zip(text.as_bytes()[..cut].chunks(8)) {
+            let bytes = bytes.iter().rev();
+            *word = bytes.fold(0, |word, &byte| word << 8 | u64::from(byte));
+        }
+        self.header.store_words(header::words(self.rank), &words);
+    }
+
+    /// What stands before the text of a panic in the present collective: a rank that has begun
+    /// another since did not die of it.
+    fn panic_mark(self) -> u64 {
+        self.header.word64(header::step(self.rank)).load(Relaxed) + 1
+    }
+
+    /// The text of a panic since the rank began its last collective.
+    fn panic(self) -> Option<String> {
+        let words: [u64; header::WORDS] = self.header.load_words(header::words(self.rank));
+        let bytes = words[1..].iter().flat_map(|word| word.to_le_bytes());
+        let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+        (words[0] == self.panic_mark()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What the rank said of its end.
+    pub(super) fn last_words(self) -> Option<Loss> {
+        const ABORT: u32 = libc::SIGABRT.cast_unsigned();
+        let signal = self.header.word32(header::signal(self.rank)).load(Relaxed);
+        match (signal, self.panic()) {
+            // A panic that cannot unwind ends in an abort.
+            (0 | ABORT, Some(text)) => Some(Loss::Panic(text)),
+            (0, None) => None,
+            (signal, _) => Some(Loss::Signal(signal.cast_signed())),
+        }
+    }
+
+    /// The record of the rank's loss.
+    pub(super) fn lost(self, how: Loss) -> Cause {
+        let uname = rustix::system::uname();
+        Cause::RankLost {
+            rank: self.rank,
+            host: uname.nodename().to_string_lossy().into_owned(),
+            pid: self.pid(),
+            how,
+            last: self.step(),
+        }
+    }
+}
+
+/// Keeps a rank noted as asleep.
+pub(super) struct Asleep<'a>(&'a std::sync::atomic::AtomicU64);
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Relaxed);
+    }
+}
+
+/// Milliseconds on the clock that all processes of a machine share.
+fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1000 + now.tv_nsec.cast_unsigned() / 1_000_000
+}
+
+fn ago(then: u64) -> Duration {
+    Duration::from_millis(now().saturating_sub(then))
+}

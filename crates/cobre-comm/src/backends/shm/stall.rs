@@ -1,0 +1,85 @@
+//! The report of a stall: ranks that have waited long in a collective, and who keeps them waiting.
+//! It ends nothing, since slow is not dead.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use super::seat::Seat;
+use super::segment::Mapping;
+
+/// A process that runs shows itself every few milliseconds, far more often than this.
+const UNSEEN: Duration = Duration::from_secs(1);
+
+/// When to report next.
+#[derive(Debug)]
+pub(super) struct Stall {
+    after: Duration,
+    next: Duration,
+}
+
+impl Stall {
+    /// Reports after `after`, and again each time the wait has doubled.
+    pub(super) fn after(after: Duration) -> Self {
+        Self { after, next: after }
+    }
+
+    /// The report that is due, if one is.
+    pub(super) fn due(&mut self, header: &Mapping, ranks: usize) -> Option<String> {
+        let longest = (0..ranks).filter_map(|rank| Seat::of(header, rank).asleep());
+        let longest = longest.max().unwrap_or_default();
+        if longest < self.after {
+            self.next = self.after;
+        }
+        if longest < self.next {
+            return None;
+        }
+        self.next = longest * 2;
+        Some(report(header, ranks, longest))
+    }
+}
+
+/// One line for the ranks that wait in a collective, and one for each that does not.
+fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
+    let mut text = format!("cobre: ranks have waited for {} s", longest.as_secs());
+    let mut waiting: Vec<(String, Vec<usize>)> = Vec::new();
+    for rank in 0..ranks {
+        let seat = Seat::of(header, rank);
+        if seat.asleep().is_some() {
+            let step = seat
+                .step()
+                .map_or_else(|| "its first collective".to_owned(), |s| s.to_string());
+            match waiting.iter_mut().find(|(known, _)| *known == step) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => waiting.push((step, vec![rank])),
+            }
+        }
+    }
+    for (step, ranks) in waiting {
+        let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+        let _ = write!(text, "\ncobre:   arrived in {step}: {}", ranks.join(", "));
+    }
+    for rank in 0..ranks {
+        let seat = Seat::of(header, rank);
+        if seat.asleep().is_none() && !seat.has_left() {
+            let _ = write!(text, "\ncobre:   not arrived: {}", absent(rank, seat));
+        }
+    }
+    text
+}
+
+fn absent(rank: usize, seat: Seat<'_>) -> String {
+    let last = match seat.step() {
+        Some(step) => format!("its last collective was {step}"),
+        None => "it has begun no collective".to_owned(),
+    };
+    let seen = seat.seen();
+    let state = if seen < UNSEEN {
+        "its process runs".to_owned()
+    } else {
+        format!(
+            "its process was last seen {} s ago (stopped?)",
+            seen.as_secs()
+        )
+    };
+    format!("rank {rank} (pid {}); {last}; {state}", seat.pid())
+}
