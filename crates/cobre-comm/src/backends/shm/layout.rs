@@ -71,6 +71,9 @@ pub(super) mod header {
     pub(crate) const fn signal(rank: usize) -> usize {
         step(rank) + 24
     }
+    pub(crate) const fn namespace(rank: usize) -> usize {
+        step(rank) + 32
+    }
     /// Words per rank for the text of a panic, and the collective it came in.
     pub(crate) const WORDS: usize = 32;
     pub(crate) const fn words(rank: usize) -> usize {

@@ -8,24 +8,27 @@
 //! the loss and wakes everyone. Collectives pay nothing for it.
 //!
 //! The kernel wakes one watcher per death. Should that one die too, or the kernel know no robust
-//! futexes, the others look again every few milliseconds, at the words and at the process ids.
+//! futexes, the others look again every few milliseconds, at the words and at the processes.
 
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::futex;
 
 use super::distress::{Member, Voice};
 use super::gate;
 use super::group::Header;
 use super::record;
-use super::seat::{OWNER_DIED, Seat};
+use super::seat::{self, OWNER_DIED, Seat};
 use super::segment::Mapping;
 use super::stall::Stall;
 use crate::backends::origin::Origin;
@@ -51,8 +54,8 @@ pub enum Detector {
     Woken,
     /// The kernel marks a word; the others look every few milliseconds.
     Marked,
-    /// The others look every few milliseconds whether the process id is still there.
-    ProcessIds,
+    /// The others look every few milliseconds whether the process is still there.
+    Processes,
 }
 
 impl Detector {
@@ -63,7 +66,7 @@ impl Detector {
         *FOUND.get_or_init(|| match (marks_words(), waits_on_many()) {
             (true, true) => Self::Woken,
             (true, false) => Self::Marked,
-            (false, _) => Self::ProcessIds,
+            (false, _) => Self::Processes,
         })
     }
 }
@@ -73,7 +76,7 @@ impl fmt::Display for Detector {
         f.write_str(match self {
             Self::Woken => "robust futex, woken by the kernel",
             Self::Marked => "robust futex, looked at every 5 ms (no futex_waitv here)",
-            Self::ProcessIds => "process ids, looked at every 5 ms (no robust futex here)",
+            Self::Processes => "process descriptors, looked at every 5 ms (no robust futex here)",
         })
     }
 }
@@ -95,7 +98,7 @@ fn waits_on_many() -> bool {
     let flags = futex::WaitvFlags::empty();
     // The value is wrong on purpose: a kernel that knows the call returns at once and says so.
     let answer = futex::waitv(&[waiter(&word, 0)], flags, None, futex::ClockId::Monotonic);
-    matches!(answer, Ok(_) | Err(rustix::io::Errno::AGAIN))
+    matches!(answer, Ok(_) | Err(Errno::AGAIN))
 }
 
 /// This process's presence in a job. Dropping it is an orderly leave.
@@ -123,7 +126,7 @@ impl Liveness {
             rank,
             size,
             detector: Detector::of_this_machine(),
-            visible: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            witnesses: (0..size).map(|_| OnceLock::new()).collect(),
         };
         let stall = (rank == 0).then(|| Stall::after(stall));
         let thread = std::thread::Builder::new()
@@ -184,16 +187,18 @@ struct Watcher {
     rank: usize,
     size: usize,
     detector: Detector,
-    /// Ranks whose process id means something here.
-    visible: Vec<AtomicBool>,
+    /// Of each rank that has come.
+    witnesses: Vec<OnceLock<Witness>>,
 }
 
 impl Watcher {
     fn run(&self, registered: &mpsc::Sender<()>, mut stall: Option<Stall>) {
         block_signals();
-        let own = self.seat(self.rank).alive();
+        let seat = self.seat(self.rank);
+        seat.settle();
+        seat.show();
+        let own = seat.alive();
         let hold = Hold::of(own);
-        self.seat(self.rank).show();
         let _ = registered.send(());
         let mut looked = Instant::now();
         while self.quit.load(Relaxed) == 0 {
@@ -243,17 +248,8 @@ impl Watcher {
         if word & OWNER_DIED != 0 {
             return true;
         }
-        // Where the kernel marks nothing, a process id that is gone says the same; ids of another
-        // namespace say nothing.
-        let visible = &self.visible[rank];
-        match Pid::from_raw(seat.pid().cast_signed()).map(rustix::process::test_kill_process) {
-            Some(Err(rustix::io::Errno::SRCH)) => visible.load(Relaxed),
-            Some(Ok(())) => {
-                visible.store(true, Relaxed);
-                false
-            }
-            _ => false,
-        }
+        let witness = self.witnesses[rank].get_or_init(|| Witness::of(seat));
+        witness.saw_it_end()
     }
 
     /// Waits until a word changes, this rank leaves, or it is time to look again.
@@ -277,6 +273,44 @@ impl Watcher {
         let flags = futex::WaitvFlags::empty();
         // Woken, late or changed before: the caller looks again in any case.
         let _ = futex::waitv(&waits, flags, Some(&until), futex::ClockId::Monotonic);
+    }
+}
+
+/// Another way to know whether a process lives: by a descriptor of it, which neither a process that
+/// nobody has collected nor a number that is used again can deceive.
+#[derive(Debug)]
+enum Witness {
+    Descriptor(OwnedFd),
+    /// The process was gone before it could be had.
+    Gone,
+    /// The system gives none, or the number belongs to another namespace.
+    None,
+}
+
+impl Witness {
+    fn of(seat: Seat<'_>) -> Self {
+        let pid = Pid::from_raw(seat.pid().cast_signed());
+        let here = seat::namespace();
+        match pid.filter(|_| here != 0 && seat.namespace() == here) {
+            None => Self::None,
+            Some(pid) => match pidfd_open(pid, PidfdFlags::empty()) {
+                Ok(descriptor) => Self::Descriptor(descriptor),
+                Err(Errno::SRCH) => Self::Gone,
+                Err(_) => Self::None,
+            },
+        }
+    }
+
+    fn saw_it_end(&self) -> bool {
+        match self {
+            Self::Descriptor(descriptor) => {
+                let at_once = futex::Timespec::default();
+                let mut process = [PollFd::new(descriptor, PollFlags::IN)];
+                poll(&mut process, Some(&at_once)).is_ok_and(|ended| ended > 0)
+            }
+            Self::Gone => true,
+            Self::None => false,
+        }
     }
 }
 

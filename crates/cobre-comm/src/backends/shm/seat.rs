@@ -35,6 +35,12 @@ impl<'a> Seat<'a> {
             .load(Relaxed)
     }
 
+    /// Where the rank's process id means something.
+    pub(super) fn namespace(self) -> u64 {
+        let word = self.header.word64(header::namespace(self.rank));
+        word.load(Relaxed)
+    }
+
     /// Whether the rank has left in good order.
     #[inline]
     pub(super) fn has_left(self) -> bool {
@@ -71,6 +77,12 @@ impl<'a> Seat<'a> {
     pub(super) fn asleep(self) -> Option<Duration> {
         let since = self.header.word64(header::asleep(self.rank)).load(Relaxed);
         (since != 0).then(|| ago(since))
+    }
+
+    /// Notes where the rank's process is.
+    pub(super) fn settle(self) {
+        let word = self.header.word64(header::namespace(self.rank));
+        word.store(namespace(), Relaxed);
     }
 
     /// Notes that the rank's process runs.
@@ -155,6 +167,11 @@ impl Drop for Asleep<'_> {
     fn drop(&mut self) {
         self.0.store(0, Relaxed);
     }
+}
+
+/// The namespace of this process's id; 0 if the system does not tell.
+pub(super) fn namespace() -> u64 {
+    rustix::fs::stat("/proc/self/ns/pid").map_or(0, |stat| stat.st_ino)
 }
 
 /// Milliseconds on the clock that all processes of a machine share.
