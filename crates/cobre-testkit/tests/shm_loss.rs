@@ -168,3 +168,20 @@ fn a_rank_that_computes_for_long_is_reported_and_not_lost() {
         assert!(report.contains(expected), "{report}");
     }
 }
+
+/// Whoever started rank 0 has closed its standard error.
+#[test]
+fn a_report_that_cannot_be_written_ends_nothing() {
+    let name = fresh_shm_name();
+    let mut children: Vec<Child> = (0..RANKS)
+        .map(|rank| start(&name, rank, "barrier", "compute"))
+        .collect();
+    children
+        .iter_mut()
+        .for_each(|child| drop(child.stderr.take()));
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let said = text(&output.stdout);
+        assert!(said.contains("all well"), "{said}");
+    }
+}

@@ -40,7 +40,7 @@ impl Stall {
 
 /// One line for the ranks that wait in a collective, and one for each that does not.
 fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
-    let mut text = format!("cobre: ranks have waited for {} s", longest.as_secs());
+    let mut text = format!("cobre: ranks have waited for {} s\n", longest.as_secs());
     let mut waiting: Vec<(String, Vec<usize>)> = Vec::new();
     for rank in 0..ranks {
         let seat = Seat::of(header, rank);
@@ -56,12 +56,12 @@ fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
     }
     for (step, ranks) in waiting {
         let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
-        let _ = write!(text, "\ncobre:   arrived in {step}: {}", ranks.join(", "));
+        let _ = writeln!(text, "cobre:   arrived in {step}: {}", ranks.join(", "));
     }
     for rank in 0..ranks {
         let seat = Seat::of(header, rank);
         if seat.asleep().is_none() && !seat.has_left() {
-            let _ = write!(text, "\ncobre:   not arrived: {}", absent(rank, seat));
+            let _ = writeln!(text, "cobre:   not arrived: {}", absent(rank, seat));
         }
     }
     text
