@@ -8,7 +8,7 @@ use super::seat::Seat;
 use super::segment::Mapping;
 
 /// A process that runs shows itself every few milliseconds, far more often than this.
-const UNSEEN: Duration = Duration::from_secs(1);
+const UNSEEN: Duration = Duration::from_millis(500);
 
 /// When to report next.
 #[derive(Debug)]
