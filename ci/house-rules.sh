@@ -15,6 +15,7 @@ crates/cobre-comm/src/copy.rs
 crates/cobre-comm/src/wide.rs
 crates/cobre-launch/src/signals.rs
 crates/cobre-launch/src/sys.rs
+crates/cobre-testkit/src/bin/victim.rs
 '
 
 # The only files where a feature may be asked for.

@@ -1,6 +1,8 @@
 //! `cobre doctor`: what this machine and this build can do, and what will get in the way.
 
-use cobre_comm::{BackendKind, Environment, Selection, ShmBackend, available_backends, cpus};
+use cobre_comm::{
+    BackendKind, Detector, Environment, Selection, ShmBackend, available_backends, cpus,
+};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -48,7 +50,7 @@ fn machine() -> Vec<Finding> {
             "memfd",
             support(rustix::fs::memfd_create("cobre-doctor", MemfdFlags::CLOEXEC).err()),
         ),
-        plain("lost ranks", format!("found by {}", ShmBackend::detector())),
+        lost_ranks(),
         open_files(),
         limit("processes", Resource::Nproc),
         limit("locked memory", Resource::Memlock),
@@ -125,6 +127,16 @@ fn support(error: Option<Errno>) -> String {
     match error {
         None => "works".to_owned(),
         Some(error) => format!("not available: {error}"),
+    }
+}
+
+fn lost_ranks() -> Finding {
+    let detector = ShmBackend::detector();
+    let hang = "ranks that wait for one that died wait for ever: set a deadline";
+    Finding {
+        subject: "lost ranks",
+        text: format!("found by {detector}"),
+        warning: (detector == Detector::Nothing).then(|| hang.to_owned()),
     }
 }
 

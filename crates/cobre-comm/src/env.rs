@@ -157,7 +157,7 @@ pub struct ShmConfig {
     pub named_regions: bool,
     /// A word that tells apart jobs of one name.
     pub job: Option<String>,
-    /// After how long rank 0 reports a stall ([`DEFAULT_STALL`]).
+    /// After how long a stall is reported ([`DEFAULT_STALL`]).
     pub stall: Duration,
 }
 
@@ -180,7 +180,7 @@ pub struct TcpConfig {
     pub topology: TcpTopology,
     /// Bounds each collective when set, and the rendezvous ([`DEFAULT_RENDEZVOUS`] if unset).
     pub timeout: Option<Duration>,
-    /// After how long rank 0 reports a stall ([`DEFAULT_STALL`]).
+    /// After how long a stall is reported ([`DEFAULT_STALL`]).
     pub stall: Duration,
 }
 

@@ -257,6 +257,8 @@ pub enum Loss {
     Left,
     /// Gone without a trace, or out of reach.
     Vanished,
+    /// Gone without a trace, after a panic with this text that may have been caught.
+    AfterPanic(String),
 }
 
 impl fmt::Display for Loss {
@@ -267,6 +269,7 @@ impl fmt::Display for Loss {
             Self::Panic(text) => write!(f, "panicked: {text}"),
             Self::Left => f.write_str("left while others still needed it"),
             Self::Vanished => f.write_str("is gone"),
+            Self::AfterPanic(text) => write!(f, "is gone; it had panicked: {text}"),
         }
     }
 }

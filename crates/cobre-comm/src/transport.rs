@@ -48,7 +48,7 @@ pub trait Transport: Send + Sync {
     fn barrier(&self, stamp: &Stamp) -> Result<(), Fault>;
 
     /// Takes part in a collective whose arguments this rank refuses, so that the others learn it.
-    fn refuse(&self, stamp: &Stamp);
+    fn refuse(&self, stamp: &Stamp) -> Result<(), Fault>;
 
     fn abort(&self, reason: &str);
 }
@@ -185,7 +185,9 @@ pub(crate) fn collective<B: Transport, A, R>(
     match arguments {
         Ok(arguments) => call(&stamp, arguments).map_err(|fault| fault.attach(&stamp)),
         Err(error) => {
-            backend.refuse(&stamp.refused());
+            if let Err(fault @ Fault::Unusable { .. }) = backend.refuse(&stamp.refused()) {
+                return Err(fault.attach(&stamp));
+            }
             if backend.size() > 1 {
                 // The others fail because of this rank, whoever is collected first.
                 report::give_up(&error.to_string());

@@ -1,6 +1,7 @@
 //! A rank of a shared-memory job that goes away: every survivor gets the same record, none hangs,
 //! and nothing is left. Real processes, no launcher.
 
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -16,23 +17,35 @@ const VICTIM: usize = 2;
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn start(name: &str, rank: usize, calls: &str, how: &str) -> Child {
+    let command = &mut command(name, (rank, RANKS), calls, how, VICTIM);
+    command
+        .spawn()
+        .expect("the victim program is built with the tests")
+}
+
+/// How to start one rank of a job whose `victim` goes.
+fn command(
+    name: &str,
+    (rank, size): (usize, usize),
+    calls: &str,
+    how: &str,
+    victim: usize,
+) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_victim"));
     for variable in JOB {
         command.env_remove(variable);
     }
     command
-        .args([calls, how, &VICTIM.to_string()])
+        .args([calls, how, &victim.to_string()])
         .env(COMM_BACKEND, "shm")
         .env(SHM_NAME, name)
         .env(SHM_RANK, rank.to_string())
-        .env(SHM_SIZE, RANKS.to_string())
+        .env(SHM_SIZE, size.to_string())
         .env(STALL_SECS, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
-        .spawn()
-        .expect("the victim program is built with the tests")
 }
 
 /// Runs a job whose victim goes `how` after some `calls`; what each rank did.
@@ -97,6 +110,40 @@ fn a_fatal_signal_is_known_to_all_and_still_fatal() {
     all_learn("segv", "was killed by signal 11", |end| {
         end.signal() == Some(11)
     });
+}
+
+#[test]
+fn a_fault_of_its_own_is_known_to_all_and_still_fatal() {
+    for how in ["fault", "fault-in-thread"] {
+        all_learn(how, "was killed by signal 11", |end| {
+            end.signal() == Some(11)
+        });
+    }
+}
+
+#[test]
+fn a_stack_that_overflows_is_known_to_all_and_still_fatal() {
+    // The language's own handler takes the fault, says so, and aborts.
+    all_learn("overflow", "was killed by signal 11", |end| {
+        end.signal() == Some(6)
+    });
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_trap_is_known_to_all_and_still_fatal() {
+    all_learn("trap", "was killed by signal 5", |end| {
+        end.signal() == Some(5)
+    });
+}
+
+#[test]
+fn a_panic_that_was_caught_before_a_kill_is_not_called_the_cause() {
+    all_learn(
+        "caught-kill",
+        "is gone; it had panicked: not the end (",
+        |end| end.signal() == Some(9),
+    );
 }
 
 #[test]
@@ -167,6 +214,41 @@ fn a_rank_that_computes_for_long_is_reported_and_not_lost() {
     ] {
         assert!(report.contains(expected), "{report}");
     }
+}
+
+/// Nobody reads rank 0's standard error, and it is full when a stall is due: a death is noticed all the
+/// same.
+#[test]
+fn a_report_that_nobody_reads_keeps_nobody_from_noticing() {
+    let name = fresh_shm_name();
+    let (unread, mut full) = std::io::pipe().unwrap();
+    full.write_all(&vec![b'.'; 1 << 16]).unwrap();
+    let start = |rank, stderr| {
+        let mut command = command(&name, (rank, 2), "barrier", "compute-kill", 1);
+        command.stderr(stderr).spawn().unwrap()
+    };
+    let mut observer = start(0, Stdio::from(full));
+    let victim = start(1, Stdio::null());
+    let lines = BufReader::new(observer.stdout.take().unwrap()).lines();
+    let said: Vec<String> = lines.take(3).map(Result::unwrap).collect();
+    drop(unread);
+    observer.wait().unwrap();
+    victim.wait_with_output().unwrap();
+    assert!(said[2].starts_with("rank 1 (pid "), "{said:?}");
+}
+
+/// The first rank whose process runs makes the report.
+#[test]
+fn a_stopped_rank_0_is_reported_by_another() {
+    let name = fresh_shm_name();
+    let children = [0, 1, 2].map(|rank| {
+        let mut command = command(&name, (rank, 3), "barrier", "stop", 0);
+        command.spawn().unwrap()
+    });
+    let outputs = children.map(|child| child.wait_with_output().unwrap());
+    let report = text(&outputs[1].stderr);
+    assert!(report.contains("not arrived: rank 0 (pid "), "{report}");
+    assert_eq!(text(&outputs[2].stderr), "");
 }
 
 /// Whoever started rank 0 has closed its standard error.

@@ -69,7 +69,9 @@ impl Transport for LocalBackend {
         Ok(())
     }
 
-    fn refuse(&self, _: &Stamp) {}
+    fn refuse(&self, _: &Stamp) -> Result<(), Fault> {
+        Ok(())
+    }
 
     fn abort(&self, reason: &str) {
         report::give_up(reason);

@@ -57,6 +57,7 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
                 Loss::Panic(words) => (2, 0, words.as_str()),
                 Loss::Left => (3, 0, ""),
                 Loss::Vanished => (4, 0, ""),
+                Loss::AfterPanic(words) => (5, 0, words.as_str()),
             };
             number(&mut out, kind);
             number(&mut out, u64::from(figure.cast_unsigned()));
@@ -120,6 +121,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
                 2 => Loss::Panic(rest.text()?),
                 3 => Loss::Left,
                 4 => Loss::Vanished,
+                5 => Loss::AfterPanic(rest.text()?),
                 _ => return None,
             };
             Some(Cause::RankLost {
@@ -239,6 +241,7 @@ mod tests {
             panic,
             Loss::Left,
             Loss::Vanished,
+            Loss::AfterPanic("caught, perhaps".into()),
         ];
         let losses = losses.map(|how| lost(how, STEP));
         let others = [aborted("why"), mismatch(), late(2), lost(Loss::Left, None)];

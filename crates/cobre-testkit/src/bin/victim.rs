@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "faults on purpose")]
 //! A rank of a job in which one rank goes away: `victim CALLS HOW RANK [MICROSECONDS [MEBIBYTES]]`.
 //! The others go on until a call fails, and print the cause of that failure and of the next; on
 //! standard error, when the one went and when the others noticed.
@@ -58,10 +59,11 @@ fn main() -> ExitCode {
             }
         }
         if let Err(error) = make(&comm, calls) {
-            eprintln!("noticed {}", nanoseconds());
+            let noticed = nanoseconds();
             println!("{}", cause(&error));
             let again = comm.barrier().expect_err("a failed communicator stays so");
             println!("{}", cause(&again));
+            eprintln!("noticed {noticed}");
             break;
         }
         if if timed {
@@ -93,6 +95,15 @@ fn go(how: &str, comm: &CommBackend) -> Going {
         "outside" | "nobody" => {}
         "kill" => signal("-KILL"),
         "segv" => signal("-SEGV"),
+        "fault" => fault(),
+        "fault-in-thread" => {
+            let thread = std::thread::spawn(fault);
+            drop(thread.join());
+        }
+        "overflow" => drop(overflow(0)),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the instruction raises SIGTRAP and does nothing else.
+        "trap" => unsafe { std::arch::asm!("int3") },
         "exit0" => std::process::exit(0),
         "exit3" => std::process::exit(3),
         "panic" => panic!("as asked"),
@@ -104,6 +115,14 @@ fn go(how: &str, comm: &CommBackend) -> Going {
         "abort" => comm.abort("no more of this"),
         "leave" => return Going::Leaves,
         "compute" => std::thread::sleep(Duration::from_millis(2500)),
+        "compute-kill" => {
+            std::thread::sleep(Duration::from_millis(1500));
+            signal("-KILL");
+        }
+        "caught-kill" => {
+            drop(std::panic::catch_unwind(|| panic!("not the end")));
+            signal("-KILL");
+        }
         "stop" => {
             // Someone else must wake it.
             let own = std::process::id();
@@ -115,6 +134,20 @@ fn go(how: &str, comm: &CommBackend) -> Going {
         other => panic!("no way to go is called {other}"),
     }
     Going::Stays
+}
+
+/// Writes where nothing is.
+fn fault() {
+    let nowhere: *mut u8 = std::ptr::without_provenance_mut(8);
+    // SAFETY: none: this is meant to end the process.
+    unsafe { nowhere.write_volatile(1) };
+}
+
+/// Calls itself until the stack is used up.
+#[expect(unconditional_recursion, reason = "it ends with the stack")]
+fn overflow(depth: u64) -> u64 {
+    let frame = std::hint::black_box([depth; 512]);
+    overflow(depth + 1) + frame[(depth % 512) as usize]
 }
 
 /// A panic while another unwinds ends the process by abort.

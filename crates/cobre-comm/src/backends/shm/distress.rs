@@ -10,17 +10,17 @@ use std::any::Any;
 use std::panic::PanicHookInfo;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use libc::{c_int, c_void, siginfo_t};
 use rustix::thread::futex;
 
-use super::seat::Seat;
+use super::seat::{self, Seat};
 use super::segment::Mapping;
 use crate::backends::origin::Origin;
 
-/// Signals that end a process because of what it did.
-const FATAL: [c_int; 7] = [
+/// Signals that dump core, which the kernel does before it says that the process is dead.
+const FATAL: [c_int; 10] = [
     libc::SIGSEGV,
     libc::SIGBUS,
     libc::SIGABRT,
@@ -28,75 +28,123 @@ const FATAL: [c_int; 7] = [
     libc::SIGFPE,
     libc::SIGTRAP,
     libc::SIGSYS,
+    libc::SIGQUIT,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
 ];
 
 type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
 /// A rank that this process is.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct Presence {
     pub(super) header: Arc<Mapping>,
     pub(super) rank: usize,
     pub(super) origin: Origin,
+    /// Since when its threads sleep in collectives, those that do.
+    sleepers: Mutex<Vec<u64>>,
 }
 
-impl Member {
+impl Presence {
+    pub(super) fn new(header: Arc<Mapping>, rank: usize) -> Self {
+        Self {
+            header,
+            rank,
+            origin: Origin::here(),
+            sleepers: Mutex::default(),
+        }
+    }
+
     #[inline]
     pub(super) fn seat(&self) -> Seat<'_> {
         Seat::of(&self.header, self.rank)
+    }
+
+    /// Notes that the calling thread sleeps in a collective, until the guard goes.
+    pub(super) fn sleep(&self) -> Asleep<'_> {
+        let since = seat::now().max(1);
+        self.change_sleepers(|sleepers| sleepers.push(since));
+        Asleep(self, since)
+    }
+
+    /// Several communicators may be waited on at once: the longest sleep is the one to tell.
+    fn change_sleepers(&self, change: impl FnOnce(&mut Vec<u64>)) {
+        let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut sleepers);
+        let longest = sleepers.iter().min().copied().unwrap_or(0);
+        self.seat().sleep_since(longest);
+    }
+}
+
+/// Keeps a rank noted as asleep.
+pub(super) struct Asleep<'a>(&'a Presence, u64);
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.change_sleepers(|sleepers| {
+            if let Some(place) = sleepers.iter().position(|since| *since == self.1) {
+                sleepers.swap_remove(place);
+            }
+        });
     }
 }
 
 /// The ranks of this process that have last words to say. A process is seldom more than one; who
 /// finds no room is found dead by the kernel's mark alone.
-static MEMBERS: [AtomicPtr<Member>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
-/// How many threads look through `MEMBERS`.
+static PRESENT: [AtomicPtr<Presence>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
+/// How many threads look through `PRESENT`.
 static READERS: AtomicU32 = AtomicU32::new(0);
 /// What was installed before, in the order of `FATAL`.
 static BEFORE: [OnceLock<libc::sigaction>; FATAL.len()] = [const { OnceLock::new() }; FATAL.len()];
 
 /// Lets a rank speak until it is dropped.
 #[derive(Debug)]
-pub(super) struct Voice(Option<(usize, Arc<Member>)>);
+pub(super) struct Voice(Option<(usize, Arc<Presence>)>);
 
 impl Voice {
-    pub(super) fn of(member: &Arc<Member>) -> Self {
+    pub(super) fn of(presence: &Arc<Presence>) -> Self {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
             listen_to_panics();
             (0..FATAL.len()).for_each(handle);
         });
-        let pointer = Arc::as_ptr(member).cast_mut();
-        let free = |place: &AtomicPtr<Member>| {
+        let pointer = Arc::as_ptr(presence).cast_mut();
+        let free = |place: &AtomicPtr<Presence>| {
             let taken = place.compare_exchange(ptr::null_mut(), pointer, SeqCst, SeqCst);
             taken.is_ok()
         };
-        let place = MEMBERS.iter().position(free);
-        Self(place.map(|place| (place, member.clone())))
+        let place = PRESENT.iter().position(free);
+        Self(place.map(|place| (place, presence.clone())))
     }
 }
 
 impl Drop for Voice {
     fn drop(&mut self) {
-        if let Some((place, _member)) = &self.0 {
-            MEMBERS[*place].store(ptr::null_mut(), SeqCst);
-            // Whoever took the pointer before is done with it in a moment.
-            while READERS.load(SeqCst) != 0 {
-                std::thread::yield_now();
+        let Some((place, presence)) = self.0.take() else {
+            return;
+        };
+        PRESENT[place].store(ptr::null_mut(), SeqCst);
+        // Whoever took the pointer before is done with it in a moment, unless it was left behind by a
+        // fork.
+        for _ in 0..100_000 {
+            if READERS.load(SeqCst) == 0 {
+                return;
             }
+            std::thread::yield_now();
         }
+        std::mem::forget(presence);
     }
 }
 
 /// Calls `say` for every rank that this process is.
 fn for_each(say: impl Fn(Seat<'_>)) {
     READERS.fetch_add(1, SeqCst);
-    for place in &MEMBERS {
-        // SAFETY: null, or a member whose `Voice` keeps it until there are no readers.
-        if let Some(member) = unsafe { place.load(SeqCst).as_ref() }
-            && member.origin.is_here()
+    for place in &PRESENT {
+        // SAFETY: null, or a presence whose `Voice` keeps it until there are no readers.
+        if let Some(presence) = unsafe { place.load(SeqCst).as_ref() }
+            && presence.origin.is_here()
         {
-            say(member.seat());
+            say(presence.seat());
         }
     }
     READERS.fetch_sub(1, SeqCst);
@@ -123,17 +171,23 @@ fn text_of(info: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// Installs the handler for one signal and keeps what was there.
+/// Installs the handler for one signal and keeps what was there. Who ignores a signal goes on to.
 fn handle(which: usize) {
     let handler: Handler = on_fatal;
-    if let Some(mut action) = action_of(FATAL[which])
-        && BEFORE[which].set(action).is_ok()
-    {
-        action.sa_sigaction = handler as libc::sighandler_t;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: the handler does only what a signal handler may, and what was there is kept.
-        unsafe { libc::sigaction(FATAL[which], &raw const action, ptr::null_mut()) };
+    let Some(mut action) = action_of(FATAL[which]) else {
+        return;
+    };
+    if action.sa_sigaction == libc::SIG_IGN || BEFORE[which].set(action).is_err() {
+        return;
     }
+    // A handler that was there gets what it asked for.
+    if action.sa_sigaction == libc::SIG_DFL {
+        action.sa_flags = libc::SA_ONSTACK;
+    }
+    action.sa_flags = action.sa_flags & !libc::SA_RESETHAND | libc::SA_SIGINFO;
+    action.sa_sigaction = handler as libc::sighandler_t;
+    // SAFETY: the handler does only what a signal handler may, and what was there is kept.
+    unsafe { libc::sigaction(FATAL[which], &raw const action, ptr::null_mut()) };
 }
 
 /// Tells the other ranks, and leaves the rest to what was installed before: atomics and system
@@ -144,21 +198,32 @@ extern "C" fn on_fatal(signal: c_int, info: *mut siginfo_t, context: *mut c_void
         let _ = futex::wake(seat.alive(), futex::Flags::empty(), i32::MAX as u32);
     });
     let which = FATAL.iter().position(|fatal| *fatal == signal);
-    match which.and_then(|which| BEFORE[which].get()) {
-        Some(before) if ![libc::SIG_DFL, libc::SIG_IGN].contains(&before.sa_sigaction) => {
-            run(before, signal, info, context);
-        }
-        // Nobody ignores a fault of his own, and an abort is meant.
-        _ => set_default(signal),
+    let before = which.and_then(|which| BEFORE[which].get());
+    let before = before.filter(|before| before.sa_sigaction != libc::SIG_DFL);
+    if before.is_none_or(|before| before.sa_flags & libc::SA_RESETHAND != 0) {
+        set_default(signal);
     }
-    // A fault of the program's own happens again when this returns, and is fatal if what was
-    // installed before has given up on it. A signal that somebody sent does not happen again.
+    if let Some(before) = before {
+        run(before, signal, info, context);
+    }
+    // A fault happens again when this returns, and is fatal if what was installed before has given
+    // up on it. Whatever else brought the signal does not happen again.
     // SAFETY: the kernel passes valid information with the signal.
-    let sent = unsafe { (*info).si_code } <= 0;
-    if sent && action_of(signal).is_some_and(|now| now.sa_sigaction == libc::SIG_DFL) {
+    let code = unsafe { (*info).si_code };
+    if !happens_again(signal, code)
+        && action_of(signal).is_some_and(|now| now.sa_sigaction == libc::SIG_DFL)
+    {
         // SAFETY: sends a signal to this thread, which takes it when this returns.
         unsafe { libc::raise(signal) };
     }
+}
+
+/// Whether the signal comes from an instruction that is tried again.
+fn happens_again(signal: c_int, code: c_int) -> bool {
+    let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+    // Broken memory that nobody has touched yet is no fault, and who sends a signal has no code
+    // above zero.
+    faults.contains(&signal) && code > 0 && (signal, code) != (libc::SIGBUS, libc::BUS_MCEERR_AO)
 }
 
 /// Calls a handler that was installed before.
@@ -189,4 +254,21 @@ fn set_default(signal: c_int) {
     let action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: the default action has no requirements.
     unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::HEADER;
+    use super::*;
+
+    #[test]
+    fn a_rank_sleeps_as_long_as_any_of_its_threads() {
+        let presence = Presence::new(Arc::new(Mapping::anonymous(HEADER)), 3);
+        assert_eq!(presence.seat().asleep(), None);
+        let (one, other) = (presence.sleep(), presence.sleep());
+        drop(one);
+        assert!(presence.seat().asleep().is_some());
+        drop(other);
+        assert_eq!(presence.seat().asleep(), None);
+    }
 }

@@ -20,6 +20,9 @@ use crate::report;
 use crate::stamp::Stamp;
 use crate::transport::Fault;
 
+/// How long a process may take to die that has said what of.
+const DYING: Duration = Duration::from_secs(5);
+
 /// What all groups of one job have in common: they sleep, wake and fail together.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -64,9 +67,9 @@ impl Drop for Job {
         // Unwinding is no orderly end: the others must not take it for one.
         if std::thread::panicking() && self.liveness.is_here() {
             let seat = self.liveness.seat();
-            let unknown = || Loss::Panic("see its standard error".to_owned());
-            let how = seat.last_words().unwrap_or_else(unknown);
-            self.stop(&seat.lost(how));
+            let text = seat.panic();
+            let text = text.unwrap_or_else(|| "see its standard error".to_owned());
+            self.stop(&seat.lost(Loss::Panic(text)));
         }
     }
 }
@@ -107,7 +110,11 @@ impl Job {
     #[cold]
     fn failed(&self) -> Fault {
         let record = record::read(&self.header).expect("a stopped job has a record");
-        if let Cause::RankLost { rank, .. } = &record {
+        if let Cause::RankLost { rank, how, .. } = &record {
+            if *rank == self.liveness.rank() && matches!(how, Loss::Signal(_)) {
+                // Another thread of this process is in the middle of dying of it.
+                std::thread::sleep(DYING);
+            }
             // The launcher may collect this rank first, and it is not the cause.
             report::blame(*rank, &record.to_string());
         }
@@ -297,10 +304,7 @@ impl Group {
         let fall_asleep = || {
             let entered = Duration::from_nanos(self.entered.load(Relaxed));
             let until = |timeout| self.job.begun + entered + timeout;
-            (
-                self.job.timeout.map(until),
-                self.job.liveness.seat().sleep(),
-            )
+            (self.job.timeout.map(until), self.job.liveness.sleep())
         };
         let waited = gate::wait(&*self.job, &self.job.patience, fall_asleep, ready);
         waited.map_err(|interrupt| self.interrupted(interrupt))

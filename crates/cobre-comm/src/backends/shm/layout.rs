@@ -192,6 +192,12 @@ impl Layout {
     pub(super) fn hash(&self) -> u64 {
         let last = self.ranks - 1;
         [
+            header::BELL,
+            header::PIDS,
+            header::RECORD,
+            header::left(last),
+            header::step(last),
+            header::words(last),
             self.slot(last, 0),
             self.slot(last, 1),
             self.produced(last),

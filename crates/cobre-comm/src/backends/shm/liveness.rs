@@ -24,15 +24,13 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::futex;
 
-use super::distress::{Member, Voice};
+use super::distress::{Asleep, Presence, Voice};
 use super::gate;
 use super::group::Header;
 use super::record;
 use super::seat::{self, OWNER_DIED, Seat};
 use super::segment::Mapping;
 use super::stall::Stall;
-use crate::backends::origin::Origin;
-use crate::error::Loss;
 use crate::transport::Fault;
 
 /// Makes the kernel wake a watcher when it sets the mark.
@@ -43,7 +41,7 @@ const MOST_WATCHED: usize = 126;
 const SLICE: Duration = Duration::from_millis(10);
 /// The same, where nobody is ever woken.
 const SHORT_SLICE: Duration = Duration::from_millis(5);
-/// How often rank 0 looks for a stall.
+/// How often a rank looks for a stall.
 const STALL_SLICE: Duration = Duration::from_millis(200);
 
 /// How the death of a rank is found on this machine.
@@ -56,6 +54,8 @@ pub enum Detector {
     Marked,
     /// The others look every few milliseconds whether the process is still there.
     Processes,
+    /// Nothing works here: only a deadline ends a wait for a rank that died.
+    Nothing,
 }
 
 impl Detector {
@@ -63,10 +63,14 @@ impl Detector {
     /// would. A kernel that accepts the call may still do nothing with it.
     pub(super) fn of_this_machine() -> Self {
         static FOUND: OnceLock<Detector> = OnceLock::new();
-        *FOUND.get_or_init(|| match (marks_words(), waits_on_many()) {
-            (true, true) => Self::Woken,
-            (true, false) => Self::Marked,
-            (false, _) => Self::Processes,
+        *FOUND.get_or_init(|| {
+            let own = || Witness::of(std::process::id(), seat::namespace());
+            match (marks_words(), waits_on_many()) {
+                (true, true) => Self::Woken,
+                (true, false) => Self::Marked,
+                (false, _) if own().saw_it_end() == Some(false) => Self::Processes,
+                (false, _) => Self::Nothing,
+            }
         })
     }
 }
@@ -76,7 +80,8 @@ impl fmt::Display for Detector {
         f.write_str(match self {
             Self::Woken => "robust futex, woken by the kernel",
             Self::Marked => "robust futex, looked at every 5 ms (no futex_waitv here)",
-            Self::Processes => "process descriptors, looked at every 5 ms (no robust futex here)",
+            Self::Processes => "their processes, looked at every 5 ms (no robust futex here)",
+            Self::Nothing => "nothing: no robust futex, no process descriptors, no /proc",
         })
     }
 }
@@ -104,7 +109,7 @@ fn waits_on_many() -> bool {
 /// This process's presence in a job. Dropping it is an orderly leave.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    member: Arc<Member>,
+    presence: Arc<Presence>,
     voice: Option<Voice>,
     quit: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
@@ -128,22 +133,17 @@ impl Liveness {
             detector: Detector::of_this_machine(),
             witnesses: (0..size).map(|_| OnceLock::new()).collect(),
         };
-        let stall = (rank == 0).then(|| Stall::after(stall));
+        let stall = Stall::after(stall);
         let thread = std::thread::Builder::new()
             .name("cobre-liveness".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || watcher.run(&registered, stall))?;
         // The word must stand before this rank is counted.
         let _ = ready.recv();
-        let origin = Origin::here();
-        let member = Arc::new(Member {
-            header,
-            rank,
-            origin,
-        });
+        let presence = Arc::new(Presence::new(header, rank));
         Ok(Self {
-            voice: Some(Voice::of(&member)),
-            member,
+            voice: Some(Voice::of(&presence)),
+            presence,
             quit,
             thread: Some(thread),
         })
@@ -152,15 +152,24 @@ impl Liveness {
     /// Refuses a process that is not the rank but a fork of it.
     #[inline]
     pub(super) fn check(&self) -> Result<(), Fault> {
-        self.member.origin.check()
+        self.presence.origin.check()
     }
 
     pub(super) fn is_here(&self) -> bool {
-        self.member.origin.is_here()
+        self.presence.origin.is_here()
     }
 
+    pub(super) fn rank(&self) -> usize {
+        self.presence.rank
+    }
+
+    #[inline]
     pub(super) fn seat(&self) -> Seat<'_> {
-        self.member.seat()
+        self.presence.seat()
+    }
+
+    pub(super) fn sleep(&self) -> Asleep<'_> {
+        self.presence.sleep()
     }
 }
 
@@ -172,7 +181,7 @@ impl Drop for Liveness {
             return;
         }
         self.seat().leave();
-        gate::ring(&Header(&self.member.header));
+        gate::ring(&Header(&self.presence.header));
         self.quit.store(1, Relaxed);
         let _ = futex::wake(&self.quit, futex::Flags::empty(), 1);
         if let Some(thread) = self.thread.take() {
@@ -192,7 +201,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn run(&self, registered: &mpsc::Sender<()>, mut stall: Option<Stall>) {
+    fn run(&self, registered: &mpsc::Sender<()>, mut stall: Stall) {
         block_signals();
         let seat = self.seat(self.rank);
         seat.settle();
@@ -204,20 +213,15 @@ impl Watcher {
         while self.quit.load(Relaxed) == 0 {
             if let Some(dead) = self.others().find(|&rank| self.is_dead(rank)) {
                 let seat = self.seat(dead);
-                let how = seat.last_words().unwrap_or(Loss::Vanished);
-                record::post(&self.header, &seat.lost(how));
+                record::post(&self.header, &seat.lost(seat.end()));
                 gate::ring(&Header(&self.header));
                 break;
             }
             self.seat(self.rank).show();
             if looked.elapsed() > STALL_SLICE {
                 looked = Instant::now();
-                let report = stall
-                    .as_mut()
-                    .and_then(|stall| stall.due(&self.header, self.size));
-                if let Some(report) = report {
-                    // This thread must not end, even if nobody can hear it.
-                    let _ = std::io::stderr().write_all(report.as_bytes());
+                if let Some(report) = stall.due(&self.header, self.rank, self.size) {
+                    tell(report);
                 }
             }
             self.sleep();
@@ -249,8 +253,10 @@ impl Watcher {
         if word & OWNER_DIED != 0 {
             return true;
         }
-        let witness = self.witnesses[rank].get_or_init(|| Witness::of(seat));
-        witness.saw_it_end()
+        // Where the kernel marks nothing, the process itself says the same.
+        let witness =
+            || self.witnesses[rank].get_or_init(|| Witness::of(seat.pid(), seat.namespace()));
+        self.detector == Detector::Processes && witness().saw_it_end() == Some(true)
     }
 
     /// Waits until a word changes, this rank leaves, or it is time to look again.
@@ -277,40 +283,55 @@ impl Watcher {
     }
 }
 
-/// Another way to know whether a process lives: by a descriptor of it, which neither a process that
-/// nobody has collected nor a number that is used again can deceive.
+/// Another way to know whether a process lives, where the kernel marks no word.
 #[derive(Debug)]
 enum Witness {
+    /// A descriptor of it, which neither a process that nobody has collected nor a number that is
+    /// used again can deceive.
     Descriptor(OwnedFd),
+    /// Its entry in the process table.
+    Entry(u32),
     /// The process was gone before it could be had.
     Gone,
-    /// The system gives none, or the number belongs to another namespace.
+    /// Its number belongs to another namespace.
     None,
 }
 
 impl Witness {
-    fn of(seat: Seat<'_>) -> Self {
-        let pid = Pid::from_raw(seat.pid().cast_signed());
+    fn of(pid: u32, namespace: u64) -> Self {
         let here = seat::namespace();
-        match pid.filter(|_| here != 0 && seat.namespace() == here) {
+        let number = Pid::from_raw(pid.cast_signed());
+        match number.filter(|_| here != 0 && namespace == here) {
             None => Self::None,
-            Some(pid) => match pidfd_open(pid, PidfdFlags::empty()) {
+            Some(number) => match pidfd_open(number, PidfdFlags::empty()) {
                 Ok(descriptor) => Self::Descriptor(descriptor),
                 Err(Errno::SRCH) => Self::Gone,
-                Err(_) => Self::None,
+                Err(_) => Self::Entry(pid),
             },
         }
     }
 
-    fn saw_it_end(&self) -> bool {
+    /// `None` if it cannot tell.
+    fn saw_it_end(&self) -> Option<bool> {
         match self {
             Self::Descriptor(descriptor) => {
                 let at_once = futex::Timespec::default();
                 let mut process = [PollFd::new(descriptor, PollFlags::IN)];
-                poll(&mut process, Some(&at_once)).is_ok_and(|ended| ended > 0)
+                poll(&mut process, Some(&at_once)).ok()?;
+                let told = process[0].revents();
+                // Somebody else may have closed it.
+                (!told.contains(PollFlags::NVAL)).then(|| told.contains(PollFlags::IN))
             }
-            Self::Gone => true,
-            Self::None => false,
+            Self::Entry(pid) => match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+                Ok(line) => {
+                    // The state follows the name, which may contain anything.
+                    let (_, rest) = line.rsplit_once(')')?;
+                    Some(rest.trim_start().starts_with(['Z', 'X']))
+                }
+                Err(error) => Some(error.kind() == io::ErrorKind::NotFound),
+            },
+            Self::Gone => Some(true),
+            Self::None => None,
         }
     }
 }
@@ -320,6 +341,18 @@ fn timespec(time: Duration) -> futex::Timespec {
         tv_sec: time.as_secs().cast_signed(),
         tv_nsec: time.subsec_nanos().into(),
     }
+}
+
+/// Writes to standard error from a thread of its own: who watches must neither end nor wait, even if
+/// nobody reads.
+fn tell(text: String) {
+    let _ = std::thread::Builder::new()
+        .name("cobre-report".to_owned())
+        .stack_size(64 * 1024)
+        .spawn(move || {
+            block_signals();
+            let _ = io::stderr().write_all(text.as_bytes());
+        });
 }
 
 fn waiter(word: &AtomicU32, seen: u32) -> futex::Wait {
@@ -379,7 +412,7 @@ impl Hold {
             .cast_unsigned();
         word.store(tid | WAITERS, Release);
         // SAFETY: the list is well formed and stays where it is. A kernel that refuses leaves the
-        // word unmarked, and deaths are then found by process id.
+        // word unmarked, as the trial at the start has found out.
         unsafe { libc::syscall(libc::SYS_set_robust_list, head, size_of::<Head>()) };
         Self { head }
     }

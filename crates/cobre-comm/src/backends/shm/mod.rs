@@ -174,25 +174,20 @@ impl Transport for ShmBackend {
         collectives::barrier(self.running()?, stamp)
     }
 
-    fn refuse(&self, stamp: &Stamp) {
+    fn refuse(&self, stamp: &Stamp) -> Result<(), Fault> {
         // Arriving with this stamp is the message; the others post the mismatch.
-        if let Ok(group) = self.running() {
-            group.arrive(stamp, &[]);
-            let _ = group.meet_all(stamp);
-        }
+        let group = self.running()?;
+        group.arrive(stamp, &[]);
+        group.meet_all(stamp)
     }
 
     fn abort(&self, reason: &str) {
         if !self.group().job.liveness.is_here() {
             return;
         }
-        let host = rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned();
         let first = self.group().job.stop(&Cause::Aborted {
             rank: self.group().rank,
-            host,
+            host: seat::host(),
             pid: std::process::id(),
             reason: reason.to_owned(),
             last: self.group().job.liveness.seat().step(),
@@ -273,7 +268,12 @@ mod tests {
         let comm = alone();
         let mut region = comm.create_shared_region::<u64>(4).unwrap();
         let child = in_a_fork(|| {
-            let calls = [comm.barrier(), comm.broadcast(&mut [1], 0), region.fence()];
+            let calls = [
+                comm.barrier(),
+                comm.broadcast(&mut [1], 0),
+                comm.broadcast(&mut [1], 99),
+                region.fence(),
+            ];
             comm.abort("not mine to say");
             i32::from(!calls.iter().all(is_refused))
         });

@@ -15,7 +15,7 @@ use super::gate::{self, Board, Machine, Patience};
 
 /// What a machine does wrong, to prove that the model would notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum Mistake {
     None,
     /// Publishing does not order what was written before.
     WeakStore,
@@ -77,21 +77,21 @@ impl Word {
     }
 }
 
-struct Model<const FAULT: u8>;
+struct Model<const MISTAKE: u8>;
 
-const fn fault(number: u8) -> Fault {
+const fn mistake(number: u8) -> Mistake {
     match number {
-        1 => Fault::WeakStore,
-        2 => Fault::WeakLoad,
-        3 => Fault::NoFence,
-        4 => Fault::NoWake,
-        5 => Fault::LateSample,
-        6 => Fault::NoSecondLook,
-        _ => Fault::None,
+        1 => Mistake::WeakStore,
+        2 => Mistake::WeakLoad,
+        3 => Mistake::NoFence,
+        4 => Mistake::NoWake,
+        5 => Mistake::LateSample,
+        6 => Mistake::NoSecondLook,
+        _ => Mistake::None,
     }
 }
 
-impl<const FAULT: u8> Machine for Model<FAULT> {
+impl<const MISTAKE: u8> Machine for Model<MISTAKE> {
     type W64 = AtomicU64;
     type W32 = Word;
 
@@ -100,7 +100,7 @@ impl<const FAULT: u8> Machine for Model<FAULT> {
         if !step() {
             return u64::MAX;
         }
-        let weak = fault(FAULT) == Fault::WeakLoad;
+        let weak = mistake(MISTAKE) == Mistake::WeakLoad;
         let value = word.load(if weak { Ordering::Relaxed } else { order });
         if is_blind() { 0 } else { value }
     }
@@ -109,9 +109,9 @@ impl<const FAULT: u8> Machine for Model<FAULT> {
         if !step() {
             return;
         }
-        match fault(FAULT) {
-            Fault::WeakStore => word.store(value, Ordering::Relaxed),
-            Fault::NoFence => word.store(value, Ordering::Release),
+        match mistake(MISTAKE) {
+            Mistake::WeakStore => word.store(value, Ordering::Relaxed),
+            Mistake::NoFence => word.store(value, Ordering::Release),
             _ => {
                 // Loom takes exchanges for acquire and release only. With the load of the sleepers
                 // that follows, both sequentially consistent, it has the strength of a fence here.
@@ -136,10 +136,10 @@ impl<const FAULT: u8> Machine for Model<FAULT> {
     }
 
     fn fence(order: Ordering) {
-        if fault(FAULT) != Fault::NoFence {
+        if mistake(MISTAKE) != Mistake::NoFence {
             loom::sync::atomic::fence(order);
         }
-        set_blind(fault(FAULT) == Fault::NoSecondLook);
+        set_blind(mistake(MISTAKE) == Mistake::NoSecondLook);
     }
 
     fn sleep(&self, word: &Word, seen: u32, _: Duration) {
@@ -147,7 +147,7 @@ impl<const FAULT: u8> Machine for Model<FAULT> {
         if !step() {
             return;
         }
-        let late = fault(FAULT) == Fault::LateSample;
+        let late = mistake(MISTAKE) == Mistake::LateSample;
         let seen = if late {
             word.value.load(Ordering::Acquire)
         } else {
@@ -160,7 +160,7 @@ impl<const FAULT: u8> Machine for Model<FAULT> {
     }
 
     fn wake_all(word: &Word) {
-        if step() && fault(FAULT) != Fault::NoWake {
+        if step() && mistake(MISTAKE) != Mistake::NoWake {
             drop(word.queue.lock().unwrap());
             word.woken.notify_all();
         }
@@ -181,15 +181,15 @@ struct Slot {
     payload: UnsafeCell<u64>,
 }
 
-struct Segment<const FAULT: u8> {
-    machine: Model<FAULT>,
+struct Segment<const MISTAKE: u8> {
+    machine: Model<MISTAKE>,
     bell: Word,
     sleepers: Word,
     stopped: Word,
     slots: Vec<[Slot; 2]>,
 }
 
-impl<const FAULT: u8> Segment<FAULT> {
+impl<const MISTAKE: u8> Segment<MISTAKE> {
     /// Never freed: loom cannot unwind through its own reference counts when it finds a fault.
     fn leak(ranks: usize) -> &'static Self {
         let slot = || Slot {
@@ -210,10 +210,10 @@ impl<const FAULT: u8> Segment<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Board for Segment<FAULT> {
-    type Machine = Model<FAULT>;
+impl<const MISTAKE: u8> Board for Segment<MISTAKE> {
+    type Machine = Model<MISTAKE>;
 
-    fn machine(&self) -> &Model<FAULT> {
+    fn machine(&self) -> &Model<MISTAKE> {
         &self.machine
     }
 
@@ -247,7 +247,7 @@ fn brought(rank: usize, epoch: u64) -> u64 {
     unsafe_code,
     reason = "loom's cells hand out pointers; the model proves them exclusive"
 )]
-fn rank<const FAULT: u8>(segment: &Segment<FAULT>, me: usize, epochs: u64) -> u64 {
+fn rank<const MISTAKE: u8>(segment: &Segment<MISTAKE>, me: usize, epochs: u64) -> u64 {
     for epoch in 1..=epochs {
         if is_dead() {
             return epoch - 1;
@@ -259,7 +259,7 @@ fn rank<const FAULT: u8>(segment: &Segment<FAULT>, me: usize, epochs: u64) -> u6
         gate::publish(segment, &own.epoch, epoch);
         for peer in (0..segment.slots.len()).filter(|&peer| peer != me) {
             let slot = segment.slot(peer, epoch);
-            let arrived = || gate::reached::<Segment<FAULT>>(&slot.epoch, epoch);
+            let arrived = || gate::reached::<Segment<MISTAKE>>(&slot.epoch, epoch);
             let waited = gate::wait(segment, &PATIENCE, || (None, ()), arrived);
             if waited == Err(gate::Interrupt::Stopped) || is_dead() {
                 return epoch - 1;
@@ -272,11 +272,11 @@ fn rank<const FAULT: u8>(segment: &Segment<FAULT>, me: usize, epochs: u64) -> u6
     epochs
 }
 
-fn check<const FAULT: u8>(ranks: usize, epochs: u64, preemptions: usize) {
+fn check<const MISTAKE: u8>(ranks: usize, epochs: u64, preemptions: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let segment = Segment::<FAULT>::leak(ranks);
+        let segment = Segment::<MISTAKE>::leak(ranks);
         let others: Vec<_> = (1..ranks)
             .map(|me| loom::thread::spawn(move || rank(segment, me, epochs)))
             .collect();
@@ -289,14 +289,19 @@ fn check<const FAULT: u8>(ranks: usize, epochs: u64, preemptions: usize) {
 
 /// One of `ranks` ranks dies after `life` steps, whoever watches it stops the job, and all others
 /// return: false if the rank came to its end alive.
-fn check_death<const FAULT: u8>(ranks: usize, epochs: u64, life: u32, preemptions: usize) -> bool {
+fn check_death<const MISTAKE: u8>(
+    ranks: usize,
+    epochs: u64,
+    life: u32,
+    preemptions: usize,
+) -> bool {
     use std::sync::atomic::AtomicBool;
     let died = std::sync::Arc::new(AtomicBool::new(false));
     let seen = died.clone();
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let segment = Segment::<FAULT>::leak(ranks);
+        let segment = Segment::<MISTAKE>::leak(ranks);
         let survivors: Vec<_> = (1..ranks)
             .map(|me| loom::thread::spawn(move || rank(segment, me, epochs)))
             .collect();
@@ -364,32 +369,28 @@ fn a_stopped_job_wakes_every_sleeper() {
     });
 }
 
-macro_rules! faults {
-    ($($name:ident: $fault:expr;)*) => {$(
+macro_rules! mistakes {
+    ($($name:ident: $mistake:expr, $symptom:literal;)*) => {$(
         #[test]
-        #[should_panic]
-        #[expect(
-            clippy::should_panic_without_expect,
-            reason = "a fault shows as a race, a deadlock or a wrong value, as the model finds it"
-        )]
+        #[should_panic(expected = $symptom)]
         fn $name() {
-            check::<{ $fault as u8 }>(2, 3, 3);
+            check::<{ $mistake as u8 }>(2, 3, 3);
         }
     )*};
 }
 
-faults! {
-    a_weak_store_is_noticed: Fault::WeakStore;
-    a_weak_load_is_noticed: Fault::WeakLoad;
-    missing_fences_are_noticed: Fault::NoFence;
-    a_dropped_wake_is_noticed: Fault::NoWake;
-    a_bell_sampled_too_late_is_noticed: Fault::LateSample;
-    a_missing_second_look_is_noticed: Fault::NoSecondLook;
+mistakes! {
+    a_weak_store_is_noticed: Mistake::WeakStore, "Causality violation";
+    a_weak_load_is_noticed: Mistake::WeakLoad, "Causality violation";
+    missing_fences_are_noticed: Mistake::NoFence, "deadlock";
+    a_dropped_wake_is_noticed: Mistake::NoWake, "deadlock";
+    a_bell_sampled_too_late_is_noticed: Mistake::LateSample, "deadlock";
+    a_missing_second_look_is_noticed: Mistake::NoSecondLook, "deadlock";
 }
 
 /// The same, when a death is what the sleeper must not miss.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_death_that_wakes_nobody_is_noticed() {
-    check_death::<{ Fault::NoWake as u8 }>(2, 1, 0, 3);
+    check_death::<{ Mistake::NoWake as u8 }>(2, 1, 0, 3);
 }

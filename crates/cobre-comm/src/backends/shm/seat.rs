@@ -66,11 +66,10 @@ impl<'a> Seat<'a> {
         Step::of_word(self.header.word64(header::step(self.rank)).load(Relaxed))
     }
 
-    /// Notes that the rank sleeps in a collective, until the guard goes.
-    pub(super) fn sleep(self) -> Asleep<'a> {
-        let since = self.header.word64(header::asleep(self.rank));
-        since.store(now().max(1), Relaxed);
-        Asleep(since)
+    /// Notes since when the rank sleeps in a collective; 0 if it does not.
+    pub(super) fn sleep_since(self, since: u64) {
+        let word = self.header.word64(header::asleep(self.rank));
+        word.store(since, Relaxed);
     }
 
     /// How long the rank has slept in a collective; `None` if it does not.
@@ -99,7 +98,8 @@ impl<'a> Seat<'a> {
     /// Notes the signal that the rank is about to die of. Called in a signal handler.
     pub(super) fn say_signal(self, signal: i32) {
         let word = self.header.word32(header::signal(self.rank));
-        word.store(signal.cast_unsigned(), Relaxed);
+        // The first one: what was installed before may raise another.
+        let _ = word.compare_exchange(0, signal.cast_unsigned(), Relaxed, Relaxed);
         // Pairs with the acquire of who looks for the mark.
         self.alive().fetch_or(OWNER_DIED, Release);
     }
@@ -128,31 +128,31 @@ impl<'a> Seat<'a> {
     }
 
     /// The text of a panic since the rank began its last collective.
-    fn panic(self) -> Option<String> {
+    pub(super) fn panic(self) -> Option<String> {
         let words: [u64; header::WORDS] = self.header.load_words(header::words(self.rank));
         let bytes = words[1..].iter().flat_map(|word| word.to_le_bytes());
         let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
         (words[0] == self.panic_mark()).then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What the rank said of its end.
-    pub(super) fn last_words(self) -> Option<Loss> {
+    /// How the rank went, as far as it said, once it is dead.
+    pub(super) fn end(self) -> Loss {
         const ABORT: u32 = libc::SIGABRT.cast_unsigned();
         let signal = self.header.word32(header::signal(self.rank)).load(Relaxed);
         match (signal, self.panic()) {
+            (0, None) => Loss::Vanished,
+            (0, Some(text)) => Loss::AfterPanic(text),
             // A panic that cannot unwind ends in an abort.
-            (0 | ABORT, Some(text)) => Some(Loss::Panic(text)),
-            (0, None) => None,
-            (signal, _) => Some(Loss::Signal(signal.cast_signed())),
+            (ABORT, Some(text)) => Loss::Panic(text),
+            (signal, _) => Loss::Signal(signal.cast_signed()),
         }
     }
 
     /// The record of the rank's loss.
     pub(super) fn lost(self, how: Loss) -> Cause {
-        let uname = rustix::system::uname();
         Cause::RankLost {
             rank: self.rank,
-            host: uname.nodename().to_string_lossy().into_owned(),
+            host: host(),
             pid: self.pid(),
             how,
             last: self.step(),
@@ -160,13 +160,10 @@ impl<'a> Seat<'a> {
     }
 }
 
-/// Keeps a rank noted as asleep.
-pub(super) struct Asleep<'a>(&'a std::sync::atomic::AtomicU64);
-
-impl Drop for Asleep<'_> {
-    fn drop(&mut self) {
-        self.0.store(0, Relaxed);
-    }
+/// This machine's name.
+pub(super) fn host() -> String {
+    let uname = rustix::system::uname();
+    uname.nodename().to_string_lossy().into_owned()
 }
 
 /// The namespace of this process's id; 0 if the system does not tell.
@@ -174,8 +171,9 @@ pub(super) fn namespace() -> u64 {
     rustix::fs::stat("/proc/self/ns/pid").map_or(0, |stat| stat.st_ino)
 }
 
-/// Milliseconds on the clock that all processes of a machine share.
-fn now() -> u64 {
+/// Milliseconds on the clock that the processes of a machine share, unless one has a namespace for
+/// it.
+pub(super) fn now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1000 + now.tv_nsec.cast_unsigned() / 1_000_000
 }

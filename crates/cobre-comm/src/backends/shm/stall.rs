@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::seat::Seat;
 use super::segment::Mapping;
+use crate::error::Step;
 
 /// A process that runs shows itself every few milliseconds, far more often than this.
 const UNSEEN: Duration = Duration::from_millis(500);
@@ -23,8 +24,16 @@ impl Stall {
         Self { after, next: after }
     }
 
-    /// The report that is due, if one is.
-    pub(super) fn due(&mut self, header: &Mapping, ranks: usize) -> Option<String> {
+    /// The report that is due, if one is, and if it is `rank`'s to make: that of the first rank whose
+    /// process runs.
+    pub(super) fn due(&mut self, header: &Mapping, rank: usize, ranks: usize) -> Option<String> {
+        let runs = |rank: usize| {
+            let seat = Seat::of(header, rank);
+            !seat.has_left() && seat.seen() < UNSEEN
+        };
+        if (0..rank).any(runs) {
+            return None;
+        }
         let longest = (0..ranks).filter_map(|rank| Seat::of(header, rank).asleep());
         let longest = longest.max().unwrap_or_default();
         if longest < self.after {
@@ -41,13 +50,10 @@ impl Stall {
 /// One line for the ranks that wait in a collective, and one for each that does not.
 fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
     let mut text = format!("cobre: ranks have waited for {} s\n", longest.as_secs());
-    let mut waiting: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut waiting: Vec<(Step, Vec<usize>)> = Vec::new();
     for rank in 0..ranks {
         let seat = Seat::of(header, rank);
-        if seat.asleep().is_some() {
-            let step = seat
-                .step()
-                .map_or_else(|| "its first collective".to_owned(), |s| s.to_string());
+        if let (Some(_), Some(step)) = (seat.asleep(), seat.step()) {
             match waiting.iter_mut().find(|(known, _)| *known == step) {
                 Some((_, ranks)) => ranks.push(rank),
                 None => waiting.push((step, vec![rank])),
