@@ -50,8 +50,14 @@ pub const TCP_TIMEOUT_SECS: &str = "COBRE_TCP_TIMEOUT_SECS";
 pub const TCP_BIND: &str = "COBRE_TCP_BIND";
 /// File (mode 0600) with the secret that the ranks of a TCP job share.
 pub const TCP_SECRET_FILE: &str = "COBRE_TCP_SECRET_FILE";
-/// How a TCP job moves data: `auto`, `star` or `ring`.
+/// How a TCP job moves data: `auto`, `star` or `ring`; rank 0's value counts.
 pub const TCP_TOPOLOGY: &str = "COBRE_TCP_TOPOLOGY";
+/// A word that tells apart jobs that use one port; all ranks of a job have the same.
+pub const TCP_JOB: &str = "COBRE_TCP_JOB";
+/// Where the launcher left the socket that rank 0 listens on: `descriptor:device:inode`.
+pub const TCP_LISTENER: &str = "COBRE_TCP_LISTENER";
+/// Where the launcher left the job's secret: `descriptor:device:inode`.
+pub const TCP_SECRET: &str = "COBRE_TCP_SECRET";
 
 /// The launcher's number for this process; the same as its rank where the backend has ranks.
 pub const LAUNCH_RANK: &str = "COBRE_LAUNCH_RANK";
@@ -63,7 +69,7 @@ pub const LAUNCH_REPORT: &str = "COBRE_LAUNCH_REPORT";
 /// The variables that make a process a certain rank of a certain job: what a launcher clears
 /// before it hands a rank new ones. How a job runs (timeouts, buffers, topology) is the user's to
 /// set and passes through.
-pub const JOB: [&str; 12] = [
+pub const JOB: [&str; 15] = [
     COMM_BACKEND,
     SHM_NAME,
     SHM_JOB,
@@ -73,6 +79,9 @@ pub const JOB: [&str; 12] = [
     TCP_PORT,
     TCP_RANK,
     TCP_SIZE,
+    TCP_JOB,
+    TCP_LISTENER,
+    TCP_SECRET,
     LAUNCH_RANK,
     LAUNCH_SIZE,
     LAUNCH_REPORT,
@@ -176,8 +185,14 @@ pub struct TcpConfig {
     pub bind: Option<IpAddr>,
     /// File with the job's secret.
     pub secret_file: Option<PathBuf>,
-    /// How data move between ranks.
+    /// How data move between ranks; rank 0's value counts.
     pub topology: TcpTopology,
+    /// A word that tells apart jobs that use one port.
+    pub job: Option<String>,
+    /// Where the launcher left rank 0's listening socket: `descriptor:device:inode`.
+    pub listener: Option<String>,
+    /// Where the launcher left the secret: `descriptor:device:inode`.
+    pub secret_descriptor: Option<String>,
     /// Bounds each collective when set, and the rendezvous ([`DEFAULT_RENDEZVOUS`] if unset).
     pub timeout: Option<Duration>,
     /// After how long a stall is reported ([`DEFAULT_STALL`]).
@@ -422,6 +437,9 @@ impl<'a> Environment<'a> {
             bind,
             secret_file: self.raw(TCP_SECRET_FILE).map(PathBuf::from),
             topology: topology.unwrap_or_default(),
+            job: self.parse(TCP_JOB, "a word")?,
+            listener: self.parse(TCP_LISTENER, DESCRIPTOR)?,
+            secret_descriptor: self.parse(TCP_SECRET, DESCRIPTOR)?,
             timeout: self.timeout(TCP_TIMEOUT_SECS)?,
             stall: self.stall()?,
         })
@@ -444,6 +462,7 @@ impl<'a> Environment<'a> {
     }
 }
 
+const DESCRIPTOR: &str = "a descriptor, its device and its inode";
 const PORT: &str = "a port from 0 to 65535";
 const BUFFER: &str = "a number of bytes from 65536 to 1073741824";
 const BUFFER_RANGE: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 30;

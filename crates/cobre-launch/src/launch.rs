@@ -142,14 +142,17 @@ impl Launch {
             settings::backend(self.backend.as_deref(), &cobre_comm::available_backends())?;
         let catch = self.catch_signals()?;
         let (reports, report_writer, address) = plan::report_pipe()?;
-        let (ranks, feeds) = self.rank_plans(backend, &address)?;
+        let mut job = settings::Job::new(backend, self.ranks, &address)?;
+        let (ranks, feeds) = self.rank_plans(&job)?;
+        let mut inherited = vec![report_writer];
+        inherited.append(&mut job.inherited);
         let environment = plan::environment(&self.extra_environment);
         let start = Instant::now();
         let link = Link::start(Plan {
             program: self.program.clone(),
             args: self.args.clone(),
             environment: environment.clone(),
-            inherited: vec![report_writer],
+            inherited,
             open_files: room.original,
             ranks,
         })?;
@@ -175,18 +178,13 @@ impl Launch {
     }
 
     /// What each rank needs, and the launcher's ends of its streams.
-    fn rank_plans(
-        &self,
-        backend: &'static str,
-        address: &str,
-    ) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
+    fn rank_plans(&self, job: &settings::Job) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
         if let Some(directory) = self.log_directory() {
             std::fs::create_dir_all(directory).map_err(|source| LaunchError::Log {
                 path: directory.to_owned(),
                 source,
             })?;
         }
-        let job = settings::Job::new(backend, self.ranks, address)?;
         let allowed = cobre_comm::cpus::allowed();
         let mut stdin = self.own_stdin.then(plan::own_stdin).flatten();
         let mut feeds = Vec::new();

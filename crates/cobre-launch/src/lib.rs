@@ -42,6 +42,7 @@ mod settings;
 mod signal_name;
 mod signals;
 mod sys;
+mod tcp;
 mod watch;
 
 pub use binding::Bind;

@@ -1,8 +1,11 @@
 //! What each rank is told through its environment, by backend.
 
+use std::os::fd::OwnedFd;
+
 use cobre_comm::env;
 
 use crate::error::LaunchError;
+use crate::tcp;
 
 /// Settings of one rank: names and values of environment variables.
 pub(crate) type Settings = Vec<(&'static str, String)>;
@@ -31,6 +34,8 @@ pub(crate) struct Job {
     backend: &'static str,
     size: usize,
     common: Settings,
+    /// Descriptors that the settings speak of.
+    pub(crate) inherited: Vec<OwnedFd>,
 }
 
 impl Job {
@@ -45,6 +50,7 @@ impl Job {
             (env::LAUNCH_SIZE, size.to_string()),
             (env::LAUNCH_REPORT, report.to_owned()),
         ];
+        let mut inherited = Vec::new();
         match backend {
             // Every rank is a world of its own: it has nobody to find.
             "local" => {}
@@ -53,12 +59,18 @@ impl Job {
                 common.push((env::SHM_JOB, name.clone()));
                 common.push((env::SHM_NAME, name));
             }
+            "tcp" => {
+                let handed = tcp::hand_on().map_err(LaunchError::system("make ready for tcp"))?;
+                common.extend(handed.0);
+                inherited.extend(handed.1);
+            }
             _ => return Err(LaunchError::BackendNotLaunched { backend }),
         }
         Ok(Self {
             backend,
             size,
             common,
+            inherited,
         })
     }
 
@@ -66,9 +78,14 @@ impl Job {
     pub(crate) fn rank(&self, rank: usize) -> Settings {
         let mut settings = self.common.clone();
         settings.push((env::LAUNCH_RANK, rank.to_string()));
-        if self.backend == "shm" {
-            settings.push((env::SHM_RANK, rank.to_string()));
-            settings.push((env::SHM_SIZE, self.size.to_string()));
+        let position = match self.backend {
+            "shm" => Some((env::SHM_RANK, env::SHM_SIZE)),
+            "tcp" => Some((env::TCP_RANK, env::TCP_SIZE)),
+            _ => None,
+        };
+        if let Some((rank_name, size_name)) = position {
+            settings.push((rank_name, rank.to_string()));
+            settings.push((size_name, self.size.to_string()));
         }
         settings
     }

@@ -20,4 +20,5 @@ pages! {
     selection = "book/src/reference/selection.md";
     local = "book/src/reference/backends/local.md";
     shm = "book/src/reference/backends/shm.md";
+    tcp = "book/src/reference/backends/tcp.md";
 }

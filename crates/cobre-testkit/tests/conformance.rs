@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 
 fn cells<'a>(row: &'static Row, ranks: usize, digests: &'a Digests) -> Vec<Cell<'a>> {
     let backend = row.backend;
-    let whole = format!("{backend}/{ranks}");
+    let whole = format!("{}/{ranks}", row.name());
     if let Some(reason) = row.excuse_from_ranks(ranks) {
         let excuse = || Verdict::Excused(reason.to_owned());
         return vec![Cell::new(whole, excuse)];

@@ -3,17 +3,21 @@
 
 mod heap;
 pub(crate) mod local;
-#[cfg(feature = "shm")]
+#[cfg(any(feature = "shm", feature = "tcp"))]
 mod origin;
 #[cfg(feature = "shm")]
 mod shm;
-#[cfg(feature = "shm")]
+#[cfg(feature = "tcp")]
+mod tcp;
+#[cfg(any(feature = "shm", feature = "tcp"))]
 mod wire;
 
 pub use heap::HeapRegion;
 pub use local::LocalBackend;
 #[cfg(feature = "shm")]
 pub use shm::{Detector, ShmBackend, ShmRegion};
+#[cfg(feature = "tcp")]
+pub use tcp::TcpBackend;
 
 use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible};
@@ -218,4 +222,7 @@ backends! {
     Shm(shm::ShmBackend, shm::ShmRegion<T>) = "shm",
         BackendKind::Shm(config) => shm::ShmBackend::connect(&config),
         #[cfg(feature = "shm")];
+    Tcp(tcp::TcpBackend, HeapRegion<T, tcp::TcpBackend>) = "tcp",
+        BackendKind::Tcp(config) => tcp::TcpBackend::connect(&config),
+        #[cfg(feature = "tcp")];
 }

@@ -7,6 +7,10 @@ use crate::error::{Call, Cause, Loss, Step};
 use crate::stamp::Stamp;
 
 /// Longest encoding of a cause.
+#[allow(
+    dead_code,
+    reason = "only who keeps room for a record before there is one needs it"
+)]
 pub(crate) const LONGEST: usize = 4096;
 
 /// Kinds of record.

@@ -107,6 +107,9 @@ impl Job<'_> {
             .args([self.contract, "--scratch", scratch])
             .args(["--seed".to_owned(), self.seed.to_string()])
             .args(["--calls".to_owned(), self.calls.to_string()]);
+        if let Some((variable, value)) = self.row.setting {
+            launch = launch.env(variable, value);
+        }
         if let Some(fault) = self.fault {
             launch = launch.args(["--mutant", fault.name()]);
         }

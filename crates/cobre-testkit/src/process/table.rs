@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cobre_comm::env::TCP_TOPOLOGY;
+
 /// The numbers of ranks that the table is about: one, powers of two, and what is neither.
 pub const RANKS: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 16];
 
@@ -10,6 +12,8 @@ pub const RANKS: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 16];
 pub struct Row {
     /// Its name, as the launcher knows it.
     pub backend: &'static str,
+    /// A setting with which it is run, and what that makes of its name.
+    pub setting: Option<(&'static str, &'static str)>,
     /// The numbers of ranks it runs with.
     pub ranks: Ranks,
     /// Budget of each contract.
@@ -39,6 +43,14 @@ pub struct Excuse {
 }
 
 impl Row {
+    /// How its cells are called.
+    pub fn name(&self) -> String {
+        match self.setting {
+            Some((_, value)) => format!("{}-{value}", self.backend),
+            None => self.backend.to_owned(),
+        }
+    }
+
     /// Why this backend is not run with so many ranks.
     pub fn excuse_from_ranks(&self, ranks: usize) -> Option<&'static str> {
         match self.ranks {
@@ -57,10 +69,23 @@ impl Row {
     }
 }
 
+/// Sockets, with large messages taking this way.
+const fn tcp(topology: &'static str) -> Row {
+    Row {
+        backend: "tcp",
+        setting: Some((TCP_TOPOLOGY, topology)),
+        ranks: Ranks::All,
+        calls: 500,
+        deadline: Duration::from_secs(60),
+        excuses: &[],
+    }
+}
+
 /// The table.
 pub const BACKENDS: &[Row] = &[
     Row {
         backend: "local",
+        setting: None,
         ranks: Ranks::Only(&[1], "a world of one"),
         calls: 10_000,
         deadline: Duration::from_secs(60),
@@ -71,11 +96,15 @@ pub const BACKENDS: &[Row] = &[
     },
     Row {
         backend: "shm",
+        setting: None,
         ranks: Ranks::All,
         calls: 2000,
         deadline: Duration::from_secs(60),
         excuses: &[],
     },
+    tcp("auto"),
+    tcp("star"),
+    tcp("ring"),
 ];
 
 #[cfg(test)]
@@ -86,8 +115,7 @@ mod tests {
     #[test]
     fn every_backend_of_this_build_has_its_row() {
         for name in cobre_comm::available_backends() {
-            let rows = BACKENDS.iter().filter(|row| row.backend == name).count();
-            assert_eq!(rows, 1, "rows of {name}");
+            assert!(BACKENDS.iter().any(|row| row.backend == name), "{name}");
         }
     }
 

@@ -1,0 +1,193 @@
+//! What the thread that computes and the thread that watches share: where this rank stands, and
+//! the one verdict that ends the job.
+
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::roster::Card;
+use crate::error::{Cause, Loss, Step};
+
+/// How long a rank that has seen something break waits for the word that says what it was.
+const VERDICT_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the computing thread asks of the watching one.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// The job has failed, because of this.
+    Report(Cause),
+    /// The connection to this rank is broken, though this rank needs it.
+    LinkLost(usize),
+    /// The deadline of this step has passed.
+    Late(Step),
+    /// This rank has finished.
+    Leave,
+}
+
+#[derive(Debug)]
+pub(super) struct Fate {
+    pub(super) rank: usize,
+    pub(super) cards: Vec<Card>,
+    /// The data connections, by rank; the verdict ends what this rank sends on them.
+    pub(super) links: Vec<Option<TcpStream>>,
+    /// Why the job has failed, and since when that is known.
+    verdict: OnceLock<(Cause, Instant)>,
+    stopped: AtomicBool,
+    settled: (Mutex<()>, Condvar),
+    orders: Mutex<Vec<Order>>,
+    bell: UnixStream,
+    /// Time is counted from here.
+    begun: Instant,
+    /// The last step this rank began, as a word; 0 before the first.
+    step: AtomicU64,
+    /// When it began, in nanoseconds; 0 outside of collectives.
+    entered: AtomicU64,
+    /// The last steps of the others, as the frames that came from them say.
+    seen: Vec<AtomicU64>,
+}
+
+impl Fate {
+    /// With the other end of the bell, which rings when there are orders.
+    pub(super) fn new(
+        rank: usize,
+        cards: Vec<Card>,
+        links: Vec<Option<TcpStream>>,
+    ) -> std::io::Result<(Self, UnixStream)> {
+        let (bell, ear) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        ear.set_nonblocking(true)?;
+        let fate = Self {
+            rank,
+            seen: cards.iter().map(|_| AtomicU64::new(0)).collect(),
+            cards,
+            links,
+            verdict: OnceLock::new(),
+            stopped: AtomicBool::new(false),
+            settled: (Mutex::new(()), Condvar::new()),
+            orders: Mutex::new(Vec::new()),
+            bell,
+            begun: Instant::now(),
+            step: AtomicU64::new(0),
+            entered: AtomicU64::new(0),
+        };
+        Ok((fate, ear))
+    }
+
+    /// Notes that this rank begins a collective, and when.
+    pub(super) fn enter(&self, step: Step) -> Instant {
+        let now = Instant::now();
+        let since = now.duration_since(self.begun).as_nanos() as u64;
+        self.step.store(step.word(), Relaxed);
+        self.entered.store(since.max(1), Relaxed);
+        now
+    }
+
+    pub(super) fn exit(&self) {
+        self.entered.store(0, Relaxed);
+    }
+
+    /// The last step this rank began.
+    pub(super) fn step(&self) -> Option<Step> {
+        Step::of_word(self.step.load(Relaxed))
+    }
+
+    /// How long this rank has been in the collective it is in.
+    pub(super) fn waited(&self) -> Duration {
+        match self.entered.load(Relaxed) {
+            0 => Duration::ZERO,
+            since => self
+                .begun
+                .elapsed()
+                .saturating_sub(Duration::from_nanos(since)),
+        }
+    }
+
+    /// Notes what a frame from `peer` says.
+    #[inline]
+    pub(super) fn note(&self, peer: usize, step: Step) {
+        self.seen[peer].store(step.word(), Relaxed);
+    }
+
+    /// The last step that a frame from `peer` belonged to.
+    pub(super) fn seen(&self, peer: usize) -> Option<Step> {
+        Step::of_word(self.seen[peer].load(Relaxed))
+    }
+
+    /// The record of a rank that is lost.
+    pub(super) fn lost(&self, rank: usize, how: Loss, last: Option<Step>) -> Cause {
+        let card = &self.cards[rank];
+        Cause::RankLost {
+            rank,
+            host: card.host.clone(),
+            pid: card.pid,
+            how,
+            last,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_stopped(&self) -> bool {
+        // Pairs with the release in `settle`.
+        self.stopped.load(Acquire)
+    }
+
+    pub(super) fn verdict(&self) -> Option<&Cause> {
+        self.verdict.get().map(|(cause, _)| cause)
+    }
+
+    /// Whether the verdict has been known for this long.
+    pub(super) fn is_stopped_for(&self, grace: Duration) -> bool {
+        let settled = self.verdict.get();
+        settled.is_some_and(|(_, since)| since.elapsed() >= grace)
+    }
+
+    /// Ends the job on this rank. The first cause stays. What this rank has sent still arrives, and
+    /// ends there: a rank that needs nothing else finishes the collective it is in.
+    pub(super) fn settle(&self, cause: Cause) {
+        if self.verdict.set((cause, Instant::now())).is_ok() {
+            // Pairs with the acquire in `is_stopped`.
+            self.stopped.store(true, Release);
+            for link in self.links.iter().flatten() {
+                let _ = link.shutdown(Shutdown::Write);
+            }
+            let (lock, news) = &self.settled;
+            let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+            news.notify_all();
+        }
+    }
+
+    /// Tells the watching thread.
+    pub(super) fn order(&self, order: Order) {
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        orders.push(order);
+        // A bell that is full has been rung.
+        let _ = (&self.bell).write(&[1]);
+    }
+
+    /// What the watching thread has been told.
+    pub(super) fn take_orders(&self) -> Vec<Order> {
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *orders)
+    }
+
+    /// Waits for the verdict, which must come soon: something is broken.
+    pub(super) fn await_verdict(&self) -> &Cause {
+        let (lock, news) = &self.settled;
+        let held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = news.wait_timeout_while(held, VERDICT_LIMIT, |()| self.verdict().is_none());
+        drop(waited);
+        let (cause, _) = self.verdict.get_or_init(|| {
+            self.stopped.store(true, Release);
+            let cause = Cause::Io {
+                action: "learning why the job failed".to_owned(),
+                message: format!("rank 0 said nothing for {} s", VERDICT_LIMIT.as_secs()),
+            };
+            (cause, Instant::now())
+        });
+        cause
+    }
+}

@@ -1,0 +1,282 @@
+//! One rank's view of its peers: exchanges of frames, and how it waits for them.
+
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::fate::{Fate, Order};
+use super::frame::{Header, Kind};
+use super::link::{Incoming, Moved, Outgoing};
+use super::watch::Watch;
+use crate::error::{Call, Cause};
+use crate::report;
+use crate::stamp::Stamp;
+use crate::transport::Fault;
+
+/// How a rank waits: it looks again this often, then lets others run this often, then sleeps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    pub(super) spins: u32,
+    pub(super) yields: u32,
+}
+
+/// Longest sleep: by then a verdict is seen that no connection told of.
+const SLICE: Duration = Duration::from_millis(50);
+/// How long after the verdict what others sent before it may still be on its way.
+const GRACE: Duration = Duration::from_millis(100);
+/// Pauses of the processor between two looks at a socket, which cost a system call each.
+const PAUSES: u32 = 5;
+
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) rank: usize,
+    pub(super) size: usize,
+    /// Whether any two ranks are connected, and whether small messages go directly too.
+    pub(super) direct: bool,
+    pub(super) always_direct: bool,
+    pub(super) patience: Patience,
+    /// Bound on each collective, if the user set one.
+    pub(super) timeout: Option<Duration>,
+    pub(super) watch: Watch,
+    /// Exchanges so far: the same number on all ranks. Atomic only to be shared between threads
+    /// of this process, of which one at a time is in a collective.
+    pub(super) round: AtomicU64,
+    /// What others brought to be reduced.
+    pub(super) scratch: Mutex<Vec<u64>>,
+}
+
+/// A collective that is under way; it ends when this is dropped.
+pub(super) struct Running<'a> {
+    pub(super) group: &'a Group,
+    pub(super) stamp: &'a Stamp,
+    until: Option<Instant>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.group.fate().exit();
+    }
+}
+
+impl Group {
+    pub(super) fn fate(&self) -> &Fate {
+        &self.watch.fate
+    }
+
+    /// The other ranks, beginning after this one so that not all turn to the same one first.
+    pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<> {
+        let (rank, size) = (self.rank, self.size);
+        (rank + 1..size).chain(0..rank)
+    }
+
+    /// Begins a collective, unless the job has failed.
+    pub(super) fn begin<'a>(&'a self, stamp: &'a Stamp) -> Result<Running<'a>, Fault> {
+        self.watch.origin.check()?;
+        if self.fate().is_stopped() {
+            return Err(self.failed());
+        }
+        let entered = self.fate().enter(stamp.step());
+        Ok(Running {
+            group: self,
+            stamp,
+            until: self.timeout.map(|timeout| entered + timeout),
+        })
+    }
+
+    /// The verdict as a fault, which is there or must come soon.
+    #[cold]
+    fn failed(&self) -> Fault {
+        let record = self.fate().await_verdict().clone();
+        if let Cause::RankLost { rank, .. } = &record {
+            // The launcher may collect this rank first, and it is not the cause.
+            report::blame(*rank, &record.to_string());
+        }
+        Fault::Failed(record)
+    }
+
+    /// Room for `words` words; the guard is the only user, as one collective runs at a time.
+    pub(super) fn scratch(&self, words: usize) -> MutexGuard<'_, Vec<u64>> {
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        if scratch.len() < words {
+            scratch.resize(words, 0);
+        }
+        scratch
+    }
+
+    fn link(&self, peer: usize) -> &TcpStream {
+        let link = self.fate().links[peer].as_ref();
+        link.expect("collectives talk to connected ranks only")
+    }
+}
+
+impl Running<'_> {
+    /// The next exchange's number.
+    pub(super) fn next_round(&self) -> u64 {
+        self.group.round.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Takes `count` numbers for exchanges to come.
+    pub(super) fn skip_rounds(&self, count: u64) {
+        self.group.round.fetch_add(count, Relaxed);
+    }
+
+    /// A header of this collective; the length is filled in with the data.
+    pub(super) fn header(&self, kind: Kind, round: u64) -> Header {
+        Header {
+            kind,
+            round,
+            stamp: *self.stamp,
+            length: 0,
+        }
+    }
+
+    /// Moves all frames side by side. While nothing moves, `idle` may do other work and says
+    /// whether it did.
+    pub(super) fn exchange(
+        &self,
+        (kind, round): (Kind, u64),
+        outgoing: &mut [Outgoing<'_>],
+        incoming: &mut [Incoming<'_>],
+        mut idle: impl FnMut() -> bool,
+    ) -> Result<(), Fault> {
+        let group = self.group;
+        let mut turn = 0;
+        loop {
+            let (mut moved, mut open) = (false, false);
+            for frame in outgoing.iter_mut().filter(|frame| !frame.is_done()) {
+                let step = frame.advance(group.link(frame.peer));
+                let step = step.map_err(|error| self.broken(frame.peer, error))?;
+                moved |= step != Moved::Nothing;
+                open |= !frame.is_done();
+            }
+            for frame in incoming.iter_mut().filter(|frame| !frame.is_done()) {
+                let step = frame.advance(group.link(frame.peer));
+                let step = step.map_err(|error| self.broken(frame.peer, error))?;
+                moved |= step != Moved::Nothing;
+                open |= !frame.is_done();
+                if step == Moved::Header {
+                    self.check(frame, kind, round)?;
+                }
+            }
+            if !open {
+                return Ok(());
+            }
+            if moved || idle() {
+                turn = 0;
+            } else {
+                self.pause(turn, outgoing, incoming)?;
+                turn += 1;
+            }
+        }
+    }
+
+    /// Whether the peer makes the same call; nothing of what it brings has been used.
+    fn check(&self, frame: &Incoming<'_>, kind: Kind, round: u64) -> Result<(), Fault> {
+        let peer = frame.peer;
+        if let Some(header) = frame.header() {
+            self.group.fate().note(peer, header.stamp.step());
+            if header.stamp.digest() != self.stamp.digest() {
+                return Err(self.disagree(peer, header.stamp));
+            }
+            let expected = Header {
+                length: frame.expected as u64,
+                ..self.header(kind, round)
+            };
+            if header == expected {
+                return Ok(());
+            }
+        }
+        Err(self.fail(Cause::Io {
+            action: format!("reading from rank {peer}"),
+            message: "what came is not what this call expects; do all ranks run one build?"
+                .to_owned(),
+        }))
+    }
+
+    #[cold]
+    fn disagree(&self, peer: usize, theirs: Stamp) -> Fault {
+        let call = |rank, stamp| Box::new(Call { rank, stamp });
+        let mine = call(self.group.rank, *self.stamp);
+        let theirs = call(peer, theirs);
+        let (left, right) = if peer < self.group.rank {
+            (theirs, mine)
+        } else {
+            (mine, theirs)
+        };
+        self.fail(Cause::Mismatch { left, right })
+    }
+
+    #[cold]
+    fn fail(&self, cause: Cause) -> Fault {
+        self.group.fate().order(Order::Report(cause));
+        self.group.failed()
+    }
+
+    /// A connection that ends in the middle is the end of the job; why it ended is for the
+    /// verdict to say.
+    #[cold]
+    fn broken(&self, peer: usize, _: Errno) -> Fault {
+        if !self.group.fate().is_stopped() {
+            self.group.fate().order(Order::LinkLost(peer));
+        }
+        self.group.failed()
+    }
+
+    /// Waits a little, the longer the more often it was in vain.
+    fn pause(
+        &self,
+        turn: u32,
+        outgoing: &[Outgoing<'_>],
+        incoming: &[Incoming<'_>],
+    ) -> Result<(), Fault> {
+        let Patience { spins, yields } = self.group.patience;
+        if turn < spins {
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            return Ok(());
+        }
+        if self.group.fate().is_stopped() {
+            if self.group.fate().is_stopped_for(GRACE) {
+                return Err(self.group.failed());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            return Ok(());
+        }
+        if turn < spins.saturating_add(yields) {
+            std::thread::yield_now();
+            return Ok(());
+        }
+        self.sleep(outgoing, incoming)
+    }
+
+    #[cold]
+    fn sleep(&self, outgoing: &[Outgoing<'_>], incoming: &[Incoming<'_>]) -> Result<(), Fault> {
+        let left = self
+            .until
+            .map(|until| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            self.group.fate().order(Order::Late(self.stamp.step()));
+            return Err(self.group.failed());
+        }
+        let sending = outgoing
+            .iter()
+            .filter(|frame| !frame.is_done())
+            .map(|frame| (frame.peer, PollFlags::OUT));
+        let receiving = incoming
+            .iter()
+            .filter(|frame| !frame.is_done())
+            .map(|frame| (frame.peer, PollFlags::IN));
+        let mut sources: Vec<PollFd<'_>> = sending
+            .chain(receiving)
+            .map(|(peer, flags)| PollFd::from_borrowed_fd(self.group.link(peer).as_fd(), flags))
+            .collect();
+        let slice = Timespec::try_from(left.map_or(SLICE, |left| left.min(SLICE))).ok();
+        // An interrupted sleep is one that is over.
+        let _ = poll(&mut sources, slice.as_ref());
+        Ok(())
+    }
+}

@@ -1,0 +1,359 @@
+//! How two processes prove to each other that they are ranks of one job, before anything else is
+//! said: four messages of fixed length, each side showing that it knows the job's secret.
+//!
+//! ```text
+//!   guest → host   hello      who it claims to be, a fresh nonce
+//!   host → guest   challenge  a fresh nonce, or why it is refused
+//!   guest → host   proof      HMAC over hello and challenge
+//!   host → guest   welcome    the answer, with an HMAC over all of it
+//! ```
+//!
+//! The guest proves itself first, so a stranger learns nothing that depends on the secret. Both
+//! proofs cover everything said before with nonces of both sides: none can be used twice.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+const MAGIC: [u8; 8] = *b"cobretcp";
+/// Changes with anything that ranks of two builds would not understand alike.
+const VERSION: u16 = 1;
+/// Reads differently on a machine with another byte order.
+const ORDER: u16 = 0x0102;
+
+pub(super) const HELLO: usize = 64;
+pub(super) const CHALLENGE: usize = 48;
+pub(super) const PROOF: usize = 32;
+pub(super) const WELCOME: usize = 48;
+
+const _: () = assert!(HELLO + PROOF <= 128, "a stranger may send no more");
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Signs of life and the verdict.
+    Watch = 1,
+    /// Collectives.
+    Data = 2,
+}
+
+/// Who a guest claims to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) purpose: Purpose,
+    pub(super) rank: u32,
+    pub(super) size: u32,
+    /// Tells jobs apart.
+    pub(super) job: u64,
+    pub(super) nonce: [u8; 32],
+}
+
+/// Why a guest is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It runs another version of this protocol: the host's.
+    Version(u16),
+    ByteOrder,
+    Secret,
+    Job,
+    /// It was started for another number of ranks than the host: the host's.
+    Size(u32),
+    /// Its rank is taken, or is none.
+    Rank,
+}
+
+impl Refusal {
+    fn code(self) -> [u32; 2] {
+        match self {
+            Self::Version(version) => [1, version.into()],
+            Self::ByteOrder => [2, 0],
+            Self::Secret => [3, 0],
+            Self::Job => [4, 0],
+            Self::Size(size) => [5, size],
+            Self::Rank => [6, 0],
+        }
+    }
+
+    fn of_code([code, figure]: [u32; 2]) -> Option<Self> {
+        Some(match code {
+            1 => Self::Version(u16::try_from(figure).ok()?),
+            2 => Self::ByteOrder,
+            3 => Self::Secret,
+            4 => Self::Job,
+            5 => Self::Size(figure),
+            6 => Self::Rank,
+            _ => return None,
+        })
+    }
+}
+
+/// Why a handshake ends without a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// What came is no message of this protocol.
+    Stranger,
+    /// The other side says no.
+    Refused(Refusal),
+    /// The other side cannot prove that it knows the secret.
+    Unproven,
+}
+
+impl Hello {
+    pub(super) fn encode(&self) -> [u8; HELLO] {
+        let mut out = [0; HELLO];
+        out[..8].copy_from_slice(&MAGIC);
+        out[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        out[10..12].copy_from_slice(&ORDER.to_ne_bytes());
+        out[12] = self.purpose as u8;
+        out[16..20].copy_from_slice(&self.rank.to_le_bytes());
+        out[20..24].copy_from_slice(&self.size.to_le_bytes());
+        out[24..32].copy_from_slice(&self.job.to_le_bytes());
+        out[32..].copy_from_slice(&self.nonce);
+        out
+    }
+
+    /// Reads a hello; a refusal if it is one that this build does not speak to.
+    pub(super) fn decode(bytes: &[u8; HELLO]) -> Result<Self, Failure> {
+        if bytes[..8] != MAGIC {
+            return Err(Failure::Stranger);
+        }
+        if bytes[8..10] != VERSION.to_le_bytes() {
+            return Err(Failure::Refused(Refusal::Version(VERSION)));
+        }
+        if bytes[10..12] != ORDER.to_ne_bytes() {
+            return Err(Failure::Refused(Refusal::ByteOrder));
+        }
+        let purpose = match bytes[12] {
+            1 => Purpose::Watch,
+            2 => Purpose::Data,
+            _ => return Err(Failure::Stranger),
+        };
+        Ok(Self {
+            purpose,
+            rank: u32::from_le_bytes(part(bytes, 16)),
+            size: u32::from_le_bytes(part(bytes, 20)),
+            job: u64::from_le_bytes(part(bytes, 24)),
+            nonce: part(bytes, 32),
+        })
+    }
+}
+
+/// The host's answer to a hello.
+pub(super) fn challenge(answer: Result<[u8; 32], Refusal>) -> [u8; CHALLENGE] {
+    let mut out = [0; CHALLENGE];
+    out[..8].copy_from_slice(&MAGIC);
+    match answer {
+        Ok(nonce) => out[16..].copy_from_slice(&nonce),
+        Err(refusal) => put_code(&mut out[8..16], refusal.code()),
+    }
+    out
+}
+
+/// What the guest proves with: after this, only [`welcomed`] is left to check.
+pub(super) fn proof(
+    secret: &[u8],
+    hello: &[u8; HELLO],
+    challenge: &[u8; CHALLENGE],
+) -> Result<[u8; PROOF], Failure> {
+    if challenge[..8] != MAGIC {
+        return Err(Failure::Stranger);
+    }
+    match code(&challenge[8..16]) {
+        [0, 0] => Ok(mac(secret, b"guest", &[hello, challenge])
+            .finalize()
+            .into_bytes()
+            .into()),
+        other => Err(Refusal::of_code(other).map_or(Failure::Stranger, Failure::Refused)),
+    }
+}
+
+/// Whether the guest's proof is right, compared in constant time.
+pub(super) fn is_proven(
+    secret: &[u8],
+    hello: &[u8; HELLO],
+    challenge: &[u8; CHALLENGE],
+    proof: &[u8; PROOF],
+) -> bool {
+    mac(secret, b"guest", &[hello, challenge])
+        .verify_slice(proof)
+        .is_ok()
+}
+
+/// The host's last word. A guest that is not proven gets no proof in return.
+pub(super) fn welcome(
+    secret: &[u8],
+    hello: &[u8; HELLO],
+    challenge: &[u8; CHALLENGE],
+    answer: Result<(), Refusal>,
+) -> [u8; WELCOME] {
+    let mut out = [0; WELCOME];
+    out[..8].copy_from_slice(&MAGIC);
+    if let Err(refusal) = answer {
+        put_code(&mut out[8..16], refusal.code());
+    }
+    if answer != Err(Refusal::Secret) {
+        let (head, proof) = out.split_at_mut(16);
+        let tag = mac(secret, b"host", &[hello, challenge, head]).finalize();
+        proof.copy_from_slice(&tag.into_bytes());
+    }
+    out
+}
+
+/// Whether the guest is in, and the host is who it must be.
+pub(super) fn welcomed(
+    secret: &[u8],
+    hello: &[u8; HELLO],
+    challenge: &[u8; CHALLENGE],
+    welcome: &[u8; WELCOME],
+) -> Result<(), Failure> {
+    if welcome[..8] != MAGIC {
+        return Err(Failure::Stranger);
+    }
+    let refusal = Refusal::of_code(code(&welcome[8..16]));
+    if refusal == Some(Refusal::Secret) {
+        return Err(Failure::Refused(Refusal::Secret));
+    }
+    let (head, proof) = welcome.split_at(16);
+    let known = mac(secret, b"host", &[hello, challenge, head]).verify_slice(proof);
+    match refusal {
+        _ if known.is_err() => Err(Failure::Unproven),
+        Some(refusal) => Err(Failure::Refused(refusal)),
+        None if code(&welcome[8..16]) == [0, 0] => Ok(()),
+        None => Err(Failure::Stranger),
+    }
+}
+
+fn mac(secret: &[u8], role: &[u8], said: &[&[u8]]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    mac.update(b"cobre tcp ");
+    mac.update(role);
+    for part in said {
+        mac.update(part);
+    }
+    mac
+}
+
+fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("N bytes")
+}
+
+fn put_code(out: &mut [u8], [code, figure]: [u32; 2]) {
+    out[..4].copy_from_slice(&code.to_le_bytes());
+    out[4..].copy_from_slice(&figure.to_le_bytes());
+}
+
+fn code(bytes: &[u8]) -> [u32; 2] {
+    [part(bytes, 0), part(bytes, 4)].map(u32::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hello(nonce: u8) -> Hello {
+        Hello {
+            purpose: Purpose::Data,
+            rank: 3,
+            size: 8,
+            job: 0xfeed_beef,
+            nonce: [nonce; 32],
+        }
+    }
+
+    /// Both sides of a handshake: whether the host lets the guest in, and the guest the host.
+    fn shake(guest: &[u8], host: &[u8]) -> (bool, Result<(), Failure>) {
+        let hello = hello(1).encode();
+        let challenge = challenge(Ok([2; 32]));
+        let proof = proof(guest, &hello, &challenge).unwrap();
+        let proven = is_proven(host, &hello, &challenge, &proof);
+        let answer = if proven { Ok(()) } else { Err(Refusal::Secret) };
+        let welcome = welcome(host, &hello, &challenge, answer);
+        (proven, welcomed(guest, &hello, &challenge, &welcome))
+    }
+
+    #[test]
+    fn one_secret_opens_both_ways_and_another_none() {
+        assert_eq!(shake(b"secret", b"secret"), (true, Ok(())));
+        let refused = Err(Failure::Refused(Refusal::Secret));
+        assert_eq!(shake(b"secret", b"Secret"), (false, refused));
+    }
+
+    #[test]
+    fn other_versions_and_byte_orders_are_told_so() {
+        let mut bytes = hello(1).encode();
+        bytes[8] += 1;
+        let failure = Hello::decode(&bytes).unwrap_err();
+        assert_eq!(failure, Failure::Refused(Refusal::Version(VERSION)));
+        let mut bytes = hello(1).encode();
+        bytes[10..12].reverse();
+        let failure = Hello::decode(&bytes).unwrap_err();
+        assert_eq!(failure, Failure::Refused(Refusal::ByteOrder));
+        let answer = challenge(Err(Refusal::ByteOrder));
+        let told = proof(b"x", &bytes, &answer).unwrap_err();
+        assert_eq!(told, Failure::Refused(Refusal::ByteOrder));
+    }
+
+    #[test]
+    fn a_replayed_proof_opens_nothing() {
+        let (secret, hello) = (b"secret", hello(1).encode());
+        let seen = proof(secret, &hello, &challenge(Ok([2; 32]))).unwrap();
+        assert!(!is_proven(secret, &hello, &challenge(Ok([3; 32])), &seen));
+    }
+
+    #[test]
+    fn a_guests_proof_is_no_hosts_proof() {
+        // A host without the secret sends the guest's own proof back.
+        let (hello, challenge) = (hello(1).encode(), challenge(Ok([2; 32])));
+        let proof = proof(b"secret", &hello, &challenge).unwrap();
+        let mut forged = welcome(b"", &hello, &challenge, Ok(()));
+        forged[16..].copy_from_slice(&proof);
+        let outcome = welcomed(b"secret", &hello, &challenge, &forged);
+        assert_eq!(outcome, Err(Failure::Unproven));
+    }
+
+    #[test]
+    fn a_refusal_cannot_be_forged_into_a_welcome() {
+        let (hello, challenge) = (hello(1).encode(), challenge(Ok([2; 32])));
+        let mut refused = welcome(b"secret", &hello, &challenge, Err(Refusal::Size(4)));
+        let outcome = welcomed(b"secret", &hello, &challenge, &refused);
+        assert_eq!(outcome, Err(Failure::Refused(Refusal::Size(4))));
+        refused[8..16].fill(0);
+        let outcome = welcomed(b"secret", &hello, &challenge, &refused);
+        assert_eq!(outcome, Err(Failure::Unproven));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_open_nothing(bytes: [u8; 32], more: [u8; 32], last: [u8; 16]) {
+            let hello = hello(1).encode();
+            let challenge = challenge(Ok([2; 32]));
+            prop_assert!(!is_proven(b"secret", &hello, &challenge, &bytes));
+            let mut any = [0; HELLO];
+            any[..32].copy_from_slice(&bytes);
+            any[32..].copy_from_slice(&more);
+            prop_assert_eq!(Hello::decode(&any), Err(Failure::Stranger));
+            let mut answer = [0; WELCOME];
+            answer[..8].copy_from_slice(&MAGIC);
+            answer[8..40].copy_from_slice(&bytes);
+            answer[40..].copy_from_slice(&last[..8]);
+            prop_assert!(welcomed(b"secret", &hello, &challenge, &answer).is_err());
+        }
+
+        #[test]
+        fn one_changed_bit_opens_nothing(byte in 0..HELLO + CHALLENGE, bit in 0..8u8) {
+            let (mut hello, mut challenge) = (hello(1).encode(), challenge(Ok([2; 32])));
+            let proof = proof(b"secret", &hello, &challenge).unwrap();
+            match byte.checked_sub(HELLO) {
+                None => hello[byte] ^= 1 << bit,
+                Some(byte) => challenge[byte] ^= 1 << bit,
+            }
+            prop_assert!(!is_proven(b"secret", &hello, &challenge, &proof));
+        }
+
+        #[test]
+        fn a_hello_survives_its_journey(rank: u32, size: u32, job: u64, nonce: [u8; 32]) {
+            let hello = Hello { purpose: Purpose::Watch, rank, size, job, nonce };
+            prop_assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+#![expect(
+    unsafe_code,
+    reason = "takes over a socket that the launcher left open under a number"
+)]
+//! Descriptors that the launcher hands on: the socket that rank 0 listens on, and the secret.
+//!
+//! An address is `descriptor:device:inode`. A program between launcher and rank may have closed
+//! the descriptor and opened something else under its number; then it is left alone.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+
+/// The number, if what is open under it is what the address says.
+fn number(address: &str) -> Option<RawFd> {
+    let (descriptor, identity) = address.split_once(':')?;
+    let descriptor: RawFd = descriptor.parse().ok().filter(|number| *number > 2)?;
+    let metadata = std::fs::metadata(format!("/dev/fd/{descriptor}")).ok()?;
+    (identity == format!("{}:{}", metadata.dev(), metadata.ino())).then_some(descriptor)
+}
+
+/// A file, opened once more: each reader begins at its start.
+pub(super) fn reopen(address: &str) -> Option<File> {
+    let descriptor = number(address)?;
+    File::open(format!("/dev/fd/{descriptor}")).ok()
+}
+
+/// The listening socket; it belongs to the caller from now on.
+pub(super) fn listener(address: &str) -> Option<TcpListener> {
+    let descriptor = number(address)?;
+    // SAFETY: the launcher opened this socket for this rank alone and left it under this number,
+    // which was checked just now; nothing else in this process knows of it.
+    let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC).ok()?;
+    Some(socket.into())
+}
+
+/// Closes the listening socket that is for rank 0, in the other ranks.
+pub(super) fn close(address: &str) {
+    drop(listener(address));
+}

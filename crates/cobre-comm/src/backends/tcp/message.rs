@@ -1,0 +1,227 @@
+//! What ranks say to rank 0 and back beside the collectives: signs of life, the roster, reports and
+//! the verdict.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// Bytes in front of every message's body.
+const HEAD: usize = 32;
+const MAGIC: u32 = 0x6362_7257;
+/// Longest body: a roster of 256 ranks.
+const LONGEST: usize = 64 * 1024;
+
+/// What a message is. The two figures mean something else in each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Who a rank is; the body is its card.
+    Card = 1,
+    /// Who all ranks are.
+    Roster = 2,
+    /// Whether a rank reached all its peers: 1 if so, else the body says why not.
+    Meshed = 3,
+    /// The job begins: 1 if ranks are connected directly.
+    Start = 4,
+    Ping = 5,
+    /// The rank's step, and for how many milliseconds it has waited in it.
+    Pong = 6,
+    /// Something has gone wrong: the body is the cause.
+    Report = 7,
+    /// The connection to a rank, the first figure, is broken; the second is the step.
+    LinkLost = 8,
+    /// The deadline of a step, the first figure, has passed.
+    Late = 9,
+    /// Why the job has failed, for all.
+    Verdict = 10,
+    /// The sender has finished; the first figure is its last step.
+    Leave = 11,
+}
+
+impl Kind {
+    fn of_number(number: u32) -> Option<Self> {
+        const ALL: [Kind; 11] = [
+            Kind::Card,
+            Kind::Roster,
+            Kind::Meshed,
+            Kind::Start,
+            Kind::Ping,
+            Kind::Pong,
+            Kind::Report,
+            Kind::LinkLost,
+            Kind::Late,
+            Kind::Verdict,
+            Kind::Leave,
+        ];
+        ALL.into_iter().find(|kind| *kind as u32 == number)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) kind: Kind,
+    pub(super) figures: [u64; 2],
+    pub(super) body: Vec<u8>,
+}
+
+impl Message {
+    pub(super) fn new(kind: Kind, figures: [u64; 2]) -> Self {
+        Self::with_body(kind, figures, Vec::new())
+    }
+
+    pub(super) fn with_body(kind: Kind, figures: [u64; 2], body: Vec<u8>) -> Self {
+        Self {
+            kind,
+            figures,
+            body,
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEAD + self.body.len());
+        out.extend(MAGIC.to_le_bytes());
+        out.extend((self.kind as u32).to_le_bytes());
+        out.extend(self.figures.iter().flat_map(|figure| figure.to_le_bytes()));
+        out.extend((self.body.len() as u32).to_le_bytes());
+        out.extend([0; 4]);
+        out.extend(&self.body);
+        out
+    }
+
+    /// Writes the whole message, or fails.
+    pub(super) fn send(&self, stream: &TcpStream) -> io::Result<()> {
+        let mut stream = stream;
+        stream.write_all(&self.encode())
+    }
+}
+
+/// Messages that are still coming.
+#[derive(Debug, Default)]
+pub(super) struct Inbox(Vec<u8>);
+
+impl Inbox {
+    /// Takes what has come on a stream that does not block; the end of the stream is an error.
+    pub(super) fn fill(&mut self, stream: &TcpStream) -> io::Result<()> {
+        let (mut stream, mut piece) = (stream, [0; 4096]);
+        loop {
+            match stream.read(&mut piece) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => {
+                    self.0.extend(&piece[..length]);
+                    if self.0.len() > 2 * (HEAD + LONGEST) {
+                        return Err(io::ErrorKind::InvalidData.into());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The next message that is complete; an error if what came is none.
+    pub(super) fn next(&mut self) -> io::Result<Option<Message>> {
+        let Some(head) = self.0.get(..HEAD) else {
+            return Ok(None);
+        };
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+        let figure = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight"));
+        let (kind, length) = (Kind::of_number(word(4)), word(24) as usize);
+        let kind = kind.filter(|_| word(0) == MAGIC && length <= LONGEST);
+        let kind = kind.ok_or(io::ErrorKind::InvalidData)?;
+        let figures = [figure(8), figure(16)];
+        if self.0.len() < HEAD + length {
+            return Ok(None);
+        }
+        let body = self.0[HEAD..HEAD + length].to_vec();
+        self.0.drain(..HEAD + length);
+        Ok(Some(Message::with_body(kind, figures, body)))
+    }
+
+    /// Waits for the next message until `deadline`, on a stream that blocks.
+    pub(super) fn wait(&mut self, stream: &TcpStream, deadline: Instant) -> io::Result<Message> {
+        let mut piece = [0; 4096];
+        loop {
+            if let Some(message) = self.next()? {
+                return Ok(message);
+            }
+            match read_some(stream, &mut piece, deadline)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                length => self.0.extend(&piece[..length]),
+            }
+        }
+    }
+}
+
+/// Fills `buffer` until `deadline`.
+pub(super) fn read_all(
+    stream: &TcpStream,
+    mut buffer: &mut [u8],
+    deadline: Instant,
+) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match read_some(stream, buffer, deadline)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            length => buffer = &mut buffer[length..],
+        }
+    }
+    Ok(())
+}
+
+fn read_some(stream: &TcpStream, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left < Duration::from_micros(1) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let mut reader = stream;
+        match reader.read(buffer) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn messages_survive_any_cut(
+            bodies in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 1..5),
+            cut in 1..200usize,
+        ) {
+            let sent: Vec<Message> = bodies
+                .into_iter()
+                .map(|body| Message::with_body(Kind::Report, [7, u64::MAX], body))
+                .collect();
+            let bytes: Vec<u8> = sent.iter().flat_map(Message::encode).collect();
+            let (mut inbox, mut found) = (Inbox::default(), Vec::new());
+            for piece in bytes.chunks(cut) {
+                inbox.0.extend(piece);
+                while let Some(message) = inbox.next().unwrap() {
+                    found.push(message);
+                }
+            }
+            prop_assert_eq!(found, sent);
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), HEAD..200)) {
+            prop_assert!(Inbox(bytes).next().is_err());
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_all_is_refused_before_anything_is_kept_for_it() {
+        let mut bytes = Message::new(Kind::Card, [0; 2]).encode();
+        bytes[24..28].fill(0xff);
+        assert!(Inbox(bytes).next().is_err());
+    }
+}

@@ -1,0 +1,527 @@
+//! How ranks find each other: all come to rank 0, which tells them who else is there; then, where
+//! they can, they connect to each other.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::guest::{self, Outcome, Trouble};
+use super::handshake::{Hello, Purpose, Refusal};
+use super::message::{Inbox, Kind, Message};
+use super::reception::{Job, Reception};
+use super::roster::{self, Card, MOST_RANKS};
+use super::{inherited, secret, watch};
+use crate::backends::wire;
+use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpTopology};
+use crate::error::{Cause, Loss};
+
+/// How long peers may take to reach each other, and how much longer for each rank.
+const MESH: Duration = Duration::from_secs(3);
+const MESH_PER_RANK: Duration = Duration::from_millis(20);
+/// How much longer a rank that has joined waits than rank 0: its answer says more.
+const GRACE: Duration = Duration::from_secs(2);
+/// Connections that may wait at the door.
+const BACKLOG: i32 = 1024;
+
+/// A job whose ranks are all there.
+pub(super) struct Met {
+    pub(super) cards: Vec<Card>,
+    /// Data connections by rank: on all ranks to rank 0, and to all others if `direct`.
+    pub(super) links: Vec<Option<TcpStream>>,
+    /// Watching connections by rank: rank 0's to all, the others' to rank 0.
+    pub(super) watches: Vec<Option<(TcpStream, Inbox)>>,
+    /// Whether any two ranks are connected.
+    pub(super) direct: bool,
+    /// Whether small messages go directly too.
+    pub(super) always_direct: bool,
+}
+
+/// Meets the other ranks, or says why not.
+pub(super) fn meet(config: &TcpConfig) -> Result<Met, String> {
+    let deadline = Instant::now() + config.timeout.unwrap_or(DEFAULT_RENDEZVOUS);
+    if config.size > MOST_RANKS {
+        let size = config.size;
+        return Err(format!(
+            "{size} ranks are more than the {MOST_RANKS} it can connect"
+        ));
+    }
+    let secret = secret::load(config)?;
+    let job = Job {
+        size: config.size,
+        id: roster::hash(config.job.as_deref().unwrap_or("").as_bytes()),
+        secret: &secret,
+    };
+    if config.rank == 0 {
+        gather(config, job, deadline)
+    } else {
+        if let Some(address) = &config.listener {
+            inherited::close(address);
+        }
+        join(config, job, deadline)
+    }
+}
+
+fn no_secret(what: &str) -> String {
+    format!(
+        "{what} is not this machine's loopback, and without a secret anyone there could join the \
+         job: set {} to a file that all ranks have, with mode 600",
+        env::TCP_SECRET_FILE
+    )
+}
+
+/// The socket that rank 0 listens on: the launcher's, or its own.
+fn listen(config: &TcpConfig, job: &Job<'_>) -> Result<TcpListener, String> {
+    if let Some(address) = &config.listener {
+        return inherited::listener(address).ok_or_else(|| {
+            format!(
+                "the launcher's socket ({}) is closed: a program between launcher and rank does \
+                 not pass descriptors on",
+                env::TCP_LISTENER
+            )
+        });
+    }
+    let address = config.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    if job.secret.is_empty() && !address.is_loopback() {
+        return Err(no_secret(&format!("{}={address}", env::TCP_BIND)));
+    }
+    let bound = bind(SocketAddr::new(address, config.port)).map_err(|error| {
+        format!(
+            "cannot listen on {address}, port {} ({}, {}): {error}; another program may have the \
+             port, and 0 takes any free one",
+            config.port,
+            env::TCP_BIND,
+            env::TCP_PORT
+        )
+    })?;
+    if config.port == 0 && config.size > 1 {
+        let port = bound.local_addr().map_err(told)?.port();
+        // Without a reader there is nobody to tell.
+        let _ = writeln!(
+            io::stderr(),
+            "cobre: rank 0 listens on {address}: set {}={port} in the others",
+            env::TCP_PORT
+        );
+    }
+    Ok(bound)
+}
+
+/// A listening socket whose port can be taken again at once when the job is over.
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn told(error: io::Error) -> String {
+    error.to_string()
+}
+
+/// A place at the table, as rank 0 sees it.
+#[derive(Default)]
+struct Seat {
+    watch: Option<(TcpStream, Inbox)>,
+    data: Option<TcpStream>,
+    card: Option<Card>,
+    /// From where it came.
+    address: Option<IpAddr>,
+}
+
+impl Seat {
+    fn is_complete(&self) -> bool {
+        self.data.is_some() && self.card.is_some()
+    }
+}
+
+/// Rank 0: lets everyone in, then tells all who is there.
+fn gather(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, String> {
+    let mut seats: Vec<Seat> = (0..config.size).map(|_| Seat::default()).collect();
+    seats[0].card = Some(Card::own(0));
+    if config.size > 1 {
+        let listener = listen(config, &job)?;
+        let outcome = fill_seats(config, job, &listener, &mut seats, deadline);
+        // Also for a copy of this socket that another process of the job may still have.
+        let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
+        drop(listener);
+        outcome.map_err(|cause| refuse_all(&seats, &cause))?;
+    }
+    let cards: Vec<Card> = seats.iter().filter_map(|seat| seat.card.clone()).collect();
+    let wanted = config.size > 2 && config.topology != TcpTopology::Star;
+    let roster = roster::encode(&cards);
+    let roster = Message::with_body(Kind::Roster, [u64::from(wanted), 0], roster);
+    tell_all(&seats, &roster);
+    let mut direct = config.size <= 2;
+    if wanted {
+        let meshed = await_mesh(config, &mut seats, &cards);
+        let complaints = meshed.map_err(|cause| refuse_all(&seats, &cause))?;
+        direct = complaints.is_empty();
+        if !direct && config.topology == TcpTopology::Ring {
+            let cause = starting(format!(
+                "{}=ring, but {}",
+                env::TCP_TOPOLOGY,
+                complaints.join("; ")
+            ));
+            return Err(refuse_all(&seats, &cause));
+        }
+    }
+    let always_direct = direct && config.topology == TcpTopology::Ring;
+    let start = [u64::from(direct), u64::from(always_direct)];
+    tell_all(&seats, &Message::new(Kind::Start, start));
+    let (links, watches) = seats
+        .into_iter()
+        .map(|seat| (seat.data, seat.watch))
+        .unzip();
+    Ok(Met {
+        cards,
+        links,
+        watches,
+        direct,
+        always_direct,
+    })
+}
+
+fn tell_all(seats: &[Seat], message: &Message) {
+    for (stream, _) in seats.iter().filter_map(|seat| seat.watch.as_ref()) {
+        // A rank that is gone is found by its watching connection.
+        let _ = stream.set_nonblocking(false);
+        let _ = stream.set_write_timeout(Some(GRACE));
+        let _ = message.send(stream);
+    }
+}
+
+/// Sends everyone who is there away, and says why.
+fn refuse_all(seats: &[Seat], cause: &Cause) -> String {
+    let body = wire::encode(cause);
+    tell_all(seats, &Message::with_body(Kind::Verdict, [0; 2], body));
+    match cause {
+        Cause::Io { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn starting(message: String) -> Cause {
+    Cause::Io {
+        action: "starting".to_owned(),
+        message,
+    }
+}
+
+fn fill_seats(
+    config: &TcpConfig,
+    job: Job<'_>,
+    listener: &TcpListener,
+    seats: &mut [Seat],
+    deadline: Instant,
+) -> Result<(), Cause> {
+    let mut reception =
+        Reception::new(listener, job).map_err(|error| starting(error.to_string()))?;
+    while !seats[1..].iter().all(Seat::is_complete) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(starting(missing(config, seats, &reception)));
+        }
+        await_news(&reception, seats, left);
+        while let Some(arrival) = reception.receive(|hello| judge(seats, hello)) {
+            let seat = &mut seats[arrival.hello.rank as usize];
+            match arrival.hello.purpose {
+                Purpose::Watch => {
+                    let _ = watch::prepare(&arrival.stream);
+                    seat.address = Some(arrival.from.ip());
+                    seat.watch = Some((arrival.stream, Inbox::default()));
+                }
+                Purpose::Data => seat.data = Some(arrival.stream),
+            }
+        }
+        for (rank, seat) in seats.iter_mut().enumerate() {
+            if hear(seat).is_err() {
+                return Err(lost(rank, seat.card.as_ref()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn judge(seats: &[Seat], hello: &Hello) -> Result<(), Refusal> {
+    let seat = seats.get(hello.rank as usize).filter(|_| hello.rank > 0);
+    let taken = seat.is_none_or(|seat| match hello.purpose {
+        Purpose::Watch => seat.watch.is_some(),
+        Purpose::Data => seat.data.is_some() || seat.watch.is_none(),
+    });
+    if taken { Err(Refusal::Rank) } else { Ok(()) }
+}
+
+fn await_news(reception: &Reception<'_>, seats: &[Seat], limit: Duration) {
+    let mut sources = reception.sources();
+    let watches = seats.iter().filter_map(|seat| seat.watch.as_ref());
+    sources
+        .extend(watches.map(|(stream, _)| PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN)));
+    // Guests have a deadline of their own.
+    let limit = Timespec::try_from(limit.min(Duration::from_millis(50))).ok();
+    let _ = poll(&mut sources, limit.as_ref());
+}
+
+/// Takes a rank's card; an error if the rank is gone.
+fn hear(seat: &mut Seat) -> io::Result<()> {
+    let Some((stream, inbox)) = &mut seat.watch else {
+        return Ok(());
+    };
+    let filled = inbox.fill(stream);
+    while let Some(message) = inbox.next()? {
+        if message.kind == Kind::Card
+            && let Some([card]) = roster::decode(&message.body, 1).as_deref()
+        {
+            let address = seat.address.unwrap_or(card.address);
+            seat.card = Some(Card {
+                address,
+                ..card.clone()
+            });
+        }
+    }
+    filled
+}
+
+fn lost(rank: usize, card: Option<&Card>) -> Cause {
+    match card {
+        Some(card) => Cause::RankLost {
+            rank,
+            host: card.host.clone(),
+            pid: card.pid,
+            how: Loss::Vanished,
+            last: None,
+        },
+        None => starting(format!("rank {rank} ended before all ranks were there")),
+    }
+}
+
+/// `of 4 ranks these did not come within the deadline: 1, 3`, and what is known of them.
+fn missing(config: &TcpConfig, seats: &[Seat], reception: &Reception<'_>) -> String {
+    let ranks = |complete: bool| {
+        let some = (0..seats.len()).filter(|&rank| {
+            let there = rank == 0 || seats[rank].is_complete();
+            there == complete
+        });
+        let some: Vec<String> = some.map(|rank| rank.to_string()).collect();
+        some.join(", ")
+    };
+    let mut text = format!(
+        "of {} ranks these did not come within the deadline: {}; there were {} (set {} to wait \
+         longer)",
+        config.size,
+        ranks(false),
+        ranks(true),
+        env::TCP_TIMEOUT_SECS
+    );
+    for (rank, from, refusal) in &reception.refused {
+        let (why, variable) = match refusal {
+            Refusal::Size(_) => ("it was started for another number", env::TCP_SIZE),
+            Refusal::Job => ("it belongs to another job", env::TCP_JOB),
+            _ => ("its number is taken or is none", env::TCP_RANK),
+        };
+        let _ = write!(
+            text,
+            "; rank {rank} came from {from} and was refused: {why} ({variable})"
+        );
+    }
+    text
+}
+
+/// What the ranks that could not reach their peers say.
+fn await_mesh(
+    config: &TcpConfig,
+    seats: &mut [Seat],
+    cards: &[Card],
+) -> Result<Vec<String>, Cause> {
+    let deadline = Instant::now() + mesh_limit(config.size) + GRACE;
+    let mut complaints = Vec::new();
+    for (rank, seat) in seats.iter_mut().enumerate() {
+        let Some((stream, inbox)) = &mut seat.watch else {
+            continue;
+        };
+        match inbox.wait(stream, deadline) {
+            Ok(message) if message.kind == Kind::Meshed && message.figures[0] == 1 => {}
+            Ok(message) => complaints.push(String::from_utf8_lossy(&message.body).into_owned()),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                complaints.push(format!("rank {rank} does not answer"));
+            }
+            Err(_) => return Err(lost(rank, Some(&cards[rank]))),
+        }
+    }
+    Ok(complaints)
+}
+
+fn mesh_limit(size: usize) -> Duration {
+    MESH + MESH_PER_RANK * size as u32
+}
+
+/// The other ranks: find rank 0, say who they are, wait for everyone.
+fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, String> {
+    let (stream, address) = find(config, job, deadline)?;
+    watch::prepare(&stream).map_err(told)?;
+    let local = stream.local_addr().map_err(told)?.ip();
+    // On the address by which rank 0 was reached, and no other.
+    let listener = bind(SocketAddr::new(local, 0)).map_err(told)?;
+    let port = listener.local_addr().map_err(told)?.port();
+    let card = roster::encode([&Card::own(port)]);
+    let sent = Message::with_body(Kind::Card, [0; 2], card).send(&stream);
+    sent.map_err(|error| format!("rank 0 at {address} is gone: {error}"))?;
+    let data = guest::persist(address, config.rank, Purpose::Data, &job, deadline)
+        .map_err(|outcome| outcome.text(address, config))?;
+
+    let mut inbox = Inbox::default();
+    let roster = hear_from_rank_0(&mut inbox, &stream, Kind::Roster, deadline + GRACE)?;
+    let cards = roster::decode(&roster.body, config.size)
+        .ok_or("rank 0 sent a list of ranks that is none")?;
+    let mut links: Vec<Option<TcpStream>> = (0..config.size).map(|_| None).collect();
+    if roster.figures[0] == 1 {
+        let report = match mesh(config, &job, &listener, &cards, &mut links) {
+            Ok(()) => Message::new(Kind::Meshed, [1, 0]),
+            Err(complaint) => Message::with_body(Kind::Meshed, [0; 2], complaint.into_bytes()),
+        };
+        report.send(&stream).map_err(told)?;
+    }
+    let patience = 2 * (mesh_limit(config.size) + GRACE);
+    let start = hear_from_rank_0(&mut inbox, &stream, Kind::Start, Instant::now() + patience)?;
+    let [direct, always_direct] = start.figures.map(|figure| figure == 1);
+    if !direct {
+        links.fill_with(|| None);
+    }
+    links[0] = Some(data);
+    let mut watches: Vec<_> = (0..config.size).map(|_| None).collect();
+    watches[0] = Some((stream, inbox));
+    Ok(Met {
+        cards,
+        links,
+        watches,
+        direct,
+        always_direct,
+    })
+}
+
+/// Waits for what rank 0 says next; a verdict ends the start.
+fn hear_from_rank_0(
+    inbox: &mut Inbox,
+    stream: &TcpStream,
+    expected: Kind,
+    deadline: Instant,
+) -> Result<Message, String> {
+    let message = inbox
+        .wait(stream, deadline)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => format!(
+                "rank 0 was reached, but not all ranks came within the deadline (set {} to wait \
+                 longer)",
+                env::TCP_TIMEOUT_SECS
+            ),
+            _ => format!("rank 0 ended before all ranks were there: {error}"),
+        })?;
+    match message.kind {
+        kind if kind == expected => Ok(message),
+        Kind::Verdict => Err(match wire::decode(&message.body) {
+            Some(Cause::Io { message, .. }) => message.trim_start_matches("starting: ").to_owned(),
+            Some(cause) => cause.to_string(),
+            None => "rank 0 gave up and did not say why".to_owned(),
+        }),
+        _ => Err("rank 0 said what it must not say at the start".to_owned()),
+    }
+}
+
+/// Connects to rank 0 at any of its addresses, again and again until the deadline.
+fn find(
+    config: &TcpConfig,
+    job: Job<'_>,
+    deadline: Instant,
+) -> Result<(TcpStream, SocketAddr), String> {
+    let host = config.coordinator.as_deref().unwrap_or("localhost");
+    let mut pause = Duration::from_millis(1);
+    // What somebody there said tells more than that nobody answers any more.
+    let mut said = None;
+    loop {
+        let addresses: Vec<SocketAddr> = match (host, config.port).to_socket_addrs() {
+            Ok(addresses) => addresses.collect(),
+            Err(_) => Vec::new(),
+        };
+        let mut last = format!("{host} has no address");
+        for address in addresses {
+            if job.secret.is_empty() && !address.ip().is_loopback() {
+                let what = format!("{}={host} ({})", env::TCP_COORDINATOR, address.ip());
+                return Err(no_secret(&what));
+            }
+            match guest::connect(address, config.rank, Purpose::Watch, &job, deadline) {
+                Ok(stream) => return Ok((stream, address)),
+                Err(outcome) => {
+                    last = outcome.text(address, config);
+                    match outcome {
+                        Outcome::Final(_) => return Err(last),
+                        Outcome::Again(Trouble::Handshake(_)) => said = Some(last.clone()),
+                        Outcome::Again(Trouble::System(_)) => {}
+                    }
+                }
+            }
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(format!(
+                "rank 0 was not found at {host}, port {} within the deadline ({}, {}): {}",
+                config.port,
+                env::TCP_COORDINATOR,
+                env::TCP_PORT,
+                said.unwrap_or(last)
+            ));
+        }
+        std::thread::sleep(pause.min(left));
+        pause = (pause * 2).min(Duration::from_millis(250));
+    }
+}
+
+/// Connects to the ranks below, then lets the ranks above in: rank 1 begins with the latter, so
+/// nobody waits in a circle.
+fn mesh(
+    config: &TcpConfig,
+    job: &Job<'_>,
+    listener: &TcpListener,
+    cards: &[Card],
+    links: &mut [Option<TcpStream>],
+) -> Result<(), String> {
+    let (rank, deadline) = (config.rank, Instant::now() + mesh_limit(config.size));
+    for (peer, card) in cards.iter().enumerate().take(rank).skip(1) {
+        let address = SocketAddr::new(card.address, card.port);
+        if job.secret.is_empty() && !address.ip().is_loopback() {
+            return Err(format!(
+                "rank {rank} has no secret to reach rank {peer} with"
+            ));
+        }
+        let reached = guest::persist(address, rank, Purpose::Data, job, deadline);
+        links[peer] = Some(reached.map_err(|outcome| {
+            let why = outcome.text(address, config);
+            format!("rank {rank} cannot reach rank {peer} at {address}: {why}")
+        })?);
+    }
+    let mut reception = Reception::new(listener, *job).map_err(told)?;
+    while let Some(absent) = (rank + 1..config.size).find(|&peer| links[peer].is_none()) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(format!("rank {absent} did not reach rank {rank} in time"));
+        }
+        await_news(&reception, &[], left);
+        let judge = |links: &[Option<TcpStream>], hello: &Hello| {
+            let free = links.get(hello.rank as usize).is_some_and(Option::is_none);
+            let fits = free && hello.purpose == Purpose::Data && hello.rank as usize > rank;
+            if fits { Ok(()) } else { Err(Refusal::Rank) }
+        };
+        while let Some(arrival) = reception.receive(|hello| judge(links, hello)) {
+            links[arrival.hello.rank as usize] = Some(arrival.stream);
+        }
+    }
+    Ok(())
+}

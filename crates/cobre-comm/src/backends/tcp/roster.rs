@@ -1,0 +1,186 @@
+//! Who the ranks of a job are and where: each brings a card, and rank 0 hands all of them to all.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::cpus;
+
+/// Longest host name that is passed on.
+const HOST: usize = 64;
+/// Words of a set of processors.
+const MASK: usize = 8;
+/// Most ranks of a job.
+pub(super) const MOST_RANKS: usize = 256;
+
+/// What a rank says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Card {
+    pub(super) pid: u32,
+    pub(super) host: String,
+    /// The same on all ranks that share processors.
+    pub(super) machine: u64,
+    /// The processors it may run on, one bit each.
+    pub(super) processors: [u64; MASK],
+    /// Where it listens for its peers; rank 0 fills in the address it sees.
+    pub(super) address: IpAddr,
+    pub(super) port: u16,
+}
+
+impl Card {
+    /// This process's own, listening on `port`.
+    pub(super) fn own(port: u16) -> Self {
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
+        // Containers of one machine have names of their own and one kernel.
+        let boot = std::fs::read("/proc/sys/kernel/random/boot_id");
+        Self {
+            pid: std::process::id(),
+            machine: hash(&boot.unwrap_or_else(|_| host.clone().into_bytes())),
+            host,
+            processors: own_processors(),
+            address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            port,
+        }
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        let host = &self.host.as_bytes()[..self.host.floor_char_boundary(HOST)];
+        let address = match self.address {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        out.extend(self.pid.to_le_bytes());
+        out.extend(self.processors.iter().flat_map(|word| word.to_le_bytes()));
+        out.extend(self.machine.to_le_bytes());
+        out.extend(address.octets());
+        out.extend(self.port.to_le_bytes());
+        out.push(host.len() as u8);
+        out.extend(host);
+    }
+
+    fn decode(bytes: &mut &[u8]) -> Option<Self> {
+        let pid = u32::from_le_bytes(take(bytes)?);
+        let mut processors = [0; MASK];
+        for word in &mut processors {
+            *word = u64::from_le_bytes(take(bytes)?);
+        }
+        let machine = u64::from_le_bytes(take(bytes)?);
+        let address = Ipv6Addr::from(take::<16>(bytes)?).to_canonical();
+        let port = u16::from_le_bytes(take(bytes)?);
+        let [length] = take(bytes)?;
+        let (host, rest) = bytes.split_at_checked(length.into())?;
+        *bytes = rest;
+        Some(Self {
+            pid,
+            host: String::from_utf8_lossy(host).into_owned(),
+            machine,
+            processors,
+            address,
+            port,
+        })
+    }
+}
+
+/// The cards in rank order.
+pub(super) fn encode<'a>(cards: impl IntoIterator<Item = &'a Card>) -> Vec<u8> {
+    let mut out = Vec::new();
+    cards.into_iter().for_each(|card| card.encode(&mut out));
+    out
+}
+
+/// Exactly `count` cards, and nothing else.
+pub(super) fn decode(mut bytes: &[u8], count: usize) -> Option<Vec<Card>> {
+    let cards = (0..count).map(|_| Card::decode(&mut bytes)).collect();
+    if bytes.is_empty() { cards } else { None }
+}
+
+/// Whether the ranks that share `rank`'s machine outnumber the processors they may run on.
+pub(super) fn is_crowded(cards: &[Card], rank: usize, quota: Option<f64>) -> bool {
+    let here = || {
+        cards
+            .iter()
+            .filter(|card| card.machine == cards[rank].machine)
+    };
+    let together = |word: usize| here().fold(0, |set, card| set | card.processors[word]);
+    let processors: u32 = (0..MASK).map(|word| together(word).count_ones()).sum();
+    let granted = quota.map_or(usize::MAX, |quota| quota.ceil() as usize);
+    here().count() > granted.min(processors as usize)
+}
+
+fn own_processors() -> [u64; MASK] {
+    let mut set = [0; MASK];
+    for cpu in cpus::allowed() {
+        if let Some(word) = set.get_mut(cpu / 64) {
+            *word |= 1 << (cpu % 64);
+        }
+    }
+    set
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+/// A word for these bytes.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn card(host: &str, machine: u64, processors: u64) -> Card {
+        Card {
+            pid: 41,
+            host: host.into(),
+            machine,
+            processors: [processors, 0, 0, 0, 0, 0, 0, 0],
+            address: IpAddr::from([10, 0, 0, 7]),
+            port: 4000,
+        }
+    }
+
+    #[test]
+    fn a_roster_survives_its_journey() {
+        let six = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]);
+        let cards = vec![
+            card("node-7", 1, 2),
+            Card {
+                address: six,
+                ..card("", 2, 1)
+            },
+        ];
+        assert_eq!(decode(&encode(&cards), 2), Some(cards));
+    }
+
+    #[test]
+    fn a_host_name_is_cut_at_a_letter() {
+        let long = card(&"ä".repeat(100), 1, 1);
+        let read = decode(&encode([&long]), 1).unwrap();
+        assert_eq!(read[0].host, "ä".repeat(HOST / 2));
+    }
+
+    #[test]
+    fn ranks_are_counted_against_the_processors_of_their_machine() {
+        let bound = [card("a", 1, 0b01), card("b", 1, 0b10), card("c", 2, 0b01)];
+        assert!(!is_crowded(&bound, 0, None));
+        assert!(is_crowded(&bound, 0, Some(1.0)));
+        assert!(!is_crowded(&bound, 2, Some(1.0)));
+        let squeezed = [card("a", 1, 0b01), card("b", 1, 0b01)];
+        assert!(is_crowded(&squeezed, 0, None));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = decode(&bytes, 3);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The secret that the ranks of a job share: from the user's file, or from the launcher.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::inherited;
+use crate::env::{self, TcpConfig};
+
+/// Shorter ones can be guessed.
+const SHORTEST: usize = 16;
+const LONGEST: u64 = 4096;
+
+/// The secret of the job; empty if there is none, which is enough on loopback alone.
+pub(super) fn load(config: &TcpConfig) -> Result<Vec<u8>, String> {
+    if let Some(address) = &config.secret_descriptor {
+        let file = inherited::reopen(address).ok_or_else(|| {
+            format!(
+                "the launcher's secret ({}) is closed: a program between launcher and rank does \
+                 not pass descriptors on; set {} instead",
+                env::TCP_SECRET,
+                env::TCP_SECRET_FILE
+            )
+        })?;
+        return read(file, "the launcher's secret");
+    }
+    match &config.secret_file {
+        Some(path) => from_file(path).map_err(|problem| {
+            let (variable, path) = (env::TCP_SECRET_FILE, path.display());
+            format!("{variable}={path}: {problem}")
+        }),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// What the descriptor of the launcher's secret is used for is checked by what lies behind it.
+fn from_file(path: &Path) -> Result<Vec<u8>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    // Of the file that is open: what has the name may change meanwhile.
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is no plain file".to_owned());
+    }
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "it has mode {mode:o}, so other users can read or change it: chmod 600"
+        ));
+    }
+    let own = rustix::process::geteuid().as_raw();
+    if metadata.uid() != own && metadata.uid() != 0 {
+        let owner = metadata.uid();
+        return Err(format!("it belongs to user {owner}, not to this user"));
+    }
+    let secret = read(file, "it")?;
+    if secret.len() < SHORTEST {
+        let length = secret.len();
+        return Err(format!(
+            "it has {length} bytes, fewer than {SHORTEST}: head -c 32 /dev/urandom makes a good one"
+        ));
+    }
+    Ok(secret)
+}
+
+fn read(file: File, what: &str) -> Result<Vec<u8>, String> {
+    let mut secret = Vec::new();
+    file.take(LONGEST + 1)
+        .read_to_end(&mut secret)
+        .map_err(|error| format!("{what} cannot be read: {error}"))?;
+    if secret.len() as u64 > LONGEST {
+        return Err(format!("{what} is longer than {LONGEST} bytes"));
+    }
+    Ok(secret)
+}
