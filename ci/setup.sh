@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 mdbook_version=0.5.4
 
 # command:package pairs; a command that is missing asks for its package.
-wanted='cc:gcc objdump:binutils python3:python3'
+wanted='cc:gcc objdump:binutils python3:python3 ip:iproute2'
 
 if ! command -v cargo >/dev/null; then
     echo 'setup: Rust is missing. Install rustup (version 1.91 or later of Rust), then run this again.' >&2

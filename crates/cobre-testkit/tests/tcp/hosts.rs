@@ -1,0 +1,216 @@
+//! Several hosts: network namespaces, joined by a router. Links that break, in one direction or in
+//! both, and hosts that are gone, end in one record on every survivor.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use cobre_comm::env::{STALL_SECS, TCP_BIND, TCP_COORDINATOR, TCP_SECRET_FILE};
+
+use crate::sockets::{self, errors, finish, skip, start, text};
+
+const HOSTS: usize = 4;
+const PORT: u16 = 29_471;
+/// From the break to the last survivor's return; a host that is gone is known after two seconds of
+/// silence, and the machine may be busy.
+const LIMIT: Duration = Duration::from_secs(8);
+
+static NETWORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Four hosts and the router between them; everything goes when it is dropped.
+struct Network {
+    name: String,
+    secret: tempfile::NamedTempFile,
+}
+
+fn ip(arguments: &str) -> bool {
+    let words = arguments.split_whitespace();
+    let status = Command::new("ip").args(words).output();
+    status.is_ok_and(|output| output.status.success())
+}
+
+impl Network {
+    /// `None`, with a message, where the kernel or the user's rights forbid it.
+    fn new() -> Option<Self> {
+        let number = NETWORKS.fetch_add(1, Relaxed);
+        let secret = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(secret.path(), "a secret that only these hosts have").unwrap();
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(secret.path(), private).unwrap();
+        let name = format!("cb{}x{number}", std::process::id());
+        let network = Self { name, secret };
+        if network.build() {
+            return Some(network);
+        }
+        skip("network namespaces are not permitted here, or there is no ip command");
+        None
+    }
+
+    fn host(&self, rank: usize) -> String {
+        format!("{}h{rank}", self.name)
+    }
+
+    fn router(&self) -> String {
+        format!("{}r", self.name)
+    }
+
+    fn build(&self) -> bool {
+        let router = self.router();
+        let forward = format!("netns exec {router} sysctl -qw net.ipv4.ip_forward=1");
+        ip(&format!("netns add {router}")) && ip(&forward) && (0..HOSTS).all(|rank| {
+            let host = self.host(rank);
+            let commands = [
+                format!("netns add {host}"),
+                format!(
+                    "link add up{rank} netns {host} type veth peer name down{rank} netns {router}"
+                ),
+                format!("-n {host} link set lo up"),
+                format!("-n {host} addr add 10.77.{rank}.2/24 dev up{rank}"),
+                format!("-n {host} link set up{rank} up"),
+                format!("-n {router} addr add 10.77.{rank}.1/24 dev down{rank}"),
+                format!("-n {router} link set down{rank} up"),
+                format!("-n {host} route add default via 10.77.{rank}.1"),
+            ];
+            commands.iter().all(|command| ip(command))
+        })
+    }
+
+    fn rank(&self, rank: usize, calls: &str) -> Command {
+        let mut command = sockets::rank("ip", PORT, rank, HOSTS);
+        command
+            .args(["netns", "exec", &self.host(rank)])
+            .args([env!("CARGO_BIN_EXE_victim"), calls, "outside", "9"])
+            .env(TCP_COORDINATOR, "10.77.0.2")
+            .env(TCP_BIND, "10.77.0.2")
+            .env(TCP_SECRET_FILE, self.secret.path())
+            .env(STALL_SECS, "1");
+        command
+    }
+
+    /// Starts all ranks and waits until they have met.
+    fn start(&self, calls: &str) -> Vec<Child> {
+        let commands = (0..HOSTS).map(|rank| self.rank(rank, calls));
+        let mut ranks: Vec<Child> = commands.map(|mut command| start(&mut command)).collect();
+        for child in &mut ranks {
+            let mut line = String::new();
+            let mut reader = BufReader::with_capacity(4, child.stdout.as_mut().unwrap());
+            reader.read_line(&mut line).unwrap();
+            assert_eq!(line, "met\n");
+        }
+        ranks
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for rank in 0..HOSTS {
+            ip(&format!("netns del {}", self.host(rank)));
+        }
+        ip(&format!("netns del {}", self.router()));
+    }
+}
+
+/// Runs `calls`, breaks something, and gives what the ranks that can still reach rank 0 say.
+fn records(
+    calls: &str,
+    gone: usize,
+    break_it: impl Fn(&Network, &mut [Child]) -> bool,
+) -> Vec<String> {
+    let Some(network) = Network::new() else {
+        return Vec::new();
+    };
+    let mut ranks = network.start(calls);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(break_it(&network, &mut ranks));
+    let begin = Instant::now();
+    let outputs: Vec<Output> = finish(ranks);
+    let (taken, told) = (begin.elapsed(), errors(&outputs));
+    assert!(taken < LIMIT, "{calls}: {taken:?} {told:?}");
+    let survivors = (0..HOSTS).filter(|rank| *rank != gone);
+    let said: Vec<String> = survivors.map(|rank| text(&outputs[rank].stdout)).collect();
+    let context = format!("{calls}: {said:?} {told:?}");
+    assert!(said.iter().all(|text| *text == said[0]), "{context}");
+    let expected = format!("rank {gone} (pid ");
+    assert!(
+        said[0].contains(&expected) && said[0].contains("is gone"),
+        "{context}"
+    );
+    said
+}
+
+#[test]
+fn a_host_that_gets_nothing_any_more_is_known_to_all() {
+    for calls in ["allreduce", "allgatherv"] {
+        records(calls, 2, |network, _| {
+            ip(&format!(
+                "-n {} route add blackhole 10.77.2.2/32",
+                network.router()
+            ))
+        });
+    }
+}
+
+#[test]
+fn a_host_from_which_nothing_comes_any_more_is_known_to_all() {
+    for calls in ["barrier", "allgatherv"] {
+        records(calls, 2, |network, _| {
+            ip(&format!(
+                "-n {} rule add from 10.77.2.2 blackhole",
+                network.router()
+            ))
+        });
+    }
+}
+
+#[test]
+fn a_host_whose_link_is_down_is_known_to_all() {
+    for rank in [1, 3] {
+        records("allgatherv", rank, |network, _| {
+            let (host, link) = (network.host(rank), format!("up{rank}"));
+            ip(&format!("-n {host} link set {link} down"))
+        });
+    }
+}
+
+#[test]
+fn a_rank_0_whose_link_is_down_is_named_by_all() {
+    records("allgatherv", 0, |network, _| {
+        ip(&format!("-n {} link set up0 down", network.host(0)))
+    });
+}
+
+#[test]
+fn a_killed_rank_of_another_host_is_known_to_all() {
+    for gone in [0, 3] {
+        records("allgatherv", gone, |_, ranks| ranks[gone].kill().is_ok());
+    }
+}
+
+/// The router drops what goes between the others: only rank 0 can be reached.
+#[test]
+fn ranks_that_cannot_reach_each_other_go_through_rank_0() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for (from, to) in [(1, 2), (2, 3), (3, 1)] {
+        let router = network.router();
+        let rule = format!("rule add from 10.77.{from}.2 to 10.77.{to}.2 blackhole");
+        assert!(ip(&format!("-n {router} {rule}")));
+    }
+    let ranks: Vec<Child> = (0..HOSTS)
+        .map(|rank| {
+            let mut command = sockets::rank("ip", PORT, rank, HOSTS);
+            command
+                .args(["netns", "exec", &network.host(rank)])
+                .args([env!("CARGO_BIN_EXE_rank"), "sequence/large-and-small"])
+                .args(["--calls", "20"])
+                .env(TCP_COORDINATOR, "10.77.0.2")
+                .env(TCP_BIND, "10.77.0.2")
+                .env(TCP_SECRET_FILE, network.secret.path());
+            start(&mut command)
+        })
+        .collect();
+    sockets::all_well(&finish(ranks));
+}

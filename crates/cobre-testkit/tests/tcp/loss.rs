@@ -1,0 +1,179 @@
+//! A rank of a job over sockets that goes away, or only seems to: every survivor gets the same
+//! record, none hangs, and who is merely slow is not lost.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
+
+use crate::sockets::{self, errors, finish, free_port, start, text};
+use cobre_comm::env::{STALL_SECS, TCP_TIMEOUT_SECS, TCP_TOPOLOGY};
+
+const RANKS: usize = 4;
+/// The rank that goes.
+const VICTIM: usize = 2;
+/// No survivor may take longer to return; how fast it is is for the benchmark to say.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn member(port: u16, rank: usize, topology: &str, calls: &str, how: &str, who: usize) -> Command {
+    let mut command = sockets::rank(env!("CARGO_BIN_EXE_victim"), port, rank, RANKS);
+    command
+        .args([calls, how, &who.to_string()])
+        .env(TCP_TOPOLOGY, topology)
+        .env(STALL_SECS, "1");
+    command
+}
+
+/// Runs a job in which `who` goes `how` after some `calls`; what each rank did.
+fn run(topology: &str, calls: &str, how: &str, who: usize) -> (u32, Vec<Output>) {
+    let port = free_port();
+    let members = (0..RANKS).map(|rank| member(port, rank, topology, calls, how, who));
+    let children: Vec<Child> = members.map(|mut member| start(&mut member)).collect();
+    let victim = children[who].id();
+    let begin = Instant::now();
+    let outputs = finish(children);
+    let taken = begin.elapsed();
+    assert!(taken < LIMIT, "{topology} {calls} {how}: {taken:?}");
+    (victim, outputs)
+}
+
+const CALLS: [&str; 6] = [
+    "barrier",
+    "allreduce",
+    "large-allreduce",
+    "allgatherv",
+    "broadcast",
+    "fence",
+];
+
+/// Every survivor prints the record of its first failing call and that of the one after, which
+/// says `word`.
+fn all_learn(topology: &str, how: &str, word: &str, who: usize) {
+    for calls in CALLS {
+        let (pid, outputs) = run(topology, calls, how, who);
+        let survivors = (0..RANKS).filter(|rank| *rank != who);
+        let records: Vec<String> = survivors.map(|rank| text(&outputs[rank].stdout)).collect();
+        let context = format!(
+            "{topology} {calls} {how}: {records:?} {:?}",
+            errors(&outputs)
+        );
+        assert!(records.iter().all(|text| *text == records[0]), "{context}");
+        let lines: Vec<&str> = records[0].lines().filter(|line| *line != "met").collect();
+        assert!(lines.len() == 2 && lines[0] == lines[1], "{context}");
+        let named = lines[0].contains(&format!("rank {who} (pid {pid} on "));
+        assert!(named && lines[0].contains(word), "{context}");
+    }
+}
+
+#[test]
+fn a_killed_rank_is_known_to_all() {
+    all_learn("auto", "kill", "is gone", VICTIM);
+}
+
+#[test]
+fn a_killed_rank_of_a_star_is_known_to_all() {
+    all_learn("star", "kill", "is gone", VICTIM);
+}
+
+#[test]
+fn a_killed_rank_0_is_known_to_all() {
+    all_learn("auto", "kill", "is gone", 0);
+}
+
+#[test]
+fn a_rank_that_exits_is_known_to_all() {
+    all_learn("auto", "exit3", "is gone", VICTIM);
+}
+
+#[test]
+fn a_rank_that_panics_is_known_to_all() {
+    all_learn("auto", "panic", "panicked", VICTIM);
+}
+
+#[test]
+fn a_rank_that_gives_up_is_known_to_all() {
+    all_learn("ring", "abort", "gave up: no more of this", VICTIM);
+}
+
+#[test]
+fn a_rank_that_leaves_early_is_known_to_all() {
+    all_learn("auto", "leave", "left while others still needed it", VICTIM);
+}
+
+#[test]
+fn a_rank_0_that_leaves_early_is_known_to_all() {
+    all_learn("ring", "leave", "left while others still needed it", 0);
+}
+
+/// All ranks print that all is well, and rank 0 says on the way who keeps whom waiting.
+fn nobody_is_lost(calls: &str, how: &str, word: &str) {
+    let (_, outputs) = run("auto", calls, how, VICTIM);
+    let texts = errors(&outputs);
+    for (rank, output) in outputs.iter().enumerate() {
+        let said = text(&output.stdout);
+        assert!(said.contains("all well"), "rank {rank}: {said} {texts:?}");
+    }
+    let reported = texts[0].contains(&format!("rank {VICTIM} (pid ")) && texts[0].contains(word);
+    assert!(reported, "{}", texts[0]);
+}
+
+#[test]
+fn a_stopped_rank_is_reported_and_not_lost() {
+    nobody_is_lost("barrier", "stop", "stopped?");
+}
+
+#[test]
+fn a_rank_that_computes_while_blocks_wait_for_it_is_not_lost() {
+    nobody_is_lost("allgatherv", "compute", "it answers");
+}
+
+#[test]
+fn a_deadline_that_the_user_set_ends_a_wait_for_a_stopped_rank() {
+    let port = free_port();
+    let children: Vec<Child> = (0..RANKS)
+        .map(|rank| {
+            let mut command = member(port, rank, "auto", "allreduce", "stop", VICTIM);
+            start(command.env(TCP_TIMEOUT_SECS, "1"))
+        })
+        .collect();
+    let outputs = finish(children);
+    for rank in (0..RANKS).filter(|rank| *rank != VICTIM) {
+        let said = text(&outputs[rank].stdout);
+        let expected = format!("no answer within 1 s from rank {VICTIM}");
+        assert!(said.contains(&expected), "rank {rank}: {said}");
+    }
+}
+
+/// At any instant of a large collective, by a signal from outside.
+#[test]
+fn ranks_killed_at_random_instants_are_named_within_a_second() {
+    for round in 0..12u64 {
+        let who = (round % RANKS as u64) as usize;
+        let calls = ["allgatherv", "large-allreduce", "broadcast"][(round % 3) as usize];
+        let topology = ["auto", "star"][(round / 3 % 2) as usize];
+        let port = free_port();
+        let mut children: Vec<Child> = (0..RANKS)
+            .map(|rank| start(&mut member(port, rank, topology, calls, "outside", who)))
+            .collect();
+        let mut lines = String::new();
+        let stdout = children[who].stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut lines).unwrap();
+        std::thread::sleep(Duration::from_micros(round * 1777 % 9000));
+        let killed = std::time::SystemTime::now();
+        children[who].kill().unwrap();
+        let outputs = finish(children);
+        let killed = killed.duration_since(std::time::UNIX_EPOCH).unwrap();
+        for rank in (0..RANKS).filter(|rank| *rank != who) {
+            let said = text(&outputs[rank].stdout);
+            let context = format!("round {round}, rank {rank}: {said}");
+            assert!(said.contains(&format!("rank {who} (pid")), "{context}");
+            let noticed = text(&outputs[rank].stderr);
+            let noticed = noticed
+                .lines()
+                .find_map(|line| line.strip_prefix("noticed "));
+            let noticed: u64 = noticed.unwrap().trim().parse().unwrap();
+            let after = Duration::from_nanos(noticed).saturating_sub(killed);
+            // The machine may be busy; a timeout of the network would take longer.
+            assert!(after < Duration::from_millis(1900), "{context} {after:?}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Jobs over sockets as a user without a launcher starts them: real processes, with their settings
+//! in the environment, on one host and on several.
+
+mod hosts;
+mod loss;
+mod sockets;
+mod start;
