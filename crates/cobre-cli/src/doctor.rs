@@ -1,5 +1,7 @@
 //! `cobre doctor`: what this machine and this build can do, and what will get in the way.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+
 use cobre_comm::{
     BackendKind, Detector, Environment, Selection, ShmBackend, available_backends, cpus,
 };
@@ -51,6 +53,7 @@ fn machine() -> Vec<Finding> {
             support(rustix::fs::memfd_create("cobre-doctor", MemfdFlags::CLOEXEC).err()),
         ),
         lost_ranks(),
+        sockets(),
         open_files(),
         limit("processes", Resource::Nproc),
         limit("locked memory", Resource::Memlock),
@@ -137,6 +140,25 @@ fn lost_ranks() -> Finding {
         subject: "lost ranks",
         text: format!("found by {detector}"),
         warning: (detector == Detector::Nothing).then(|| hang.to_owned()),
+    }
+}
+
+/// Which of the two protocols ranks of this machine can meet over.
+fn sockets() -> Finding {
+    let works = |address: IpAddr| TcpListener::bind((address, 0)).is_ok();
+    let four = works(Ipv4Addr::LOCALHOST.into());
+    let six = works(Ipv6Addr::LOCALHOST.into());
+    let text = match (four, six) {
+        (true, true) => "IPv4 and IPv6",
+        (true, false) => "IPv4",
+        (false, true) => "IPv6",
+        (false, false) => "none",
+    };
+    let help = "the tcp backend needs a loopback interface: ip link set lo up";
+    Finding {
+        subject: "loopback",
+        text: text.to_owned(),
+        warning: (!four && !six).then(|| help.to_owned()),
     }
 }
 

@@ -51,34 +51,79 @@ struct Peer {
     compiler: &'static str,
     launcher: &'static str,
     options: &'static [&'static str],
+    /// What its processes find in their environment.
+    environment: &'static [(&'static str, &'static str)],
 }
 
-const PEERS: [Peer; 4] = [
+/// Open MPI with these options.
+const fn openmpi(name: &'static str, options: &'static [&'static str]) -> Peer {
     Peer {
-        name: "openmpi",
+        name,
         compiler: "mpicc.openmpi",
         launcher: "mpiexec.openmpi",
-        options: &[],
-    },
+        options,
+        environment: &[],
+    }
+}
+
+/// MPICH with this environment.
+const fn mpich(name: &'static str, environment: &'static [(&'static str, &'static str)]) -> Peer {
     Peer {
-        name: "openmpi-nocma",
-        compiler: "mpicc.openmpi",
-        launcher: "mpiexec.openmpi",
-        options: &["--mca", "btl_vader_single_copy_mechanism", "none"],
-    },
-    Peer {
-        name: "openmpi-coll-sm",
-        compiler: "mpicc.openmpi",
-        launcher: "mpiexec.openmpi",
-        options: &["--mca", "coll_sm_priority", "100"],
-    },
-    Peer {
-        name: "mpich",
+        name,
         compiler: "mpicc.mpich",
         launcher: "mpiexec.mpich",
         options: &[],
-    },
+        environment,
+    }
+}
+
+/// Through memory.
+const SHM_PEERS: &[Peer] = &[
+    openmpi("openmpi", &[]),
+    openmpi(
+        "openmpi-nocma",
+        &["--mca", "btl_vader_single_copy_mechanism", "none"],
+    ),
+    openmpi("openmpi-coll-sm", &["--mca", "coll_sm_priority", "100"]),
+    mpich("mpich", &[]),
 ];
+
+/// Through sockets of the loopback.
+const TCP_PEERS: &[Peer] = &[
+    openmpi(
+        "openmpi-tcp",
+        &[
+            "--mca",
+            "pml",
+            "ob1",
+            "--mca",
+            "btl",
+            "self,tcp",
+            "--mca",
+            "btl_tcp_if_include",
+            "lo",
+        ],
+    ),
+    mpich(
+        "mpich-tcp",
+        &[
+            ("MPIR_CVAR_NOLOCAL", "1"),
+            ("UCX_TLS", "self,tcp"),
+            ("UCX_NET_DEVICES", "lo"),
+        ],
+    ),
+];
+
+impl Args {
+    /// Who is compared with: the same machine, by the same means.
+    fn peers(&self) -> &'static [Peer] {
+        if self.backend == "tcp" {
+            TCP_PEERS
+        } else {
+            SHM_PEERS
+        }
+    }
+}
 
 /// One line that a run prints.
 #[derive(Deserialize)]
@@ -104,7 +149,8 @@ pub(super) fn run(args: &Args) -> u8 {
 
 fn compare(args: &Args) -> Result<Best, String> {
     let scratch = Scratch::new()?;
-    let built: Vec<(&Peer, PathBuf)> = PEERS
+    let built: Vec<(&Peer, PathBuf)> = args
+        .peers()
         .iter()
         .filter_map(|peer| Some((peer, build(peer, &scratch.0)?)))
         .collect();
@@ -163,24 +209,27 @@ fn own(args: &Args) -> Result<String, String> {
 fn measure(args: &Args, peer: &Peer, program: &Path) -> Result<String, String> {
     let crowded = args.ranks > cpus::usable();
     let mut command: Vec<OsString> = peer.options.iter().map(OsString::from).collect();
-    let binding: &[&str] = match (peer.name, crowded) {
-        ("mpich", false) => &["-bind-to", "core"],
-        ("mpich", true) => &[],
+    let is_mpich = peer.launcher == "mpiexec.mpich";
+    let binding: &[&str] = match (is_mpich, crowded) {
+        (true, false) => &["-bind-to", "core"],
+        (true, true) => &[],
         (_, false) => &["--bind-to", "core"],
         (_, true) => &["--oversubscribe", "--bind-to", "none"],
     };
     command.extend(binding.iter().map(OsString::from));
     command.extend(["-n".into(), args.ranks.to_string().into(), program.into()]);
     command.extend([args.seconds.to_string().into(), peer.name.into()]);
-    if crowded && peer.name == "mpich" {
+    if crowded && is_mpich {
         command.push(LARGEST_WHEN_CROWDED.to_string().into());
     }
-    finished(
-        Launch::new(peer.launcher, 1)
-            .args(command)
-            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-    )
+    let mut job = Launch::new(peer.launcher, 1)
+        .args(command)
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    for (name, value) in peer.environment {
+        job = job.env(*name, *value);
+    }
+    finished(job)
 }
 
 /// What a job of one launcher process printed.
@@ -225,7 +274,7 @@ const ORDER: [&str; 5] = [
 fn print(args: &Args, best: &Best) {
     let (ranks, rounds, backend) = (args.ranks, args.rounds, &args.backend);
     say!("{ranks} ranks, best p50 of {rounds} alternating rounds, us");
-    let peers: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
+    let peers: Vec<&str> = args.peers().iter().map(|peer| peer.name).collect();
     let heads = columns(peers.iter().map(|name| (*name).to_owned()));
     say!(
         "{:<14} {:>10} {backend:>12}{heads} {:>6}",
