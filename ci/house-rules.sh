@@ -68,6 +68,8 @@ rules() {
         breach 'only processes one started are ended, by id'
     depends cobre-comm 'none' | breach 'cobre-comm depends on nothing of ours'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
+    depends cobre-sddp 'cobre-comm' | breach 'cobre-sddp depends on cobre-comm only'
+    depends cobre-case 'cobre-sddp' | breach 'cobre-case depends on cobre-sddp only'
 }
 
 # Each line: a file to write and the text that must be caught in it.
@@ -96,6 +98,8 @@ crates/x/src/a.rs|// this is no longer true
 crates/x/tests/a.rs|"killall"
 crates/cobre-comm/Cargo.toml|[dependencies]\ncobre-launch.workspace = true
 crates/cobre-launch/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
+crates/cobre-sddp/Cargo.toml|[dependencies]\ncobre-case.workspace = true
+crates/cobre-case/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 LIST
     rm -rf "${dir:?}/crates"
     mkdir -p "$dir/crates/x/src"

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 mdbook_version=0.5.4
 
 # command:package pairs; a command that is missing asks for its package.
-wanted='cc:gcc objdump:binutils python3:python3 ip:iproute2'
+wanted='cc:gcc c++:g++ cmake:cmake objdump:binutils python3:python3 ip:iproute2'
 
 if ! command -v cargo >/dev/null; then
     echo 'setup: Rust is missing. Install rustup (version 1.91 or later of Rust), then run this again.' >&2
@@ -18,6 +18,11 @@ missing=''
 for pair in $wanted; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
+# A library without a command: the bindings of the LP solver are made with it.
+if [ -z "${LIBCLANG_PATH:-}" ] && ! compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null &&
+    ! compgen -G '/usr/lib*/libclang.so*' >/dev/null; then
+    missing="$missing libclang-dev"
+fi
 if [ -n "$missing" ]; then
     as_root=''
     if [ "$(id -u)" -ne 0 ]; then

@@ -1,0 +1,486 @@
+//! A problem in the making.
+
+use super::error::{ProblemError, ProblemErrors};
+use super::graph::{Edge, Graph};
+use super::places::Places;
+use super::template::{ColumnId, RowId, Template, check_bounds};
+use super::{Node, Problem, Sense, State, ValidationStep};
+use crate::risk::Risk;
+
+/// How far the sum of probabilities may be from 1.
+const PROBABILITY_TOLERANCE: f64 = 1e-6;
+
+/// A linear program of a [`Draft`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TemplateId(usize);
+
+/// A node of a [`Draft`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeId(usize);
+
+/// What an opening puts in place of a number of the template.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// Other bounds of a row.
+    RowBounds {
+        /// The row.
+        row: RowId,
+        /// Its lower bound.
+        lower: f64,
+        /// Its upper bound.
+        upper: f64,
+    },
+    /// Other bounds of a column.
+    ColumnBounds {
+        /// The column.
+        column: ColumnId,
+        /// Its lower bound.
+        lower: f64,
+        /// Its upper bound.
+        upper: f64,
+    },
+    /// Another cost of a column.
+    Cost {
+        /// The column.
+        column: ColumnId,
+        /// Its cost.
+        value: f64,
+    },
+    /// Another coefficient of a column in a row.
+    Coefficient {
+        /// The row.
+        row: RowId,
+        /// The column.
+        column: ColumnId,
+        /// The coefficient.
+        value: f64,
+    },
+    /// Another constant of the objective.
+    Constant(f64),
+}
+
+/// A step of a path to be evaluated: a node, and what happens there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The node.
+    pub node: NodeId,
+    /// What happens, as in an opening.
+    pub changes: Vec<Change>,
+}
+
+#[derive(Debug)]
+struct DraftNode {
+    name: String,
+    template: usize,
+    openings: Vec<(f64, Vec<Change>)>,
+    successors: Vec<Edge>,
+}
+
+/// A problem in the making; [`build`](Self::build) checks it.
+#[derive(Debug)]
+pub struct Draft {
+    sense: Sense,
+    future_bound: f64,
+    states: Vec<State>,
+    templates: Vec<Template>,
+    nodes: Vec<DraftNode>,
+    root: Vec<Edge>,
+    risk: Risk,
+    validation: Vec<Vec<Step>>,
+}
+
+impl Draft {
+    /// A problem without anything in it. The cost to go after any node is never below
+    /// `future_bound`; a revenue to go is never above it.
+    pub fn new(sense: Sense, future_bound: f64) -> Self {
+        Self {
+            sense,
+            future_bound,
+            states: Vec::new(),
+            templates: Vec::new(),
+            nodes: Vec::new(),
+            root: Vec::new(),
+            risk: Risk::EXPECTATION,
+            validation: Vec::new(),
+        }
+    }
+
+    /// Adds a state variable.
+    pub fn state(&mut self, name: impl Into<String>, initial: f64) {
+        self.states.push(State {
+            name: name.into(),
+            initial,
+        });
+    }
+
+    /// Adds a linear program that nodes can use.
+    pub fn template(&mut self, template: Template) -> TemplateId {
+        self.templates.push(template);
+        TemplateId(self.templates.len() - 1)
+    }
+
+    /// Adds a node. Without openings it has one, which changes nothing.
+    pub fn node(&mut self, name: impl Into<String>, template: TemplateId) -> NodeId {
+        self.nodes.push(DraftNode {
+            name: name.into(),
+            template: template.0,
+            openings: Vec::new(),
+            successors: Vec::new(),
+        });
+        NodeId(self.nodes.len() - 1)
+    }
+
+    /// Adds an opening to a node.
+    pub fn opening(&mut self, node: NodeId, probability: f64, changes: Vec<Change>) {
+        self.nodes[node.0].openings.push((probability, changes));
+    }
+
+    /// Lets `to` follow `from` with this probability.
+    pub fn edge(&mut self, from: NodeId, to: NodeId, probability: f64) {
+        self.nodes[from.0].successors.push(Edge {
+            node: to.0,
+            probability,
+        });
+    }
+
+    /// Lets paths start at `to` with this probability.
+    pub fn start(&mut self, to: NodeId, probability: f64) {
+        self.root.push(Edge {
+            node: to.0,
+            probability,
+        });
+    }
+
+    /// How uncertain costs are weighed; by expectation if not set.
+    pub fn risk(&mut self, risk: Risk) {
+        self.risk = risk;
+    }
+
+    /// Adds a path to be evaluated by the finished policy.
+    pub fn validate(&mut self, path: Vec<Step>) {
+        self.validation.push(path);
+    }
+
+    /// The problem, if it makes sense.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn build(mut self) -> Result<Problem, ProblemErrors> {
+        let mut errors = Vec::new();
+        self.check_whole(&mut errors);
+        self.check_templates(&mut errors);
+        self.check_nodes(&mut errors);
+        self.check_validation(&mut errors);
+        let names: Vec<String> = self.nodes.iter().map(|node| node.name.clone()).collect();
+        let successors = self
+            .nodes
+            .iter()
+            .map(|node| node.successors.clone())
+            .collect();
+        let graph = match Graph::new(self.root.clone(), successors, &names) {
+            Ok(graph) if errors.is_empty() => graph,
+            Ok(_) => return Err(ProblemErrors(errors)),
+            Err(error) => {
+                errors.push(error);
+                return Err(ProblemErrors(errors));
+            }
+        };
+        Ok(self.assemble(graph))
+    }
+
+    /// Puts the checked parts together, as a problem to be minimised.
+    fn assemble(mut self, graph: Graph) -> Problem {
+        let sign = self.sense.sign();
+        for template in &mut self.templates {
+            template.constant *= sign;
+            for column in &mut template.columns {
+                column.cost *= sign;
+            }
+        }
+        let mut values = Vec::new();
+        let mut nodes = Vec::with_capacity(self.nodes.len());
+        let mut validation: Vec<Vec<ValidationStep>> = vec![Vec::new(); self.validation.len()];
+        for (number, mut node) in self.nodes.into_iter().enumerate() {
+            if node.openings.is_empty() {
+                node.openings.push((1.0, Vec::new()));
+            }
+            let steps = self
+                .validation
+                .iter()
+                .enumerate()
+                .flat_map(|(path, steps)| {
+                    let here = steps.iter().enumerate();
+                    here.filter(|(_, step)| step.node.0 == number)
+                        .map(move |(at, step)| (path, at, &step.changes))
+                });
+            let steps: Vec<_> = steps.collect();
+            let changes = node.openings.iter().map(|(_, changes)| changes);
+            let changes = changes.chain(steps.iter().map(|(_, _, changes)| *changes));
+            let places = Places::of(changes.clone().flatten());
+            let values_start = values.len();
+            for changes in changes {
+                places.values(&self.templates[node.template], changes, sign, &mut values);
+            }
+            let openings = node.openings.len();
+            for (place, (path, at, _)) in steps.iter().enumerate() {
+                let path = &mut validation[*path];
+                path.resize(
+                    path.len().max(at + 1),
+                    ValidationStep {
+                        node: 0,
+                        opening: 0,
+                    },
+                );
+                path[*at] = ValidationStep {
+                    node: number,
+                    opening: openings + place,
+                };
+            }
+            nodes.push(Node {
+                name: node.name,
+                template: node.template,
+                probabilities: node
+                    .openings
+                    .iter()
+                    .map(|(probability, _)| *probability)
+                    .collect(),
+                places,
+                values_start,
+                future_bound: sign * self.future_bound,
+            });
+        }
+        Problem {
+            sense: self.sense,
+            states: self.states,
+            templates: self.templates,
+            nodes,
+            graph,
+            risk: self.risk,
+            values,
+            validation,
+        }
+    }
+
+    fn check_whole(&self, errors: &mut Vec<ProblemError>) {
+        let mut wrong = |problem: String| errors.push(ProblemError::Whole(problem));
+        if !self.future_bound.is_finite() {
+            wrong(format!(
+                "the bound on the cost to go is {}; a finite number is needed",
+                self.future_bound
+            ));
+        }
+        if self.nodes.is_empty() {
+            wrong("there is no node".to_owned());
+        }
+        for (place, state) in self.states.iter().enumerate() {
+            if !state.initial.is_finite() {
+                wrong(format!("state {} starts at {}", state.name, state.initial));
+            }
+            if self.states[..place]
+                .iter()
+                .any(|other| other.name == state.name)
+            {
+                wrong(format!("two states are called {}", state.name));
+            }
+        }
+        for (place, node) in self.nodes.iter().enumerate() {
+            if self.nodes[..place]
+                .iter()
+                .any(|other| other.name == node.name)
+            {
+                wrong(format!("two nodes are called {}", node.name));
+            }
+        }
+        if let Err(problem) = self.risk.check() {
+            wrong(problem);
+        }
+    }
+
+    fn check_templates(&mut self, errors: &mut Vec<ProblemError>) {
+        for number in 0..self.templates.len() {
+            let user = self.nodes.iter().find(|node| node.template == number);
+            let place = user.map_or_else(
+                || format!("linear program {number}"),
+                |node| format!("node {}", node.name),
+            );
+            self.templates[number].check(&place, errors);
+            self.order_states(number, &place, errors);
+        }
+    }
+
+    /// Brings a template's state columns into the problem's order.
+    fn order_states(&mut self, number: usize, place: &str, errors: &mut Vec<ProblemError>) {
+        let mut wrong = |problem: String| {
+            errors.push(ProblemError::Program {
+                place: place.to_owned(),
+                problem,
+            });
+        };
+        let template = &mut self.templates[number];
+        let named = &template.named_states;
+        let mut ordered = Vec::with_capacity(self.states.len());
+        for state in &self.states {
+            let mut found = named.iter().filter(|(name, _)| *name == state.name);
+            match (found.next(), found.next()) {
+                (Some((_, columns)), None) => ordered.push(*columns),
+                (Some(_), Some(_)) => wrong(format!("state {} is given twice", state.name)),
+                (None, _) => wrong(format!("state {} has no columns here", state.name)),
+            }
+        }
+        for (name, _) in named {
+            if !self.states.iter().any(|state| state.name == *name) {
+                wrong(format!("{name} is no state variable of the problem"));
+            }
+        }
+        let mut used = vec![false; template.columns.len()];
+        for (name, columns) in named {
+            for column in [columns.incoming, columns.outgoing] {
+                match used.get_mut(column) {
+                    None => wrong(format!("state {name} names a column that does not exist")),
+                    Some(used) if *used => wrong(format!(
+                        "column {} stands for more than one state value",
+                        template.columns[column].name
+                    )),
+                    Some(used) => *used = true,
+                }
+            }
+        }
+        template.states = ordered;
+    }
+
+    fn check_nodes(&self, errors: &mut Vec<ProblemError>) {
+        check_edges("root", &self.root, true, errors);
+        for node in &self.nodes {
+            let place = format!("node {}", node.name);
+            check_edges(&place, &node.successors, false, errors);
+            let sum: f64 = node
+                .openings
+                .iter()
+                .map(|(probability, _)| probability)
+                .sum();
+            if !node.openings.is_empty() && (sum - 1.0).abs() > PROBABILITY_TOLERANCE {
+                errors.push(ProblemError::Graph {
+                    place,
+                    problem: format!("the probabilities of its openings sum to {sum}, not 1"),
+                });
+            }
+            for (number, (probability, changes)) in node.openings.iter().enumerate() {
+                let place = format!("node {}, opening {}", node.name, number + 1);
+                if !(*probability >= 0.0 && *probability <= 1.0 + PROBABILITY_TOLERANCE) {
+                    errors.push(ProblemError::Opening {
+                        place: place.clone(),
+                        problem: format!("its probability is {probability}"),
+                    });
+                }
+                self.check_changes(&place, node.template, changes, errors);
+            }
+        }
+    }
+
+    fn check_validation(&self, errors: &mut Vec<ProblemError>) {
+        for (number, path) in self.validation.iter().enumerate() {
+            let mut before: Option<usize> = None;
+            for step in path {
+                let node = &self.nodes[step.node.0];
+                let place = format!("validation scenario {}, node {}", number + 1, node.name);
+                let edges = before.map_or(&self.root, |before| &self.nodes[before].successors);
+                if !edges.iter().any(|edge| edge.node == step.node.0) {
+                    errors.push(ProblemError::Opening {
+                        place: place.clone(),
+                        problem: "it does not follow the node before it in the graph".to_owned(),
+                    });
+                }
+                self.check_changes(&place, node.template, &step.changes, errors);
+                before = Some(step.node.0);
+            }
+        }
+    }
+
+    fn check_changes(
+        &self,
+        place: &str,
+        template: usize,
+        changes: &[Change],
+        errors: &mut Vec<ProblemError>,
+    ) {
+        let template = &self.templates[template];
+        let mut wrong = |problem: String| {
+            errors.push(ProblemError::Opening {
+                place: place.to_owned(),
+                problem,
+            });
+        };
+        let missing = "it changes something that the linear program of the node does not have";
+        for change in changes {
+            let (row, column, value) = match *change {
+                Change::RowBounds { row, lower, upper } => {
+                    let name = template.rows.get(row.0).map_or("?", |row| &row.name);
+                    check_bounds(&format!("row {name}"), lower, upper, &mut wrong);
+                    (Some(row), None, 0.0)
+                }
+                Change::ColumnBounds {
+                    column,
+                    lower,
+                    upper,
+                } => {
+                    let name = template
+                        .columns
+                        .get(column.0)
+                        .map_or("?", |column| &column.name);
+                    check_bounds(&format!("column {name}"), lower, upper, &mut wrong);
+                    if template
+                        .named_states
+                        .iter()
+                        .any(|(_, state)| state.incoming == column.0)
+                    {
+                        wrong(format!(
+                            "it bounds column {name}, which is given by the node before"
+                        ));
+                    }
+                    (None, Some(column), 0.0)
+                }
+                Change::Cost { column, value } => (None, Some(column), value),
+                Change::Coefficient { row, column, value } => (Some(row), Some(column), value),
+                Change::Constant(value) => (None, None, value),
+            };
+            if row.is_some_and(|row| row.0 >= template.rows.len())
+                || column.is_some_and(|column| column.0 >= template.columns.len())
+            {
+                wrong(missing.to_owned());
+            }
+            if !value.is_finite() {
+                wrong(format!("it puts {value} where a finite number is needed"));
+            }
+        }
+    }
+}
+
+/// Checks the steps from one place; some must exist if `needed`.
+fn check_edges(place: &str, edges: &[Edge], needed: bool, errors: &mut Vec<ProblemError>) {
+    let mut wrong = |problem: String| {
+        errors.push(ProblemError::Graph {
+            place: place.to_owned(),
+            problem,
+        });
+    };
+    if needed && edges.is_empty() {
+        wrong("no node follows it".to_owned());
+    }
+    let sum: f64 = edges.iter().map(|edge| edge.probability).sum();
+    if sum > 1.0 + PROBABILITY_TOLERANCE {
+        wrong(format!(
+            "the probabilities of what follows sum to {sum}, more than 1"
+        ));
+    }
+    for (number, edge) in edges.iter().enumerate() {
+        if !(edge.probability > 0.0 && edge.probability.is_finite()) {
+            wrong(format!("a successor has probability {}", edge.probability));
+        }
+        if edges[..number].iter().any(|other| other.node == edge.node) {
+            wrong("a successor is given twice".to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Multistage stochastic linear programs: what is solved, in a form that is known to make sense.
+//!
+//! A [`Draft`] collects columns, rows, nodes and openings; [`Draft::build`] checks all of it and
+//! gives a [`Problem`], or every error at once.
+
+mod draft;
+mod error;
+mod graph;
+mod places;
+mod summary;
+mod template;
+
+pub use draft::{Change, Draft, NodeId, Step, TemplateId};
+pub use error::{ProblemError, ProblemErrors};
+pub use graph::{Edge, Graph};
+pub use places::Places;
+pub use summary::{Range, Summary};
+pub use template::{Column, ColumnId, Row, RowId, StateColumns, Template};
+
+use crate::risk::Risk;
+
+/// Whether costs are to be low or revenues high.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sense {
+    /// The objective is a cost.
+    Minimize,
+    /// The objective is a revenue.
+    Maximize,
+}
+
+impl Sense {
+    /// What turns the modeller's objective into a cost, and back.
+    pub fn sign(self) -> f64 {
+        match self {
+            Self::Minimize => 1.0,
+            Self::Maximize => -1.0,
+        }
+    }
+
+    /// `min` or `max`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Minimize => "min",
+            Self::Maximize => "max",
+        }
+    }
+}
+
+/// A quantity that one stage hands to the next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    /// The modeller's name.
+    pub name: String,
+    /// Its value before the first stage.
+    pub initial: f64,
+}
+
+/// A node of the policy graph: one linear program and the openings it may face.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// The modeller's name.
+    pub name: String,
+    /// Its linear program, by number.
+    pub template: usize,
+    /// The probability of each opening; they sum to 1.
+    pub probabilities: Vec<f64>,
+    /// What openings change, in the order of their values.
+    pub places: Places,
+    /// Where this node's values start in [`Problem::values`]: those of its openings, and then those
+    /// of the validation steps at this node, [`Places::width`] numbers each.
+    pub values_start: usize,
+    /// A bound that the cost to go after this node is never below.
+    pub future_bound: f64,
+}
+
+/// One step of a [`Problem::validation`] scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValidationStep {
+    /// The node visited.
+    pub node: usize,
+    /// Its values, by number: at least the count of the node's openings.
+    pub opening: usize,
+}
+
+/// A multistage stochastic linear program that makes sense, always to be minimised inside; what is
+/// shown to people is multiplied by [`Sense::sign`].
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// The modeller's sense.
+    pub sense: Sense,
+    /// The state variables, in the order every template names them.
+    pub states: Vec<State>,
+    /// The linear programs that nodes use.
+    pub templates: Vec<Template>,
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// How nodes follow each other.
+    pub graph: Graph,
+    /// How uncertain costs are weighed.
+    pub risk: Risk,
+    /// The numbers that openings put in place of the templates' own.
+    pub values: Vec<f64>,
+    /// Paths that the modeller wants evaluated.
+    pub validation: Vec<Vec<ValidationStep>>,
+}
+
+impl Problem {
+    /// The linear program of `node`.
+    pub fn template(&self, node: usize) -> &Template {
+        &self.templates[self.nodes[node].template]
+    }
+
+    /// Whether a cost to go follows `node`.
+    pub fn has_future(&self, node: usize) -> bool {
+        !self.graph.successors(node).is_empty()
+    }
+
+    /// The values of one opening of `node`, out of all `values`.
+    pub fn opening<'v>(&self, values: &'v [f64], node: usize, opening: usize) -> &'v [f64] {
+        let node = &self.nodes[node];
+        let width = node.places.width();
+        &values[node.values_start + opening * width..][..width]
+    }
+
+    /// The state before the first stage.
+    pub fn initial_state(&self) -> Vec<f64> {
+        self.states.iter().map(|state| state.initial).collect()
+    }
+}

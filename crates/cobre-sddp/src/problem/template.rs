@@ -1,0 +1,187 @@
+//! The linear program of a node, as the modeller wrote it.
+
+use super::error::ProblemError;
+
+/// A column of a [`Template`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnId(pub(crate) usize);
+
+/// A row of a [`Template`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowId(pub(crate) usize);
+
+/// A decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// The modeller's name.
+    pub name: String,
+    /// Its coefficient in the objective.
+    pub cost: f64,
+    /// The smallest value allowed.
+    pub lower: f64,
+    /// The largest value allowed.
+    pub upper: f64,
+}
+
+/// A constraint: lower ≤ Σ coefficient × column ≤ upper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The modeller's name.
+    pub name: String,
+    /// The least the sum may be.
+    pub lower: f64,
+    /// The most the sum may be.
+    pub upper: f64,
+    /// The terms of the sum, by ascending column, none twice.
+    pub terms: Vec<(usize, f64)>,
+}
+
+/// The two columns that stand for a state variable in a linear program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateColumns {
+    /// The value the node before left.
+    pub incoming: usize,
+    /// The value this node leaves.
+    pub outgoing: usize,
+}
+
+/// A linear program with an incoming and an outgoing column for each state variable.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Template {
+    /// The decisions.
+    pub columns: Vec<Column>,
+    /// The constraints.
+    pub rows: Vec<Row>,
+    /// A constant of the objective.
+    pub constant: f64,
+    /// By state variable, in the order of the problem; complete once the problem is built.
+    pub states: Vec<StateColumns>,
+    /// State variables by name, as the modeller gave them.
+    pub(crate) named_states: Vec<(String, StateColumns)>,
+}
+
+impl Template {
+    /// A linear program without anything in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a decision between `lower` and `upper`, which may be infinite.
+    pub fn column(
+        &mut self,
+        name: impl Into<String>,
+        cost: f64,
+        lower: f64,
+        upper: f64,
+    ) -> ColumnId {
+        self.columns.push(Column {
+            name: name.into(),
+            cost,
+            lower,
+            upper,
+        });
+        ColumnId(self.columns.len() - 1)
+    }
+
+    /// Adds a constraint; terms of one column are added up.
+    pub fn row(
+        &mut self,
+        name: impl Into<String>,
+        lower: f64,
+        upper: f64,
+        terms: &[(ColumnId, f64)],
+    ) -> RowId {
+        let mut sums: Vec<(usize, f64)> = Vec::with_capacity(terms.len());
+        let mut sorted = terms.to_vec();
+        sorted.sort_by_key(|(column, _)| *column);
+        for (ColumnId(column), value) in sorted {
+            match sums.last_mut() {
+                Some((last, sum)) if *last == column => *sum += value,
+                _ => sums.push((column, value)),
+            }
+        }
+        self.rows.push(Row {
+            name: name.into(),
+            lower,
+            upper,
+            terms: sums,
+        });
+        RowId(self.rows.len() - 1)
+    }
+
+    /// Says which columns stand for the state variable `name`.
+    pub fn state(&mut self, name: impl Into<String>, incoming: ColumnId, outgoing: ColumnId) {
+        let columns = StateColumns {
+            incoming: incoming.0,
+            outgoing: outgoing.0,
+        };
+        self.named_states.push((name.into(), columns));
+    }
+
+    /// Adds to the constant of the objective.
+    pub fn add_constant(&mut self, value: f64) {
+        self.constant += value;
+    }
+
+    /// What is wrong with it, said about `place`.
+    pub(crate) fn check(&self, place: &str, errors: &mut Vec<ProblemError>) {
+        let mut wrong = |problem: String| {
+            errors.push(ProblemError::Program {
+                place: place.to_owned(),
+                problem,
+            });
+        };
+        for column in &self.columns {
+            if !column.cost.is_finite() {
+                wrong(format!(
+                    "the cost of column {} is {}",
+                    column.name, column.cost
+                ));
+            }
+            check_bounds(
+                &format!("column {}", column.name),
+                column.lower,
+                column.upper,
+                &mut wrong,
+            );
+        }
+        for row in &self.rows {
+            check_bounds(
+                &format!("row {}", row.name),
+                row.lower,
+                row.upper,
+                &mut wrong,
+            );
+            for &(column, value) in &row.terms {
+                match self.columns.get(column) {
+                    None => wrong(format!(
+                        "row {} has a term of a column that does not exist",
+                        row.name
+                    )),
+                    Some(column) if !value.is_finite() => wrong(format!(
+                        "row {} has coefficient {value} for column {}",
+                        row.name, column.name
+                    )),
+                    Some(_) => {}
+                }
+            }
+        }
+        if !self.constant.is_finite() {
+            wrong(format!(
+                "the constant of the objective is {}",
+                self.constant
+            ));
+        }
+    }
+}
+
+/// Says what is wrong with a pair of bounds.
+pub(crate) fn check_bounds(what: &str, lower: f64, upper: f64, wrong: &mut impl FnMut(String)) {
+    if lower.is_nan() || upper.is_nan() {
+        wrong(format!("{what} has a bound that is no number"));
+    } else if lower > upper || lower == f64::INFINITY || upper == f64::NEG_INFINITY {
+        wrong(format!(
+            "{what} must be at least {lower} and at most {upper}, which nothing is"
+        ));
+    }
+}
