@@ -7,13 +7,15 @@ mod draft;
 mod error;
 mod graph;
 mod places;
+mod sample;
 mod summary;
 mod template;
 
 pub use draft::{Change, Draft, NodeId, Step, TemplateId};
 pub use error::{ProblemError, ProblemErrors};
 pub use graph::{Edge, Graph};
-pub use places::Places;
+pub use places::{Parts, Places};
+pub use sample::{Hydrothermal, hydrothermal};
 pub use summary::{Range, Summary};
 pub use template::{Column, ColumnId, Row, RowId, StateColumns, Template};
 

@@ -123,6 +123,23 @@ impl Template {
         self.constant += value;
     }
 
+    /// Adds to the cost of a column.
+    pub fn add_cost(&mut self, column: ColumnId, cost: f64) {
+        self.columns[column.0].cost += cost;
+    }
+
+    /// Lets a column take only values that these bounds allow as well.
+    pub fn tighten(&mut self, column: ColumnId, lower: f64, upper: f64) {
+        let column = &mut self.columns[column.0];
+        (column.lower, column.upper) = (column.lower.max(lower), column.upper.min(upper));
+    }
+
+    /// Whether the column is the incoming value of a state named so far.
+    pub fn is_incoming(&self, column: ColumnId) -> bool {
+        let mut states = self.named_states.iter();
+        states.any(|(_, state)| state.incoming == column.0)
+    }
+
     /// What is wrong with it, said about `place`.
     pub(crate) fn check(&self, place: &str, errors: &mut Vec<ProblemError>) {
         let mut wrong = |problem: String| {

@@ -1,0 +1,257 @@
+//! What the threads of a rank work on together.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::error::SddpError;
+use crate::lp::{Answer, Failure, Kernel, NodeView};
+use crate::noise::{Noise, Purpose};
+use crate::path::{Paths, Walker};
+use crate::policy::CutPool;
+use crate::problem::Problem;
+use crate::ranks::{Backend, Shared};
+use crate::team::lock;
+use crate::training::backward::Unit;
+
+/// What all threads read while they work, and what changes only between tasks.
+pub(crate) struct Field<'p, C: Backend> {
+    pub(crate) problem: &'p Problem,
+    /// The values of all openings.
+    pub(crate) values: Shared<C>,
+    pub(crate) pool: CutPool<C>,
+    /// The paths of this iteration's forward passes.
+    pub(crate) trials: Paths,
+    /// Where linear programs that cannot be solved are written.
+    pub(crate) failures: &'p Path,
+}
+
+impl<C: Backend> Field<'_, C> {
+    /// The node that `pass` has visited at `level`, and the state it left. At the level above all
+    /// nodes that is the root, with the initial state.
+    pub(crate) fn trial(&self, pass: usize, level: usize) -> Option<(Option<usize>, Vec<f64>)> {
+        let graph = &self.problem.graph;
+        if level == graph.depth() {
+            return Some((None, self.problem.initial_state()));
+        }
+        let mut stages = self.trials.stages(pass);
+        let stage = stages.find(|stage| graph.level(stage.node) == level)?;
+        Some((Some(stage.node), stage.outgoing.to_vec()))
+    }
+
+    fn view(&self, node: usize) -> NodeView<'_> {
+        NodeView {
+            problem: self.problem,
+            values: self.values.read(),
+            node,
+            cuts: self.pool.cuts(self.problem, node),
+            failures: self.failures,
+        }
+    }
+}
+
+/// The solvers of one thread, one per node once it has met that node.
+pub(crate) struct Solvers<K> {
+    nodes: Vec<Option<K>>,
+    solves: u64,
+    retries: u64,
+}
+
+impl<K: Kernel> Solvers<K> {
+    pub(crate) fn new(problem: &Problem) -> Self {
+        Self {
+            nodes: problem.nodes.iter().map(|_| None).collect(),
+            solves: 0,
+            retries: 0,
+        }
+    }
+
+    /// Solves a node; see [`Kernel::solve`].
+    pub(crate) fn solve<C: Backend>(
+        &mut self,
+        field: &Field<'_, C>,
+        node: usize,
+        incoming: &[f64],
+        openings: Range<usize>,
+        memory: &mut K::Memory,
+        each: &mut dyn FnMut(usize, &Answer),
+    ) -> Result<(), Box<Failure>> {
+        let view = field.view(node);
+        let kernel = match &mut self.nodes[node] {
+            Some(kernel) => kernel,
+            empty => empty.insert(K::load(&view)?),
+        };
+        self.solves += openings.len() as u64;
+        let before = kernel.retries();
+        let solved = kernel.solve(&view, incoming, openings, memory, each);
+        self.retries += kernel.retries() - before;
+        solved
+    }
+}
+
+/// Something for all threads to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Task {
+    /// The forward passes of an iteration; a unit is a pass.
+    Forward { iteration: usize },
+    /// The successors of a level at this iteration's trial points; a unit is a pass, a successor
+    /// and a block of its openings.
+    Backward { iteration: usize, level: usize },
+    /// Paths to evaluate the policy on; a unit is [`PATHS_PER_UNIT`] of them.
+    Simulate { purpose: Purpose },
+    /// The modeller's own scenarios; a unit is one of them.
+    Validate,
+}
+
+/// Consecutive simulated paths that one unit walks, each starting from the bases of the one before.
+pub(crate) const PATHS_PER_UNIT: usize = 32;
+
+/// A unit of simulation: its paths, and where they are put.
+pub(crate) struct Simulation<K: Kernel> {
+    pub(crate) paths: Range<usize>,
+    pub(crate) walker: Walker<K>,
+}
+
+/// All units of this rank.
+pub(crate) struct Engine<'p, C: Backend, K: Kernel> {
+    pub(crate) field: RwLock<Field<'p, C>>,
+    pub(crate) seed: u64,
+    pub(crate) passes: usize,
+    /// The first forward pass of this rank.
+    pub(crate) first_pass: usize,
+    pub(crate) forward: Vec<Mutex<Walker<K>>>,
+    /// By level.
+    pub(crate) backward: Vec<Vec<Mutex<Unit<K>>>>,
+    pub(crate) simulation: RwLock<Vec<Mutex<Simulation<K>>>>,
+    tally: Mutex<Tally>,
+}
+
+/// What threads have counted, and the first thing that went wrong.
+#[derive(Default)]
+struct Tally {
+    solves: u64,
+    retries: u64,
+    /// The lowest unit that failed, and how.
+    failed: Option<(usize, SddpError)>,
+}
+
+impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
+    pub(crate) fn new(
+        field: Field<'p, C>,
+        seed: u64,
+        passes: usize,
+        own_passes: Range<usize>,
+        backward: Vec<Vec<Mutex<Unit<K>>>>,
+    ) -> Self {
+        let problem = field.problem;
+        Self {
+            field: RwLock::new(field),
+            seed,
+            passes,
+            first_pass: own_passes.start,
+            forward: own_passes
+                .map(|_| Mutex::new(Walker::new(problem)))
+                .collect(),
+            backward,
+            simulation: RwLock::new(Vec::new()),
+            tally: Mutex::new(Tally::default()),
+        }
+    }
+
+    /// The field, to be read.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Field<'p, C>> {
+        self.field.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The field, to be changed between tasks.
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Field<'p, C>> {
+        self.field.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many units a task has on this rank.
+    pub(crate) fn units(&self, task: Task) -> usize {
+        match task {
+            Task::Forward { .. } => self.forward.len(),
+            Task::Backward { level, .. } => self.backward[level].len(),
+            Task::Simulate { .. } | Task::Validate => self.simulations().len(),
+        }
+    }
+
+    pub(crate) fn simulations(&self) -> RwLockReadGuard<'_, Vec<Mutex<Simulation<K>>>> {
+        self.simulation
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does one unit of a task.
+    pub(crate) fn work(&self, task: Task, unit: usize, solvers: &mut Solvers<K>) {
+        let field = self.read();
+        let before = (solvers.solves, solvers.retries);
+        let (result, scenario) = match task {
+            Task::Forward { iteration } => {
+                let mut walker = lock(&self.forward[unit]);
+                walker.record.clear();
+                let pass = self.first_pass + unit;
+                let noise = Noise::new(self.seed, Purpose::Training);
+                (walker.sample(&field, solvers, noise, iteration, pass), pass)
+            }
+            Task::Backward { level, .. } => {
+                let mut unit = lock(&self.backward[level][unit]);
+                (unit.solve(&field, solvers, level), unit.key.pass)
+            }
+            Task::Simulate { purpose } => {
+                let simulations = self.simulations();
+                let mut simulation = lock(&simulations[unit]);
+                simulation.run(&field, solvers, Noise::new(self.seed, purpose), self.passes)
+            }
+            Task::Validate => {
+                let simulations = self.simulations();
+                let mut simulation = lock(&simulations[unit]);
+                simulation.validate(&field, solvers)
+            }
+        };
+        let mut tally = lock(&self.tally);
+        tally.solves += solvers.solves - before.0;
+        tally.retries += solvers.retries - before.1;
+        if let Err(failure) = result
+            && tally.failed.as_ref().is_none_or(|(first, _)| unit < *first)
+        {
+            let during = during(task, scenario);
+            tally.failed = Some((unit, SddpError::Solver { during, failure }));
+        }
+    }
+
+    /// What went wrong in the last task, if anything did.
+    pub(crate) fn failed(&self) -> Result<(), SddpError> {
+        lock(&self.tally)
+            .failed
+            .take()
+            .map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Linear programs solved and solves tried again, by this rank so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let tally = lock(&self.tally);
+        (tally.solves, tally.retries)
+    }
+}
+
+fn during(task: Task, scenario: usize) -> String {
+    let scenario = scenario + 1;
+    match task {
+        Task::Forward { iteration } => {
+            format!(
+                "iteration {}, forward pass, scenario {scenario}",
+                iteration + 1
+            )
+        }
+        Task::Backward { iteration, .. } => {
+            format!(
+                "iteration {}, backward pass, scenario {scenario}",
+                iteration + 1
+            )
+        }
+        Task::Simulate { .. } => format!("simulation, scenario {scenario}"),
+        Task::Validate => format!("validation scenario {scenario}"),
+    }
+}

@@ -1,0 +1,81 @@
+//! Why a run ended without a result.
+
+use std::io;
+use std::path::PathBuf;
+
+use cobre_comm::{Cause, CommError};
+use thiserror::Error;
+
+use crate::lp::Failure;
+
+/// The words of [`SddpError::kind`] that ranks tell each other.
+const SOLVER: &str = "solver";
+const IO: &str = "io";
+
+/// Why a run ended without a result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SddpError {
+    /// A linear program could not be solved.
+    #[error("{during}: {failure}")]
+    Solver {
+        /// What was being done, with iteration and scenario.
+        during: String,
+        /// What went wrong.
+        failure: Box<Failure>,
+    },
+    /// Ranks could not communicate, or one of them is gone.
+    #[error("the ranks of this job cannot go on together")]
+    Communication(#[from] CommError),
+    /// A file could not be written.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl SddpError {
+    /// What kind of error it is, in one word: `solver`, `io` or `communication`. A rank that learns
+    /// why another has given up says the same word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Solver { .. } => SOLVER,
+            Self::Io { .. } => IO,
+            Self::Communication(error) => {
+                let reason = match error {
+                    CommError::CollectiveFailed {
+                        cause: Cause::Aborted { reason, .. },
+                        ..
+                    } => reason.as_str(),
+                    _ => "",
+                };
+                let known = [SOLVER, IO].into_iter();
+                let mut said = known.filter(|kind| reason.starts_with(&format!("{kind}: ")));
+                said.next().unwrap_or("communication")
+            }
+        }
+    }
+
+    /// What the other ranks are told.
+    pub(crate) fn reason(&self) -> String {
+        format!("{}: {self}", self.kind())
+    }
+
+    /// An I/O error of doing `action` with `path`.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a run tells while it goes on.
+
+use crate::training::Estimate;
+
+/// The state of training after an iteration, in the modeller's sense.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Iteration {
+    /// Its number, from 1.
+    pub number: usize,
+    /// The bound on the optimal value: from below for a cost, from above for a revenue.
+    pub bound: f64,
+    /// The policy's value on this iteration's forward passes.
+    pub estimate: Estimate,
+    /// How far the estimate's mean is from the bound, relative to the bound.
+    pub gap: f64,
+    /// Linear programs solved so far, by all ranks.
+    pub lp_solves: u64,
+    /// Solves tried again so far, by all ranks.
+    pub retries: u64,
+    /// Cuts in use.
+    pub cuts: usize,
+    /// Where the time went so far.
+    pub time: TimeSplit,
+}
+
+/// Seconds since training began, by the clock of rank 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TimeSplit {
+    /// In all.
+    pub total: f64,
+    /// In forward passes.
+    pub forward: f64,
+    /// In backward passes, the bound included.
+    pub backward: f64,
+    /// In collectives, waiting for other ranks included.
+    pub communication: f64,
+}
+
+/// Who is told. Every method has an answer already, so that one implements what one needs.
+pub trait Observer {
+    /// An iteration is done.
+    fn iteration(&mut self, iteration: &Iteration) {
+        let _ = iteration;
+    }
+
+    /// This many simulated paths of all are done.
+    fn simulated(&mut self, done: usize, all: usize) {
+        let _ = (done, all);
+    }
+
+    /// Whether this rank is asked to end. If any rank is, all end after the iteration.
+    fn interrupted(&mut self) -> bool {
+        false
+    }
+}
+
+/// Tells nobody.
+impl Observer for () {}

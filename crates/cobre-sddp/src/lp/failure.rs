@@ -1,0 +1,62 @@
+//! A linear program that could not be solved.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FailureKind {
+    /// No decision satisfies all rows.
+    Infeasible,
+    /// The cost has no lower limit.
+    Unbounded,
+    /// The solver gave up after every step of the retry ladder, with this status.
+    NotSolved(String),
+}
+
+/// A linear program that could not be solved, with what a modeller needs to find out why.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub struct Failure {
+    /// What happened.
+    pub kind: FailureKind,
+    /// The node, by name.
+    pub node: String,
+    /// The opening, from 1; `None` before any was put in place.
+    pub opening: Option<usize>,
+    /// The incoming state, by name.
+    pub incoming: Vec<(String, f64)>,
+    /// What to look at, in the modeller's names.
+    pub explanation: String,
+    /// Where the linear program was written.
+    pub file: Option<PathBuf>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.node)?;
+        if let Some(opening) = self.opening {
+            write!(f, ", opening {opening}")?;
+        }
+        match &self.kind {
+            FailureKind::Infeasible => write!(f, ": no decision satisfies all constraints")?,
+            FailureKind::Unbounded => write!(f, ": the cost falls without limit")?,
+            FailureKind::NotSolved(status) => write!(f, ": not solved ({status})")?,
+        }
+        if !self.explanation.is_empty() {
+            write!(f, "; {}", self.explanation)?;
+        }
+        if !self.incoming.is_empty() {
+            write!(f, "; incoming state")?;
+            for (place, (name, value)) in self.incoming.iter().enumerate() {
+                let comma = if place == 0 { "" } else { "," };
+                write!(f, "{comma} {name} = {value}")?;
+            }
+        }
+        if let Some(file) = &self.file {
+            write!(f, "; the linear program is in {}", file.display())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,452 @@
+//! A node solved by HiGHS.
+//!
+//! The linear program is loaded once; solves change bounds (and costs and coefficients where
+//! openings do), and cuts are added as rows. HiGHS computes scaling factors at its first run and
+//! keeps them, which would make answers depend on when a worker first met a node: scaling is off.
+
+use std::ffi::{CStr, CString};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
+use super::standalone::columnwise;
+use super::{Answer, Basis, Failure, FailureKind, Kernel, NodeView, duals, explain};
+use crate::policy::Cuts;
+
+/// Entries of the matrix that are not larger than this are none.
+const NO_ENTRY: f64 = 1e-12;
+
+/// One more than can go wrong is tried, in this order, when a run does not end well.
+const LADDER: [Rung; 5] = [
+    Rung::Cold,
+    Rung::Presolve,
+    Rung::Scaling,
+    Rung::Primal,
+    Rung::InteriorPoint,
+];
+
+/// A step of the retry ladder.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rung {
+    Cold,
+    Presolve,
+    Scaling,
+    Primal,
+    InteriorPoint,
+}
+
+/// Where the bounds of a column come from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// The incoming state of this number.
+    State(usize),
+    /// The opening's values, at this place.
+    Opening(usize),
+}
+
+/// A node solved by HiGHS.
+#[derive(Debug)]
+pub struct HighsNode {
+    highs: Highs,
+    /// What the solver has now, cuts included.
+    lp: Columnwise,
+    template_rows: usize,
+    /// The column of the cost to go.
+    future: Option<usize>,
+    /// The cuts among the rows, by slot, in the order of the rows.
+    loaded: Vec<u32>,
+    /// The columns whose bounds change, and where each gets them from.
+    column_set: Vec<i32>,
+    sources: Vec<Source>,
+    row_set: Vec<i32>,
+    cost_set: Vec<i32>,
+    /// Whether some opening makes an entry of the matrix appear or vanish.
+    entries_vanish: bool,
+    retries: u64,
+    solution: Solution,
+    statuses: (Vec<i32>, Vec<i32>),
+    bounds: (Vec<f64>, Vec<f64>),
+    answer: Answer,
+}
+
+impl Kernel for HighsNode {
+    type Memory = Basis;
+
+    const NAME: &'static str = "highs";
+
+    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
+        Self::create(view).map_err(|refused| refusal(view, refused))
+    }
+
+    fn solve(
+        &mut self,
+        view: &NodeView<'_>,
+        incoming: &[f64],
+        openings: Range<usize>,
+        memory: &mut Basis,
+        each: &mut dyn FnMut(usize, &Answer),
+    ) -> Result<(), Box<Failure>> {
+        let refused = |refused| refusal(view, refused);
+        self.add_cuts(&view.cuts).map_err(refused)?;
+        self.start_from(memory, &view.cuts).map_err(refused)?;
+        let first = openings.start;
+        for opening in openings {
+            let constant = self
+                .put_in_place(view, incoming, opening)
+                .map_err(refused)?;
+            self.run(view, incoming, opening)?;
+            self.highs.solution(&mut self.solution);
+            if opening == first {
+                let (columns, rows) = &mut self.statuses;
+                self.highs.basis(columns, rows);
+                memory.keep(columns, rows, self.template_rows, &view.cuts);
+            }
+            self.read_answer(view, constant);
+            each(opening, &self.answer);
+        }
+        Ok(())
+    }
+
+    fn retries(&self) -> u64 {
+        self.retries
+    }
+}
+
+impl HighsNode {
+    fn create(view: &NodeView<'_>) -> Result<Self, Refused> {
+        let problem = view.problem;
+        let (node, template) = (&problem.nodes[view.node], problem.template(view.node));
+        let mut lp = columnwise(template);
+        let has_future = problem.has_future(view.node);
+        let future = has_future.then_some(lp.costs.len());
+        if has_future {
+            lp.costs.push(1.0);
+            lp.lower.push(node.future_bound);
+            lp.upper.push(f64::INFINITY);
+            lp.start.push(number(lp.index.len()));
+        }
+        let mut highs = Highs::new()?;
+        set_options(&mut highs)?;
+        highs.pass(&lp)?;
+        let states = template.states.iter().enumerate();
+        let states = states.map(|(number, state)| (state.incoming, Source::State(number)));
+        let places = node.places.columns.iter().enumerate();
+        let places = places.map(|(place, &column)| (column, Source::Opening(place)));
+        let mut bounded: Vec<(usize, Source)> = states.chain(places).collect();
+        bounded.sort_unstable_by_key(|(column, _)| *column);
+        let vanishes = |opening: usize| {
+            let values = problem.opening(view.values, view.node, opening);
+            node.places
+                .split(values)
+                .coefficients
+                .iter()
+                .any(|value| value.abs() <= NO_ENTRY)
+        };
+        let openings = node.probabilities.len();
+        // Entries that openings change stand before those of any cut, on every worker.
+        for &(column, row) in &node.places.coefficients {
+            highs.set_coefficient(row, column, 1.0)?;
+        }
+        Ok(Self {
+            highs,
+            template_rows: template.rows.len(),
+            future,
+            loaded: Vec::new(),
+            column_set: bounded.iter().map(|(column, _)| number(*column)).collect(),
+            sources: bounded.iter().map(|(_, source)| *source).collect(),
+            row_set: node.places.rows.iter().map(|&row| number(row)).collect(),
+            cost_set: node
+                .places
+                .costs
+                .iter()
+                .map(|&column| number(column))
+                .collect(),
+            entries_vanish: (0..openings).any(vanishes) || !problem.validation.is_empty(),
+            lp,
+            retries: 0,
+            solution: Solution::default(),
+            statuses: (Vec::new(), Vec::new()),
+            bounds: (Vec::new(), Vec::new()),
+            answer: Answer::default(),
+        })
+    }
+
+    /// Makes the rows after the template's those of `cuts`, in their order.
+    fn add_cuts(&mut self, cuts: &Cuts<'_>) -> Result<(), Refused> {
+        let slots = cuts.slots();
+        if self.loaded == slots {
+            return Ok(());
+        }
+        let mut wanted = slots.iter().peekable();
+        let mut gone = Vec::new();
+        let mut kept = Vec::with_capacity(slots.len());
+        for (at, slot) in self.loaded.iter().enumerate() {
+            if wanted.next_if(|next| *next == slot).is_some() {
+                kept.push(*slot);
+            } else {
+                gone.push(number(self.template_rows + at));
+            }
+        }
+        self.highs.delete_rows(&gone)?;
+        self.lp.row_lower.truncate(self.template_rows);
+        self.lp.row_upper.truncate(self.template_rows);
+        self.lp
+            .row_lower
+            .extend(kept.iter().map(|&slot| cuts.intercept(slot)));
+        self.add_rows(cuts, &slots[kept.len()..])?;
+        self.lp
+            .row_upper
+            .resize(self.lp.row_lower.len(), f64::INFINITY);
+        self.loaded = slots.to_vec();
+        Ok(())
+    }
+
+    /// Adds the row `cost to go − gradient · outgoing state ≥ intercept` of each of these cuts.
+    fn add_rows(&mut self, cuts: &Cuts<'_>, slots: &[u32]) -> Result<(), Refused> {
+        let Some(future) = self.future else {
+            return Ok(());
+        };
+        let (mut lower, mut start) = (Vec::new(), Vec::new());
+        let (mut index, mut value) = (Vec::new(), Vec::new());
+        for &slot in slots {
+            start.push(number(index.len()));
+            lower.push(cuts.intercept(slot));
+            for (column, slope) in cuts.outgoing().zip(cuts.gradient(slot)) {
+                if slope.abs() > NO_ENTRY {
+                    index.push(number(column));
+                    value.push(-slope);
+                }
+            }
+            index.push(number(future));
+            value.push(1.0);
+        }
+        self.lp.row_lower.extend_from_slice(&lower);
+        self.highs.add_rows(&lower, &start, &index, &value)
+    }
+
+    /// Leaves the solver as if it had never solved anything, with the basis of `memory` if any.
+    fn start_from(&mut self, memory: &Basis, cuts: &Cuts<'_>) -> Result<(), Refused> {
+        self.highs.clear_solver()?;
+        if memory.is_empty() {
+            return Ok(());
+        }
+        let (columns, rows) = &mut self.statuses;
+        memory.restore(columns, rows, cuts);
+        self.highs.set_basis(columns, rows)
+    }
+
+    /// Sets the incoming state and the values of an opening; returns the objective's constant.
+    fn put_in_place(
+        &mut self,
+        view: &NodeView<'_>,
+        incoming: &[f64],
+        opening: usize,
+    ) -> Result<f64, Refused> {
+        let values = view.problem.opening(view.values, view.node, opening);
+        let places = &view.problem.nodes[view.node].places;
+        let parts = places.split(values);
+        let (lower, upper) = &mut self.bounds;
+        lower.clear();
+        upper.clear();
+        for (source, &column) in self.sources.iter().zip(&self.column_set) {
+            let bounds = match *source {
+                Source::State(number) => (incoming[number], incoming[number]),
+                Source::Opening(place) => (parts.column_lower[place], parts.column_upper[place]),
+            };
+            lower.push(bounds.0);
+            upper.push(bounds.1);
+            (
+                self.lp.lower[column as usize],
+                self.lp.upper[column as usize],
+            ) = bounds;
+        }
+        self.highs
+            .set_column_bounds(&self.column_set, lower, upper)?;
+        for (place, &row) in places.rows.iter().enumerate() {
+            self.lp.row_lower[row] = parts.row_lower[place];
+            self.lp.row_upper[row] = parts.row_upper[place];
+        }
+        self.highs
+            .set_row_bounds(&self.row_set, parts.row_lower, parts.row_upper)?;
+        for (place, &column) in places.costs.iter().enumerate() {
+            self.lp.costs[column] = parts.costs[place];
+        }
+        self.highs.set_costs(&self.cost_set, parts.costs)?;
+        if self.entries_vanish {
+            // The solver appends an entry that appears: removing all of them first makes their
+            // order the same whatever was there before.
+            for &(column, row) in &places.coefficients {
+                self.highs.set_coefficient(row, column, 0.0)?;
+            }
+        }
+        for (&(column, row), &value) in places.coefficients.iter().zip(parts.coefficients) {
+            self.highs.set_coefficient(row, column, value)?;
+        }
+        Ok(parts.constant)
+    }
+
+    /// Solves what is in place, step by step up the ladder if need be.
+    fn run(
+        &mut self,
+        view: &NodeView<'_>,
+        incoming: &[f64],
+        opening: usize,
+    ) -> Result<(), Box<Failure>> {
+        let mut status = self.highs.run();
+        if status == Status::Optimal {
+            return Ok(());
+        }
+        let mut believed = false;
+        for rung in LADDER {
+            // What a cold start and presolve both say is true.
+            if believed && matches!(status, Status::Infeasible | Status::Unbounded) {
+                break;
+            }
+            self.retries += 1;
+            let refused = |refused| refusal(view, refused);
+            self.highs.clear_solver().map_err(refused)?;
+            set_rung(&mut self.highs, rung, true).map_err(refused)?;
+            status = self.highs.run();
+            set_rung(&mut self.highs, rung, false).map_err(refused)?;
+            if status == Status::Optimal {
+                return Ok(());
+            }
+            believed = rung != Rung::Cold;
+        }
+        Err(Box::new(self.failure(view, incoming, opening, status)))
+    }
+
+    fn read_answer(&mut self, view: &NodeView<'_>, constant: f64) {
+        let template = view.problem.template(view.node);
+        let (lp, solution, answer) = (&self.lp, &self.solution, &mut self.answer);
+        answer.bound = constant
+            + duals::value(
+                &solution.row_duals,
+                &lp.row_lower,
+                &lp.row_upper,
+                &solution.rows,
+            )
+            + duals::value(
+                &solution.column_duals,
+                &lp.lower,
+                &lp.upper,
+                &solution.columns,
+            );
+        answer.columns.clear();
+        answer
+            .columns
+            .extend_from_slice(&solution.columns[..template.columns.len()]);
+        let costs = answer.columns.iter().zip(&lp.costs);
+        answer.cost = costs.fold(constant, |sum, (value, cost)| sum + value * cost);
+        answer.future = self.future.map_or(0.0, |column| solution.columns[column]);
+        answer.gradient.clear();
+        answer.outgoing.clear();
+        for state in &template.states {
+            answer.gradient.push(solution.column_duals[state.incoming]);
+            let value = solution.columns[state.outgoing];
+            // Within the solver's tolerance of a bound is on it.
+            let value = value
+                .max(lp.lower[state.outgoing])
+                .min(lp.upper[state.outgoing]);
+            answer.outgoing.push(value);
+        }
+    }
+
+    /// Finds out for the modeller what is wrong with what is in place.
+    fn failure(
+        &mut self,
+        view: &NodeView<'_>,
+        incoming: &[f64],
+        opening: usize,
+        status: Status,
+    ) -> Failure {
+        let (kind, explanation) = explain::explain(view, incoming, opening, status);
+        let problem = view.problem;
+        let name = &problem.nodes[view.node].name;
+        let file = view.failures.join(format!(
+            "failed-node-{}-opening-{}.lp",
+            plain(name),
+            opening + 1
+        ));
+        let values = problem.states.iter().zip(incoming);
+        Failure {
+            kind,
+            node: name.clone(),
+            opening: Some(opening + 1),
+            incoming: values
+                .map(|(state, value)| (state.name.clone(), *value))
+                .collect(),
+            explanation,
+            file: self.write(view, file),
+        }
+    }
+
+    /// Writes what is in place to a file.
+    fn write(&mut self, view: &NodeView<'_>, file: PathBuf) -> Option<PathBuf> {
+        let template = view.problem.template(view.node);
+        for (number, column) in template.columns.iter().enumerate() {
+            let name = format!("{}#{number}", plain(&column.name));
+            self.highs.name_column(number, &CString::new(name).ok()?);
+        }
+        if let Some(future) = self.future {
+            self.highs.name_column(future, c"cost_to_go");
+        }
+        for number in 0..self.highs.rows() {
+            let name = match template.rows.get(number) {
+                Some(row) => format!("{}#{number}", plain(&row.name)),
+                None => format!("cut#{}", self.loaded[number - self.template_rows]),
+            };
+            self.highs.name_row(number, &CString::new(name).ok()?);
+        }
+        std::fs::create_dir_all(view.failures).ok()?;
+        let path = CString::new(file.as_os_str().as_encoded_bytes()).ok()?;
+        self.highs.write(&path).ok().map(|()| file)
+    }
+}
+
+/// What a name may be in a file: letters, digits, underscores and points.
+fn plain(name: &str) -> String {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter);
+    name.chars()
+        .map(|letter| if allowed(letter) { letter } else { '_' })
+        .collect()
+}
+
+/// The options under which warm bases are re-solved: dual simplex, one thread, no presolve, Dantzig
+/// pricing and no perturbation of costs.
+fn set_options(highs: &mut Highs) -> Result<(), Refused> {
+    highs.set_text(c"solver", c"simplex")?;
+    highs.set_text(c"presolve", c"off")?;
+    highs.set_text(c"parallel", c"off")?;
+    highs.set_integer(c"threads", 1)?;
+    highs.set_integer(c"simplex_strategy", 1)?;
+    highs.set_integer(c"simplex_scale_strategy", 0)?;
+    highs.set_integer(c"simplex_dual_edge_weight_strategy", 0)?;
+    highs.set_number(c"dual_simplex_cost_perturbation_multiplier", 0.0)?;
+    highs.set_number(c"small_matrix_value", NO_ENTRY)
+}
+
+/// Turns what a rung tries on or off.
+fn set_rung(highs: &mut Highs, rung: Rung, on: bool) -> Result<(), Refused> {
+    let text =
+        |on_value: &'static CStr, off_value: &'static CStr| if on { on_value } else { off_value };
+    match rung {
+        Rung::Cold => Ok(()),
+        Rung::Presolve => highs.set_text(c"presolve", text(c"on", c"off")),
+        Rung::Scaling => highs.set_integer(c"simplex_scale_strategy", if on { 2 } else { 0 }),
+        Rung::Primal => highs.set_integer(c"simplex_strategy", if on { 4 } else { 1 }),
+        Rung::InteriorPoint => highs.set_text(c"solver", text(c"ipm", c"simplex")),
+    }
+}
+
+/// The solver refused a call.
+fn refusal(view: &NodeView<'_>, Refused(what): Refused) -> Box<Failure> {
+    Box::new(Failure {
+        kind: FailureKind::NotSolved(format!("the solver refused to {what}")),
+        node: view.problem.nodes[view.node].name.clone(),
+        opening: None,
+        incoming: Vec::new(),
+        explanation: String::new(),
+        file: None,
+    })
+}

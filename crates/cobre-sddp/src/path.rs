@@ -1,0 +1,168 @@
+//! Paths through the graph: what a forward pass decides, stage by stage.
+
+use crate::engine::{Field, Solvers};
+use crate::lp::{Answer, Failure, Kernel};
+use crate::noise::{Noise, choose};
+use crate::problem::Problem;
+use crate::ranks::Backend;
+
+/// Numbers of a stage before the outgoing state: node, opening, cost, cost to go.
+const HEAD: usize = 4;
+/// Stands for a node where a path has ended already.
+const NO_NODE: f64 = -1.0;
+
+/// One stage of a path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stage<'a> {
+    /// The node visited.
+    pub node: usize,
+    /// The opening that happened there.
+    pub opening: usize,
+    /// The cost of the stage.
+    pub cost: f64,
+    /// The cost to go, as the policy sees it.
+    pub future: f64,
+    /// The state left.
+    pub outgoing: &'a [f64],
+}
+
+/// Paths of one length of record each, so that they can travel between ranks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Paths {
+    pub(crate) records: Vec<f64>,
+    states: usize,
+    depth: usize,
+}
+
+impl Paths {
+    /// No paths yet.
+    pub(crate) fn new(problem: &Problem) -> Self {
+        Self {
+            records: Vec::new(),
+            states: problem.states.len(),
+            depth: problem.graph.depth(),
+        }
+    }
+
+    /// Numbers per path.
+    pub(crate) fn width(&self) -> usize {
+        self.depth * self.stride()
+    }
+
+    fn stride(&self) -> usize {
+        HEAD + self.states
+    }
+
+    /// Number of paths.
+    pub fn count(&self) -> usize {
+        self.records.len() / self.width()
+    }
+
+    /// The stages of a path, first to last.
+    pub fn stages(&self, path: usize) -> impl Iterator<Item = Stage<'_>> {
+        let record = &self.records[path * self.width()..][..self.width()];
+        let stages = record.chunks(self.stride());
+        stages
+            .take_while(|stage| stage[0] != NO_NODE)
+            .map(|stage| Stage {
+                node: stage[0] as usize,
+                opening: stage[1] as usize,
+                cost: stage[2],
+                future: stage[3],
+                outgoing: &stage[HEAD..],
+            })
+    }
+
+    /// The cost of a path, each stage discounted by what the steps before it were likely to happen
+    /// at all.
+    pub fn cost(&self, problem: &Problem, path: usize) -> f64 {
+        let mut weight = discount(&problem.graph.root);
+        let mut sum = 0.0;
+        for stage in self.stages(path) {
+            sum += weight * stage.cost;
+            weight *= discount(problem.graph.successors(stage.node));
+        }
+        sum
+    }
+}
+
+/// What the probabilities of the steps from one place sum to.
+fn discount(edges: &[crate::problem::Edge]) -> f64 {
+    let sum: f64 = edges.iter().map(|edge| edge.probability).sum();
+    // Thirds and the like do not sum to 1 exactly, and mean no discount.
+    if (sum - 1.0).abs() < 1e-6 { 1.0 } else { sum }
+}
+
+/// One who walks paths: what was remembered at each node, and the path walked last.
+pub(crate) struct Walker<K: Kernel> {
+    memory: Vec<K::Memory>,
+    pub(crate) record: Vec<f64>,
+}
+
+impl<K: Kernel> Walker<K> {
+    pub(crate) fn new(problem: &Problem) -> Self {
+        Self {
+            memory: problem.nodes.iter().map(|_| K::Memory::default()).collect(),
+            record: Vec::new(),
+        }
+    }
+
+    /// Walks a sampled path by the policy; appends it to the record.
+    pub(crate) fn sample<C: Backend>(
+        &mut self,
+        field: &Field<'_, C>,
+        solvers: &mut Solvers<K>,
+        noise: Noise,
+        iteration: usize,
+        scenario: usize,
+    ) -> Result<(), Box<Failure>> {
+        let mut depth = 0;
+        self.walk(field, solvers, |before: Option<usize>| {
+            let edges = before.map_or(&field.problem.graph.root[..], |node| {
+                field.problem.graph.successors(node)
+            });
+            if edges.is_empty() {
+                return None;
+            }
+            let [where_to, what] = noise.draw(iteration, scenario, depth);
+            depth += 1;
+            let node = edges[choose(edges.iter().map(|edge| edge.probability), where_to)].node;
+            let probabilities = &field.problem.nodes[node].probabilities;
+            Some((node, choose(probabilities.iter().copied(), what)))
+        })
+    }
+
+    /// Walks a path by the policy; `next` names each stage's node and opening after the node
+    /// before. Appends the path to the record.
+    pub(crate) fn walk<C: Backend>(
+        &mut self,
+        field: &Field<'_, C>,
+        solvers: &mut Solvers<K>,
+        mut next: impl FnMut(Option<usize>) -> Option<(usize, usize)>,
+    ) -> Result<(), Box<Failure>> {
+        let problem = field.problem;
+        let mut state = problem.initial_state();
+        let end = self.record.len() + Paths::new(problem).width();
+        let mut before = None;
+        while let Some((node, opening)) = next(before) {
+            let record = &mut self.record;
+            let state_left = &mut state.clone();
+            solvers.solve(
+                field,
+                node,
+                &state,
+                opening..opening + 1,
+                &mut self.memory[node],
+                &mut |_, answer: &Answer| {
+                    record.extend([node as f64, opening as f64, answer.cost, answer.future]);
+                    record.extend_from_slice(&answer.outgoing);
+                    state_left.clone_from(&answer.outgoing);
+                },
+            )?;
+            state.clone_from(state_left);
+            before = Some(node);
+        }
+        self.record.resize(end, NO_NODE);
+        Ok(())
+    }
+}

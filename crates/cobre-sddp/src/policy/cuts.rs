@@ -1,0 +1,80 @@
+//! The cuts of one node, as a solver sees them.
+
+use crate::problem::StateColumns;
+
+/// Numbers per cut: intercept, gradient, and the trial point it was made at.
+pub(crate) fn record_width(states: usize) -> usize {
+    1 + 2 * states
+}
+
+/// The cuts of one node that are in use: cost to go ≥ intercept + gradient · state. A cut is known
+/// by its slot, which iteration and pass fix.
+#[derive(Debug, Clone)]
+pub struct Cuts<'a> {
+    slots: &'a [u32],
+    /// Records of consecutive slots, the same number in each piece.
+    pieces: Vec<&'a [f64]>,
+    slots_per_piece: usize,
+    states: &'a [StateColumns],
+}
+
+impl<'a> Cuts<'a> {
+    pub(crate) fn new(
+        slots: &'a [u32],
+        pieces: Vec<&'a [f64]>,
+        slots_per_piece: usize,
+        states: &'a [StateColumns],
+    ) -> Self {
+        Self {
+            slots,
+            pieces,
+            slots_per_piece,
+            states,
+        }
+    }
+
+    /// No cuts.
+    pub fn none(states: &'a [StateColumns]) -> Self {
+        Self::new(&[], Vec::new(), 1, states)
+    }
+
+    /// The cuts in use, in the order that all solvers give their rows.
+    pub fn slots(&self) -> &'a [u32] {
+        self.slots
+    }
+
+    /// The column of each outgoing state variable.
+    pub fn outgoing(&self) -> impl Iterator<Item = usize> + use<'a> {
+        self.states.iter().map(|state| state.outgoing)
+    }
+
+    fn record(&self, slot: u32) -> &'a [f64] {
+        let width = record_width(self.states.len());
+        let slot = slot as usize;
+        let piece = self.pieces[slot / self.slots_per_piece];
+        &piece[slot % self.slots_per_piece * width..][..width]
+    }
+
+    /// The value at state zero.
+    pub fn intercept(&self, slot: u32) -> f64 {
+        self.record(slot)[0]
+    }
+
+    /// How the value changes with the state.
+    pub fn gradient(&self, slot: u32) -> &'a [f64] {
+        &self.record(slot)[1..][..self.states.len()]
+    }
+
+    /// The state at which it was made.
+    pub fn point(&self, slot: u32) -> &'a [f64] {
+        &self.record(slot)[1 + self.states.len()..]
+    }
+
+    /// The value at `state`.
+    pub fn value(&self, slot: u32, state: &[f64]) -> f64 {
+        let terms = self.gradient(slot).iter().zip(state);
+        terms.fold(self.intercept(slot), |sum, (slope, value)| {
+            sum + slope * value
+        })
+    }
+}

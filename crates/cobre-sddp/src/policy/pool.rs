@@ -1,0 +1,197 @@
+//! All cuts, in memory that the ranks of a node share.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use cobre_comm::CommError;
+use sha2::{Digest, Sha256};
+
+use super::cuts::{Cuts, record_width};
+use super::selection::{Contest, Selection};
+use crate::problem::Problem;
+use crate::ranks::{Backend, Ranks, Shared};
+
+/// About how many bytes of cuts of a level are allocated at a time.
+const PIECE_BYTES: usize = 1 << 18;
+
+/// A cut to be put into the pool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewCut {
+    /// The forward pass whose trial point it was made at.
+    pub pass: usize,
+    /// The node whose cost to go it is below.
+    pub node: usize,
+    /// The value at state zero.
+    pub intercept: f64,
+    /// How the value changes with the state.
+    pub gradient: Vec<f64>,
+    /// The trial point.
+    pub point: Vec<f64>,
+}
+
+/// The cuts of one node.
+#[derive(Debug, Default)]
+struct NodeCuts {
+    /// In use, in the order of rows.
+    used: Vec<u32>,
+    contest: Contest,
+    /// Slots of different cuts by the hash of their numbers.
+    known: HashMap<u64, Vec<u32>>,
+}
+
+/// All cuts of a policy. Cuts of one level of the graph share slots: the slot of a cut is
+/// iteration × passes + pass, whichever node of the level the pass has visited.
+pub struct CutPool<C: Backend> {
+    passes: usize,
+    iterations_per_piece: usize,
+    selection: Selection,
+    levels: Vec<Vec<Shared<C>>>,
+    nodes: Vec<NodeCuts>,
+}
+
+impl<C: Backend> CutPool<C> {
+    /// A pool without cuts, for this many passes per iteration.
+    pub fn new(problem: &Problem, passes: usize, selection: Selection) -> Self {
+        let bytes_per_iteration = passes * record_width(problem.states.len()) * size_of::<f64>();
+        Self {
+            passes,
+            iterations_per_piece: (PIECE_BYTES / bytes_per_iteration).max(1),
+            selection,
+            levels: (0..problem.graph.depth()).map(|_| Vec::new()).collect(),
+            nodes: problem.nodes.iter().map(|_| NodeCuts::default()).collect(),
+        }
+    }
+
+    fn slots_per_piece(&self) -> usize {
+        self.iterations_per_piece * self.passes
+    }
+
+    /// The cuts in use at `node`.
+    pub fn cuts<'a>(&'a self, problem: &'a Problem, node: usize) -> Cuts<'a> {
+        self.view(problem, node, &self.nodes[node].used)
+    }
+
+    fn view<'a>(&'a self, problem: &'a Problem, node: usize, slots: &'a [u32]) -> Cuts<'a> {
+        let pieces = &self.levels[problem.graph.level(node)];
+        let pieces = pieces.iter().map(Shared::read).collect();
+        let states = &problem.template(node).states;
+        Cuts::new(slots, pieces, self.slots_per_piece(), states)
+    }
+
+    /// Cuts in use, over all nodes.
+    pub fn used(&self) -> usize {
+        self.nodes.iter().map(|node| node.used.len()).sum()
+    }
+
+    /// Bytes of all cuts.
+    pub fn bytes(&self) -> usize {
+        let pieces = self.levels.iter().flatten();
+        pieces.map(|piece| size_of_val(piece.read())).sum()
+    }
+
+    /// Puts in the cuts that one iteration makes at one level. Collective; ranks agree on all of
+    /// them.
+    ///
+    /// # Errors
+    /// When shared memory cannot be had or another rank is gone.
+    pub fn insert(
+        &mut self,
+        ranks: &Ranks<'_, C>,
+        problem: &Problem,
+        level: usize,
+        iteration: usize,
+        cuts: &[NewCut],
+    ) -> Result<(), CommError> {
+        let width = record_width(problem.states.len());
+        let piece = iteration / self.iterations_per_piece;
+        let count = self.slots_per_piece() * width;
+        while self.levels[level].len() <= piece {
+            self.levels[level].push(ranks.share_table(count, |_| {})?);
+        }
+        let (passes, first) = (self.passes, piece * self.slots_per_piece());
+        ranks.update(&mut self.levels[level][piece], |records| {
+            for cut in cuts {
+                let at = (iteration * passes + cut.pass - first) * width;
+                let record = &mut records[at..at + width];
+                record[0] = cut.intercept;
+                record[1..=cut.gradient.len()].copy_from_slice(&cut.gradient);
+                record[1 + cut.gradient.len()..].copy_from_slice(&cut.point);
+            }
+        })?;
+        let mut nodes: Vec<usize> = cuts.iter().map(|cut| cut.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            let here = cuts.iter().filter(|cut| cut.node == node);
+            let slots: Vec<u32> = here
+                .map(|cut| (iteration * passes + cut.pass) as u32)
+                .collect();
+            self.enter(problem, node, &slots);
+        }
+        Ok(())
+    }
+
+    /// Lets new cuts of a node compete with those it has. A cut that it has already is no new row.
+    fn enter(&mut self, problem: &Problem, node: usize, slots: &[u32]) {
+        let mut own = std::mem::take(&mut self.nodes[node]);
+        let all = self.view(problem, node, &[]);
+        let mut new = Vec::new();
+        for &slot in slots {
+            let same = own.known.entry(hash(&all, slot)).or_default();
+            if !same.iter().any(|&other| equal(&all, slot, other)) {
+                same.push(slot);
+                new.push(slot);
+            }
+        }
+        own.used = own
+            .contest
+            .select(self.selection, &all, slots, &new, &own.used);
+        self.nodes[node] = own;
+    }
+
+    /// A fingerprint of the policy: nodes and states by name, and every bit of the cuts in use.
+    pub fn sha256(&self, problem: &Problem) -> String {
+        let mut hasher = Sha256::new();
+        let mut text = |text: &str| {
+            let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
+            bytes.extend_from_slice(text.as_bytes());
+            hasher.update(bytes);
+        };
+        text(problem.sense.name());
+        for state in &problem.states {
+            text(&state.name);
+        }
+        for node in &problem.nodes {
+            text(&node.name);
+        }
+        for node in 0..problem.nodes.len() {
+            let cuts = self.cuts(problem, node);
+            hasher.update((cuts.slots().len() as u64).to_le_bytes());
+            for &slot in cuts.slots() {
+                hasher.update(slot.to_le_bytes());
+                for number in bits(&cuts, slot) {
+                    hasher.update(number.to_le_bytes());
+                }
+            }
+        }
+        format!("{:x}", hasher.finalize())
+    }
+}
+
+/// The bits of a cut.
+fn bits<'a>(cuts: &Cuts<'a>, slot: u32) -> impl Iterator<Item = u64> + use<'a> {
+    let numbers = std::iter::once(cuts.intercept(slot)).chain(cuts.gradient(slot).iter().copied());
+    numbers.map(f64::to_bits)
+}
+
+fn equal(cuts: &Cuts<'_>, one: u32, other: u32) -> bool {
+    bits(cuts, one).eq(bits(cuts, other))
+}
+
+fn hash(cuts: &Cuts<'_>, slot: u32) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for number in bits(cuts, slot) {
+        number.hash(&mut hasher);
+    }
+    hasher.finish()
+}

@@ -1,0 +1,213 @@
+//! Which cuts a solver is given.
+
+use std::str::FromStr;
+
+use super::Cuts;
+
+/// How close to the best a cut counts as being the best.
+const TIE: f64 = 1e-10;
+
+/// Which of the cuts of a node are used as rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Selection {
+    /// The rule.
+    pub rule: Rule,
+    /// The most cuts a node uses.
+    pub cap: Option<usize>,
+}
+
+/// A rule of selection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// All cuts.
+    All,
+    /// Those that are highest at some trial point visited, ties included.
+    Level1,
+    /// For each trial point visited, the oldest of those that are highest there.
+    LimitedMemoryLevel1,
+}
+
+impl Selection {
+    /// All cuts.
+    pub const ALL: Self = Self {
+        rule: Rule::All,
+        cap: None,
+    };
+}
+
+impl FromStr for Selection {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "none, level1 or lml1 is expected, with :CAP for a cap per node";
+        let (name, cap) = match text.split_once(':') {
+            None => (text, None),
+            Some((name, cap)) => {
+                let cap = cap.parse().ok().filter(|cap: &usize| *cap > 0);
+                (name, Some(cap.ok_or(expected)?))
+            }
+        };
+        let rule = match name {
+            "none" => Rule::All,
+            "level1" => Rule::Level1,
+            "lml1" => Rule::LimitedMemoryLevel1,
+            _ => return Err(expected.to_owned()),
+        };
+        Ok(Self { rule, cap })
+    }
+}
+
+/// What selection remembers of a node.
+#[derive(Debug, Default)]
+pub(super) struct Contest {
+    /// Slots of all different cuts.
+    cuts: Vec<u32>,
+    /// By trial point: its slot, the highest value there, and the cuts that reach it.
+    points: Vec<(u32, f64, Vec<u32>)>,
+}
+
+impl Contest {
+    /// Takes in trial points and cuts of one iteration, and returns the cuts in use: those used
+    /// before that still are, in their order, and then the others by slot.
+    pub(super) fn select(
+        &mut self,
+        selection: Selection,
+        all: &Cuts<'_>,
+        new_points: &[u32],
+        new_cuts: &[u32],
+        used: &[u32],
+    ) -> Vec<u32> {
+        let mut next: Vec<u32> = match selection.rule {
+            Rule::All => used.iter().chain(new_cuts).copied().collect(),
+            Rule::Level1 | Rule::LimitedMemoryLevel1 => {
+                self.enter(selection.rule, all, new_points, new_cuts);
+                let mut winners: Vec<u32> = self
+                    .points
+                    .iter()
+                    .flat_map(|point| point.2.clone())
+                    .collect();
+                winners.sort_unstable();
+                winners.dedup();
+                let kept = used
+                    .iter()
+                    .filter(|slot| winners.binary_search(slot).is_ok());
+                let kept: Vec<u32> = kept.copied().collect();
+                let fresh = winners.into_iter().filter(|slot| !used.contains(slot));
+                kept.iter().copied().chain(fresh).collect()
+            }
+        };
+        if let Some(cap) = selection.cap
+            && next.len() > cap
+        {
+            self.drop_surplus(&mut next, cap);
+        }
+        next
+    }
+
+    fn enter(&mut self, rule: Rule, all: &Cuts<'_>, new_points: &[u32], new_cuts: &[u32]) {
+        for (point, best, holders) in &mut self.points {
+            challenge(rule, all, all.point(*point), best, holders, new_cuts);
+        }
+        self.cuts.extend_from_slice(new_cuts);
+        for &slot in new_points {
+            let (mut best, mut holders) = (f64::NEG_INFINITY, Vec::new());
+            challenge(
+                rule,
+                all,
+                all.point(slot),
+                &mut best,
+                &mut holders,
+                &self.cuts,
+            );
+            self.points.push((slot, best, holders));
+        }
+    }
+
+    /// Drops cuts that are highest at the fewest points, the oldest first, until `cap` are left.
+    fn drop_surplus(&self, cuts: &mut Vec<u32>, cap: usize) {
+        let wins = |slot: u32| {
+            self.points
+                .iter()
+                .filter(|point| point.2.contains(&slot))
+                .count()
+        };
+        let mut worth: Vec<(usize, u32)> = cuts.iter().map(|&slot| (wins(slot), slot)).collect();
+        worth.sort_unstable();
+        let mut dropped: Vec<u32> = worth[..cuts.len() - cap]
+            .iter()
+            .map(|(_, slot)| *slot)
+            .collect();
+        dropped.sort_unstable();
+        cuts.retain(|slot| dropped.binary_search(slot).is_err());
+    }
+}
+
+/// Lets cuts, by ascending slot, compete for the highest value at a point.
+fn challenge(
+    rule: Rule,
+    all: &Cuts<'_>,
+    point: &[f64],
+    best: &mut f64,
+    holders: &mut Vec<u32>,
+    cuts: &[u32],
+) {
+    for &slot in cuts {
+        let value = all.value(slot, point);
+        let margin = TIE * (1.0 + best.abs());
+        if holders.is_empty() || value > *best + margin {
+            *best = value;
+            holders.clear();
+            holders.push(slot);
+        } else if rule == Rule::Level1 && value >= *best - margin {
+            holders.push(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::StateColumns;
+
+    const STATES: [StateColumns; 1] = [StateColumns {
+        incoming: 0,
+        outgoing: 1,
+    }];
+
+    /// Cuts as (intercept, slope, trial point), one per slot.
+    fn records(cuts: &[(f64, f64, f64)]) -> Vec<f64> {
+        cuts.iter().flat_map(|cut| [cut.0, cut.1, cut.2]).collect()
+    }
+
+    fn select(rule: &str, cuts: &[(f64, f64, f64)]) -> Vec<u32> {
+        let records = records(cuts);
+        let all = Cuts::new(&[], vec![&records], cuts.len(), &STATES);
+        let mut contest = Contest::default();
+        let selection = rule.parse().expect("a rule");
+        let slots: Vec<u32> = (0..cuts.len() as u32).collect();
+        let (first, rest) = slots.split_at(1);
+        let used = contest.select(selection, &all, first, first, &[]);
+        contest.select(selection, &all, rest, rest, &used)
+    }
+
+    #[test]
+    fn a_cut_that_is_nowhere_highest_goes() {
+        let cuts = [(0.0, 0.0, 1.0), (1.0, 0.0, 2.0), (0.5, 1.0, 3.0)];
+        assert_eq!(select("none", &cuts), [0, 1, 2]);
+        assert_eq!(select("level1", &cuts), [2]);
+    }
+
+    #[test]
+    fn of_equal_cuts_limited_memory_keeps_the_oldest() {
+        let cuts = [(1.0, 0.0, 0.0), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)];
+        assert_eq!(select("level1", &cuts), [0, 1]);
+        assert_eq!(select("lml1", &cuts), [0]);
+    }
+
+    #[test]
+    fn a_cap_drops_the_oldest_of_the_least_useful() {
+        let cuts = [(1.0, 0.0, 0.0), (0.0, 1.0, 5.0), (0.0, -1.0, -5.0)];
+        assert_eq!(select("level1:2", &cuts), [1, 2]);
+        assert_eq!(select("none:1", &cuts), [2]);
+    }
+}

@@ -1,0 +1,237 @@
+//! The threads of a rank: they stay for the whole run, each with solvers of its own, and share out
+//! the units of one task after another among themselves.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How often a thread looks for work before it sleeps: a few microseconds, less than waking takes.
+const LOOKS: usize = 4096;
+
+/// What threads are told.
+struct Orders<T> {
+    task: Option<T>,
+    units: usize,
+    over: bool,
+}
+
+/// Where threads meet.
+struct Meeting<T> {
+    orders: Mutex<Orders<T>>,
+    ordered: Condvar,
+    /// Tasks given so far.
+    generation: AtomicU64,
+    /// The next unit to take.
+    next: AtomicUsize,
+    /// Threads still at work.
+    busy: AtomicUsize,
+    finished: Condvar,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// The threads of a rank, this one included.
+pub(crate) struct Team<'m, T, W> {
+    meeting: &'m Meeting<T>,
+    work: &'m (dyn Fn(T, usize, &mut W) + Sync),
+    others: usize,
+    /// The first thread's own solvers.
+    own: W,
+}
+
+/// Runs `body` with a team of `threads`. Each thread makes a `W` with `make` and keeps it;
+/// `work(task, unit, w)` does one unit of a task.
+pub(crate) fn with_team<T: Copy + Send, W, R>(
+    threads: usize,
+    make: impl Fn() -> W + Sync,
+    work: impl Fn(T, usize, &mut W) + Sync,
+    body: impl FnOnce(&mut Team<'_, T, W>) -> R,
+) -> R {
+    let meeting = Meeting {
+        orders: Mutex::new(Orders {
+            task: None,
+            units: 0,
+            over: false,
+        }),
+        ordered: Condvar::new(),
+        generation: AtomicU64::new(0),
+        next: AtomicUsize::new(0),
+        busy: AtomicUsize::new(0),
+        finished: Condvar::new(),
+        panic: Mutex::new(None),
+    };
+    std::thread::scope(|scope| {
+        // Sends the others home however this thread leaves.
+        let _home = SendHome(&meeting);
+        for _ in 1..threads {
+            scope.spawn(|| serve(&meeting, &make, &work));
+        }
+        body(&mut Team {
+            meeting: &meeting,
+            work: &work,
+            others: threads - 1,
+            own: make(),
+        })
+    })
+}
+
+struct SendHome<'m, T>(&'m Meeting<T>);
+
+impl<T> Drop for SendHome<'_, T> {
+    fn drop(&mut self) {
+        lock(&self.0.orders).over = true;
+        // Pairs with the acquiring loads in `wait_for_orders`.
+        self.0.generation.fetch_add(1, Ordering::Release);
+        self.0.ordered.notify_all();
+    }
+}
+
+impl<T: Copy + Send, W> Team<'_, T, W> {
+    /// Does all units of a task; returns when the last is done.
+    pub(crate) fn run(&mut self, task: T, units: usize) {
+        let meeting = self.meeting;
+        let helpers = self.others.min(units.saturating_sub(1));
+        if helpers > 0 {
+            meeting.next.store(0, Ordering::Relaxed);
+            meeting.busy.store(self.others, Ordering::Relaxed);
+            let mut orders = lock(&meeting.orders);
+            (orders.task, orders.units) = (Some(task), units);
+            // Publishes the two stores above to the loads in `wait_for_orders`.
+            meeting.generation.fetch_add(1, Ordering::Release);
+            drop(orders);
+            meeting.ordered.notify_all();
+            let mine = catch_unwind(AssertUnwindSafe(|| self.take_units(task, units)));
+            self.wait_for_others();
+            if let Err(panic) = mine {
+                resume_unwind(panic);
+            }
+            if let Some(panic) = lock(&meeting.panic).take() {
+                resume_unwind(panic);
+            }
+        } else {
+            for unit in 0..units {
+                (self.work)(task, unit, &mut self.own);
+            }
+        }
+    }
+
+    fn take_units(&mut self, task: T, units: usize) {
+        loop {
+            let unit = self.meeting.next.fetch_add(1, Ordering::Relaxed);
+            if unit >= units {
+                return;
+            }
+            (self.work)(task, unit, &mut self.own);
+        }
+    }
+
+    fn wait_for_others(&self) {
+        for _ in 0..LOOKS {
+            // Pairs with the release in `serve`: what the others wrote is seen after it.
+            if self.meeting.busy.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let mut orders = lock(&self.meeting.orders);
+        // As above.
+        while self.meeting.busy.load(Ordering::Acquire) > 0 {
+            let woken = self.meeting.finished.wait(orders);
+            orders = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// What every other thread does.
+fn serve<T: Copy, W>(meeting: &Meeting<T>, make: impl Fn() -> W, work: &impl Fn(T, usize, &mut W)) {
+    let mut solvers = make();
+    let mut seen = 0;
+    while let Some((task, units)) = wait_for_orders(meeting, &mut seen) {
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                let unit = meeting.next.fetch_add(1, Ordering::Relaxed);
+                if unit >= units {
+                    return;
+                }
+                work(task, unit, &mut solvers);
+            }
+        }));
+        if let Err(panic) = done {
+            lock(&meeting.panic).get_or_insert(panic);
+        }
+        // Pairs with the acquiring loads in `wait_for_others`.
+        if meeting.busy.fetch_sub(1, Ordering::Release) == 1 {
+            // The lock makes sure that a waiter has either seen the zero or sleeps already.
+            drop(lock(&meeting.orders));
+            meeting.finished.notify_one();
+        }
+    }
+}
+
+/// The next task, or `None` when the run is over.
+fn wait_for_orders<T: Copy>(meeting: &Meeting<T>, seen: &mut u64) -> Option<(T, usize)> {
+    for _ in 0..LOOKS {
+        // Pairs with the releases in `run` and `SendHome`.
+        if meeting.generation.load(Ordering::Acquire) != *seen {
+            break;
+        }
+        std::hint::spin_loop();
+    }
+    let mut orders = lock(&meeting.orders);
+    loop {
+        // As above.
+        let generation = meeting.generation.load(Ordering::Acquire);
+        if orders.over {
+            return None;
+        }
+        if generation != *seen {
+            *seen = generation;
+            return orders.task.map(|task| (task, orders.units));
+        }
+        let woken = meeting.ordered.wait(orders);
+        orders = woken.unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Locks; a panic elsewhere is passed on by [`Team::run`] and need not be noticed here.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_of_every_task_is_done_once() {
+        for threads in 1..5 {
+            let counts: Vec<AtomicUsize> = (0..7).map(|_| AtomicUsize::new(0)).collect();
+            let work = |task: usize, unit: usize, (): &mut ()| {
+                counts[unit].fetch_add(task, Ordering::Relaxed);
+            };
+            with_team(
+                threads,
+                || (),
+                work,
+                |team| {
+                    for task in 1..=1000 {
+                        team.run(task, task % 8);
+                    }
+                },
+            );
+            for (unit, count) in counts.iter().enumerate() {
+                let expected: usize = (1..=1000).filter(|task| task % 8 > unit).sum();
+                assert_eq!(count.load(Ordering::Relaxed), expected, "{threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_in_any_thread_reaches_the_caller() {
+        let work = |(): (), unit: usize, (): &mut ()| assert!(unit != 3, "unit three");
+        let run = || with_team(3, || (), work, |team| team.run((), 8));
+        let panic = catch_unwind(run).expect_err("unit 3 panics");
+        let text = panic.downcast_ref::<&str>().copied();
+        assert_eq!(text, Some("unit three"));
+    }
+}

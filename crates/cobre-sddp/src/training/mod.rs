@@ -1,0 +1,221 @@
+//! Training: forward, exchange, backward, exchange, bound, stop.
+
+pub(crate) mod backward;
+mod estimate;
+mod stopping;
+
+pub use estimate::Estimate;
+pub use stopping::{Rule, StopReason, Stopping};
+
+use std::time::Instant;
+
+use self::backward::{UnitKey, combine};
+use self::stopping::Progress;
+use crate::engine::{Engine, Solvers, Task};
+use crate::error::SddpError;
+use crate::events::{Iteration, Observer, TimeSplit};
+use crate::lp::Kernel;
+use crate::policy::NewCut;
+use crate::ranks::{Backend, Ranks};
+use crate::team::{Team, lock};
+
+/// The most paths of the latest forward passes that the estimate after training is made from.
+const ESTIMATE_PATHS: usize = 100;
+
+/// What training found, in the modeller's sense.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trained {
+    /// One entry per iteration.
+    pub iterations: Vec<Iteration>,
+    /// Why it ended.
+    pub reason: StopReason,
+    /// The policy's value on the latest forward passes.
+    pub estimate: Estimate,
+}
+
+impl Trained {
+    /// The last bound.
+    pub fn bound(&self) -> f64 {
+        self.iterations
+            .last()
+            .map_or(f64::NAN, |iteration| iteration.bound)
+    }
+}
+
+/// One rank's part in training.
+pub(crate) struct Trainer<'a, 't, 'p, C: Backend, K: Kernel> {
+    pub(crate) engine: &'a Engine<'p, C, K>,
+    pub(crate) team: &'a mut Team<'t, Task, Solvers<K>>,
+    pub(crate) ranks: &'a Ranks<'a, C>,
+    /// By level, all units of all ranks.
+    pub(crate) units: &'a [Vec<UnitKey>],
+}
+
+impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
+    /// Trains until a rule says stop. Collective.
+    pub(crate) fn train(
+        &mut self,
+        stopping: &Stopping,
+        observer: &mut dyn Observer,
+    ) -> Result<Trained, SddpError> {
+        let start = Instant::now();
+        let sign = self.engine.read().problem.sense.sign();
+        let mut time = TimeSplit::default();
+        let (mut iterations, mut bounds) = (Vec::new(), Vec::new());
+        let mut costs: Vec<f64> = Vec::new();
+        loop {
+            let iteration = bounds.len();
+            let before = (Instant::now(), self.ranks.spent());
+            let passes = self.forward(iteration)?;
+            let between = Instant::now();
+            self.backward(iteration)?;
+            bounds.push(sign * self.bound(iteration)?);
+            time.forward += (between - before.0).as_secs_f64();
+            time.backward += between.elapsed().as_secs_f64();
+            time.communication += self.ranks.spent().as_secs_f64() - before.1.as_secs_f64();
+            time.total = start.elapsed().as_secs_f64();
+            costs.extend(passes.iter().map(|cost| sign * cost));
+            let news = self.agree(time, observer.interrupted())?;
+            let report = self.report(&bounds, &costs, &news);
+            observer.iteration(&report);
+            iterations.push(report);
+            let progress = Progress {
+                bounds: &bounds,
+                estimate: latest(&costs),
+                elapsed: std::time::Duration::from_secs_f64(news.time.total),
+            };
+            let interrupted = news.interrupted.then_some(StopReason::Interrupted);
+            if let Some(reason) = interrupted.or_else(|| stopping.reason(&progress)) {
+                return Ok(Trained {
+                    iterations,
+                    reason,
+                    estimate: progress.estimate,
+                });
+            }
+        }
+    }
+
+    /// Lets all threads do a task.
+    pub(crate) fn run(&mut self, task: Task) -> Result<(), SddpError> {
+        self.team.run(task, self.engine.units(task));
+        self.engine.failed()
+    }
+
+    /// Walks the forward passes; returns the cost of each, in order.
+    fn forward(&mut self, iteration: usize) -> Result<Vec<f64>, SddpError> {
+        self.run(Task::Forward { iteration })?;
+        let mut mine = Vec::new();
+        for walker in &self.engine.forward {
+            mine.extend_from_slice(&lock(walker).record);
+        }
+        let mut field = self.engine.write();
+        let width = field.trials.width();
+        self.ranks.gather(
+            self.engine.passes,
+            |_| width,
+            &mine,
+            &mut field.trials.records,
+        )?;
+        let paths = 0..self.engine.passes;
+        Ok(paths
+            .map(|path| field.trials.cost(field.problem, path))
+            .collect())
+    }
+
+    /// Makes new cuts from the last level up to the first.
+    fn backward(&mut self, iteration: usize) -> Result<(), SddpError> {
+        for level in 1..self.units.len() - 1 {
+            self.run(Task::Backward { iteration, level })?;
+            let values = combine(self.engine, self.ranks, &self.units[level], level)?;
+            let cuts: Vec<NewCut> = values.into_iter().flatten().map(moved_to_zero).collect();
+            let mut field = self.engine.write();
+            let problem = field.problem;
+            field
+                .pool
+                .insert(self.ranks, problem, level, iteration, &cuts)?;
+        }
+        Ok(())
+    }
+
+    /// The value of the first stage's problem: a bound on the optimal cost.
+    fn bound(&mut self, iteration: usize) -> Result<f64, SddpError> {
+        let level = self.units.len() - 1;
+        self.run(Task::Backward { iteration, level })?;
+        let values = combine(self.engine, self.ranks, &self.units[level], level)?;
+        Ok(values[0].as_ref().map_or(f64::NAN, |value| value.intercept))
+    }
+
+    /// Tells all ranks what each has counted; rank 0's clock is everybody's.
+    fn agree(&self, time: TimeSplit, interrupted: bool) -> Result<News, SddpError> {
+        let (solves, retries) = self.engine.counts();
+        let mine = [
+            solves as f64,
+            retries as f64,
+            f64::from(u8::from(interrupted)),
+            time.total,
+            time.forward,
+            time.backward,
+            time.communication,
+        ];
+        let all = self.ranks.gather_one(&mine)?;
+        let sum = |place: usize| all.iter().map(|rank| rank[place]).sum::<f64>();
+        Ok(News {
+            solves: sum(0) as u64,
+            retries: sum(1) as u64,
+            interrupted: sum(2) > 0.0,
+            time: TimeSplit {
+                total: all[0][3],
+                forward: all[0][4],
+                backward: all[0][5],
+                communication: all[0][6],
+            },
+        })
+    }
+
+    /// Linear programs solved by all ranks so far. Collective.
+    pub(crate) fn solves(&self) -> Result<u64, SddpError> {
+        let all = self.ranks.gather_one(&[self.engine.counts().0 as f64])?;
+        Ok(all.iter().map(|rank| rank[0]).sum::<f64>() as u64)
+    }
+
+    fn report(&self, bounds: &[f64], costs: &[f64], news: &News) -> Iteration {
+        let bound = bounds[bounds.len() - 1];
+        let estimate = Estimate::of(&costs[costs.len() - self.engine.passes..]);
+        Iteration {
+            number: bounds.len(),
+            bound,
+            estimate,
+            gap: gap(bound, estimate.mean),
+            lp_solves: news.solves,
+            retries: news.retries,
+            cuts: self.engine.read().pool.used(),
+            time: news.time,
+        }
+    }
+}
+
+/// What ranks have told each other.
+struct News {
+    solves: u64,
+    retries: u64,
+    interrupted: bool,
+    time: TimeSplit,
+}
+
+/// How far an estimate is from the bound, relative to the bound.
+pub fn gap(bound: f64, mean: f64) -> f64 {
+    (mean - bound).abs() / bound.abs().max(1e-9)
+}
+
+/// The estimate from the latest paths: all of the last iteration, and at most
+/// [`ESTIMATE_PATHS`] where iterations have fewer.
+fn latest(costs: &[f64]) -> Estimate {
+    Estimate::of(&costs[costs.len().saturating_sub(ESTIMATE_PATHS)..])
+}
+
+/// The value at the trial point becomes the value at state zero.
+fn moved_to_zero(mut cut: NewCut) -> NewCut {
+    let terms = cut.gradient.iter().zip(&cut.point);
+    cut.intercept -= terms.map(|(slope, value)| slope * value).sum::<f64>();
+    cut
+}

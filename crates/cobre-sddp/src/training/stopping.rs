@@ -1,0 +1,240 @@
+//! When training ends.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::Estimate;
+
+/// One reason to stop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule {
+    /// After this many iterations.
+    Iterations(usize),
+    /// After this much time, by the clock of rank 0.
+    TimeLimit(Duration),
+    /// When the bound has moved by less than `tolerance`, relative to itself, over `window`
+    /// iterations.
+    BoundStalling {
+        /// Iterations to look back.
+        window: usize,
+        /// The relative change that counts as none.
+        tolerance: f64,
+    },
+    /// When the bound lies within the 95 % interval of the estimate, once that is from at least
+    /// this many paths.
+    Statistical {
+        /// Least paths.
+        paths: usize,
+    },
+}
+
+/// When to stop: by any of some rules, or when all of them agree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stopping {
+    /// The rules. The first that applies is the reason given.
+    pub rules: Vec<Rule>,
+    /// Whether all rules must apply at once.
+    pub all: bool,
+}
+
+/// What rules look at, after an iteration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress<'a> {
+    /// The bound after each iteration.
+    pub(crate) bounds: &'a [f64],
+    pub(crate) estimate: Estimate,
+    pub(crate) elapsed: Duration,
+}
+
+/// Why training ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// The number of iterations asked for.
+    IterationLimit,
+    /// The time allowed.
+    TimeLimit,
+    /// The bound does not move any more.
+    BoundStalling,
+    /// The bound is within the estimate's interval.
+    Statistical,
+    /// Someone asked it to end.
+    Interrupted,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::IterationLimit => "iteration_limit",
+            Self::TimeLimit => "time_limit",
+            Self::BoundStalling => "bound_stalling",
+            Self::Statistical => "statistical",
+            Self::Interrupted => "interrupted",
+        })
+    }
+}
+
+impl Stopping {
+    /// Stops when any of these rules applies.
+    pub fn any(rules: Vec<Rule>) -> Self {
+        Self { rules, all: false }
+    }
+
+    /// Why training should stop here, if it should. An iteration limit and a time limit end it
+    /// also where all rules must agree: such training might never end.
+    pub(crate) fn reason(&self, progress: &Progress<'_>) -> Option<StopReason> {
+        let reasons: Vec<Option<StopReason>> = self
+            .rules
+            .iter()
+            .map(|rule| rule.reason(progress))
+            .collect();
+        if self.all {
+            let limit = reasons.iter().flatten().find(|reason| {
+                matches!(reason, StopReason::IterationLimit | StopReason::TimeLimit)
+            });
+            let is_limit = |rule: &&Rule| matches!(rule, Rule::Iterations(_) | Rule::TimeLimit(_));
+            let limits = self.rules.iter().filter(is_limit).count();
+            let others = reasons.iter().flatten().count() - usize::from(limit.is_some());
+            let agreed = limits < self.rules.len() && others >= self.rules.len() - limits;
+            return if agreed {
+                reasons.into_iter().flatten().next()
+            } else {
+                limit.copied()
+            };
+        }
+        reasons.into_iter().flatten().next()
+    }
+}
+
+impl Rule {
+    fn reason(self, progress: &Progress<'_>) -> Option<StopReason> {
+        let bounds = progress.bounds;
+        let last = bounds.last().copied()?;
+        match self {
+            Self::Iterations(limit) => {
+                (bounds.len() >= limit).then_some(StopReason::IterationLimit)
+            }
+            Self::TimeLimit(limit) => (progress.elapsed >= limit).then_some(StopReason::TimeLimit),
+            Self::BoundStalling { window, tolerance } => {
+                let before = bounds.len().checked_sub(window + 1).map(|at| bounds[at])?;
+                let still = (last - before).abs() <= tolerance * last.abs().max(1.0);
+                still.then_some(StopReason::BoundStalling)
+            }
+            Self::Statistical { paths } => {
+                let estimate = progress.estimate;
+                let half_width = estimate.half_width_95.filter(|_| estimate.paths >= paths)?;
+                let inside = (last - estimate.mean).abs() <= half_width;
+                inside.then_some(StopReason::Statistical)
+            }
+        }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE or statistical:PATHS is expected";
+        let parse = || -> Option<Self> {
+            let (name, value) = text.split_once(':')?;
+            match name {
+                "iterations" => value
+                    .parse()
+                    .ok()
+                    .filter(|&limit| limit > 0)
+                    .map(Self::Iterations),
+                "time" => {
+                    let seconds = Duration::try_from_secs_f64(value.parse().ok()?).ok()?;
+                    Some(Self::TimeLimit(seconds))
+                }
+                "stalling" => {
+                    let (window, tolerance) = value.split_once(',')?;
+                    let tolerance: f64 = tolerance.parse().ok()?;
+                    let window = window.parse().ok().filter(|&window: &usize| window > 0)?;
+                    (tolerance >= 0.0).then_some(Self::BoundStalling { window, tolerance })
+                }
+                "statistical" => {
+                    let paths = value.parse().ok().filter(|&paths: &usize| paths > 1)?;
+                    Some(Self::Statistical { paths })
+                }
+                _ => None,
+            }
+        };
+        parse().ok_or_else(|| expected.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(rules: &[&str], all: bool, bounds: &[f64]) -> Option<StopReason> {
+        let rules = rules
+            .iter()
+            .map(|rule| rule.parse().expect("a rule"))
+            .collect();
+        let stopping = Stopping { rules, all };
+        stopping.reason(&Progress {
+            bounds,
+            estimate: Estimate::of(&[9.0, 11.0]),
+            elapsed: Duration::from_secs(5),
+        })
+    }
+
+    #[test]
+    fn each_rule_has_its_reason() {
+        assert_eq!(reason(&["iterations:2"], false, &[1.0]), None);
+        assert_eq!(
+            reason(&["iterations:2"], false, &[1.0, 2.0]),
+            Some(StopReason::IterationLimit)
+        );
+        assert_eq!(
+            reason(&["time:5"], false, &[1.0]),
+            Some(StopReason::TimeLimit)
+        );
+        assert_eq!(reason(&["stalling:2,0.01"], false, &[9.0, 9.0]), None);
+        assert_eq!(
+            reason(&["stalling:2,0.01"], false, &[9.0, 9.0, 9.0]),
+            Some(StopReason::BoundStalling)
+        );
+        assert_eq!(reason(&["stalling:1,0.01"], false, &[8.0, 9.0]), None);
+        assert_eq!(
+            reason(&["statistical:2"], false, &[8.5]),
+            Some(StopReason::Statistical)
+        );
+        assert_eq!(reason(&["statistical:3"], false, &[8.5]), None);
+    }
+
+    #[test]
+    fn all_rules_must_agree_but_a_limit_always_ends_it() {
+        let both = ["stalling:1,0.01", "statistical:2"];
+        assert_eq!(reason(&both, true, &[3.0, 3.0]), None);
+        assert_eq!(
+            reason(&both, true, &[9.0, 9.0]),
+            Some(StopReason::BoundStalling)
+        );
+        let limited = ["iterations:2", "stalling:1,0.01", "statistical:2"];
+        assert_eq!(
+            reason(&limited, true, &[3.0, 3.0]),
+            Some(StopReason::IterationLimit)
+        );
+        assert_eq!(
+            reason(&["iterations:9", both[0], both[1]], true, &[9.0, 9.0]),
+            Some(StopReason::BoundStalling)
+        );
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "iterations:0",
+            "time:-1",
+            "stalling:5",
+            "statistical:1",
+            "gap:1",
+            "",
+        ] {
+            assert!(text.parse::<Rule>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a modeller is told when a linear program has no optimum.
+
+use cobre_comm::LocalBackend;
+use cobre_sddp::SddpError;
+use cobre_sddp::lp::{Failure, FailureKind};
+use cobre_sddp::problem::{Change, Draft, Sense, Template};
+use cobre_sddp::run::{Settings, Solver, run};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::{Rule, Stopping};
+
+/// Two stages: water is released to meet a demand that grows with the second opening.
+fn failure(shortage_allowed: bool, release_cost: f64) -> (String, Failure) {
+    let mut draft = Draft::new(Sense::Minimize, 0.0);
+    draft.state("storage", 3.0);
+    let mut lp = Template::new();
+    let before = lp.column("before", 0.0, f64::NEG_INFINITY, f64::INFINITY);
+    let after = lp.column("after", 0.0, 0.0, 10.0);
+    let released = lp.column("released", 0.0, 0.0, f64::INFINITY);
+    let most = if shortage_allowed { f64::INFINITY } else { 0.0 };
+    let bought = lp.column("bought", release_cost, 0.0, most);
+    lp.row(
+        "balance",
+        0.0,
+        0.0,
+        &[(after, 1.0), (released, 1.0), (before, -1.0)],
+    );
+    let demand = lp.row(
+        "demand",
+        1.0,
+        f64::INFINITY,
+        &[(released, 1.0), (bought, 1.0)],
+    );
+    lp.state("storage", before, after);
+    let lp = draft.template(lp);
+    let first = draft.node("wet", lp);
+    let second = draft.node("dry", lp);
+    draft.start(first, 1.0);
+    draft.edge(first, second, 1.0);
+    for need in [0.0, 7.5] {
+        let change = Change::RowBounds {
+            row: demand,
+            lower: need,
+            upper: f64::INFINITY,
+        };
+        draft.opening(second, 0.5, vec![change]);
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = Settings {
+        seed: 1,
+        passes: 1,
+        selection: "none".parse().expect("a rule"),
+        stopping: Stopping::any(vec![Rule::Iterations(5)]),
+        threads: 2,
+        simulate: 0,
+        sampling: Sampling::Fresh,
+        solver: Solver::default(),
+        output: Some(directory.path().to_owned()),
+    };
+    let problem = draft.build().expect("it makes sense");
+    let error = run(&LocalBackend, problem, &settings, &mut ()).expect_err("it has no optimum");
+    let text = error.to_string();
+    let SddpError::Solver { failure, .. } = error else {
+        panic!("{text}");
+    };
+    let file = failure.file.clone().expect("the linear program is written");
+    let written = std::fs::read_to_string(&file).expect("it can be read");
+    assert!(written.contains("demand"), "{written}");
+    (text, *failure)
+}
+
+#[test]
+fn an_infeasible_node_names_the_rows_that_must_give_way() {
+    let (text, failure) = failure(false, 1.0);
+    assert_eq!(failure.kind, FailureKind::Infeasible);
+    assert_eq!((failure.node.as_str(), failure.opening), ("dry", Some(2)));
+    for part in [
+        "iteration 1",
+        "scenario 1",
+        "demand needs at least 7.5",
+        "storage =",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn an_unbounded_node_names_the_columns_that_run_away() {
+    let (text, failure) = failure(true, -1.0);
+    assert_eq!(failure.kind, FailureKind::Unbounded);
+    assert!(
+        text.contains("give one of these columns a bound: bought"),
+        "{text}"
+    );
+}
