@@ -1,0 +1,193 @@
+//! StochOptFormat 1.0, the linear subset: a policy graph in JSON whose subproblems are in
+//! MathOptFormat.
+
+mod entries;
+mod file;
+mod subproblem;
+
+use cobre_sddp::problem::{Change, Draft, NodeId, Problem, Sense, Step, TemplateId};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use self::entries::Entries;
+use self::file::{File, Node, Scenario, Subproblem};
+use self::subproblem::Program;
+use crate::Options;
+
+/// Everything that is wrong with a file, with where it is.
+type Errors = Vec<String>;
+
+/// The problem in a file.
+pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
+    let reader = &mut serde_json::Deserializer::from_slice(text);
+    let file: File =
+        serde_path_to_error::deserialize(reader).map_err(|error| vec![error.to_string()])?;
+    let mut errors = Errors::new();
+    if file.version.major != 1 {
+        errors.push(format!(
+            "version: {} is not supported, only 1",
+            file.version.major
+        ));
+    }
+    let subproblems = each::<Subproblem>("subproblems", &file.subproblems, &mut errors);
+    let nodes = each::<Node>("nodes", &file.nodes, &mut errors);
+    let programs: Vec<(&str, Option<Program>)> = subproblems
+        .iter()
+        .map(|(name, subproblem)| (*name, Program::new(name, subproblem, &mut errors)))
+        .collect();
+    let sense = sense(&programs, &mut errors);
+    let has_future = nodes.iter().any(|(_, node)| !node.successors.0.is_empty());
+    if has_future && options.bound.is_none() {
+        errors.push("a bound on the cost to go is needed: add --bound".to_owned());
+    }
+    let mut draft = Draft::new(sense, options.bound.unwrap_or(0.0));
+    draft.risk(options.risk);
+    for (name, initial) in &file.root.state_variables.0 {
+        draft.state(name, *initial);
+    }
+    let templates = programs.iter().map(|(_, program)| {
+        let lp = program.as_ref().map(|program| program.lp.clone());
+        draft.template(lp.unwrap_or_default())
+    });
+    let templates: Vec<TemplateId> = templates.collect();
+    let mut graph = Graph {
+        draft: &mut draft,
+        programs: &programs,
+        templates: &templates,
+        nodes: Vec::new(),
+    };
+    graph.add_nodes(&nodes, &mut errors);
+    graph.add_steps(&file.root.successors, &nodes, &mut errors);
+    graph.add_scenarios(&file.validation_scenarios, &mut errors);
+    match draft.build() {
+        Ok(problem) if errors.is_empty() => Ok(problem),
+        Ok(_) => Err(errors),
+        // What the engine finds in a file that is wrong already follows from that.
+        Err(_) if !errors.is_empty() => Err(errors),
+        Err(found) => Err(found.0.iter().map(ToString::to_string).collect()),
+    }
+}
+
+/// Reads each entry by itself, so that one that is wrong does not hide another.
+fn each<'f, T: DeserializeOwned>(
+    place: &str,
+    entries: &'f Entries<Value>,
+    errors: &mut Errors,
+) -> Vec<(&'f str, T)> {
+    let mut found = Vec::new();
+    for (name, value) in &entries.0 {
+        match serde_path_to_error::deserialize(value) {
+            Ok(entry) => found.push((name.as_str(), entry)),
+            Err(error) => errors.push(format!(
+                "{place}.{name}.{}: {}",
+                error.path(),
+                error.inner()
+            )),
+        }
+    }
+    found
+}
+
+/// The sense that all subproblems agree on.
+fn sense(programs: &[(&str, Option<Program>)], errors: &mut Errors) -> Sense {
+    let mut senses = programs
+        .iter()
+        .filter_map(|(name, program)| Some((*name, program.as_ref()?.sense?)));
+    let Some((first, sense)) = senses.next() else {
+        return Sense::Minimize;
+    };
+    for (name, other) in senses.filter(|(_, other)| *other != sense) {
+        errors.push(format!(
+            "subproblems.{name}: it is to be {}imised, but subproblem {first} is to be {}imised",
+            other.name(),
+            sense.name()
+        ));
+    }
+    sense
+}
+
+/// Puts nodes and what connects them into a draft.
+struct Graph<'a, 'f> {
+    draft: &'a mut Draft,
+    programs: &'a [(&'f str, Option<Program>)],
+    templates: &'a [TemplateId],
+    /// By name, with the number of the subproblem.
+    nodes: Vec<(&'f str, NodeId, usize)>,
+}
+
+impl<'f> Graph<'_, 'f> {
+    fn add_nodes(&mut self, nodes: &[(&'f str, Node)], errors: &mut Errors) {
+        for (name, node) in nodes {
+            let wanted = &node.subproblem;
+            let Some(number) = self.programs.iter().position(|(name, _)| name == wanted) else {
+                errors.push(format!(
+                    "nodes.{name}.subproblem: there is no subproblem {wanted}"
+                ));
+                continue;
+            };
+            let id = self.draft.node(*name, self.templates[number]);
+            self.nodes.push((name, id, number));
+            let Some(program) = &self.programs[number].1 else {
+                continue;
+            };
+            if node.realizations.is_empty() && !program.random.is_empty() {
+                errors.push(format!(
+                    "nodes.{name}.realizations: none, but subproblem {wanted} has random variables"
+                ));
+            }
+            for (place, realization) in node.realizations.iter().enumerate() {
+                let place = format!("nodes.{name}.realizations[{place}]");
+                let changes = program.changes(&place, &realization.support, errors);
+                self.draft.opening(id, realization.probability, changes);
+            }
+        }
+    }
+
+    fn find(&self, place: &str, name: &str, errors: &mut Errors) -> Option<(NodeId, usize)> {
+        let found = self.nodes.iter().find(|(known, _, _)| *known == name);
+        if found.is_none() {
+            errors.push(format!("{place}: there is no node {name}"));
+        }
+        found.map(|(_, id, number)| (*id, *number))
+    }
+
+    fn add_steps(&mut self, root: &Entries<f64>, nodes: &[(&'f str, Node)], errors: &mut Errors) {
+        for (to, probability) in &root.0 {
+            if let Some((to, _)) = self.find("root.successors", to, errors) {
+                self.draft.start(to, *probability);
+            }
+        }
+        for (name, node) in nodes {
+            let place = format!("nodes.{name}.successors");
+            for (to, probability) in &node.successors.0 {
+                let from = self.nodes.iter().find(|(known, _, _)| known == name);
+                if let (Some((_, from, _)), Some((to, _))) =
+                    (from.copied(), self.find(&place, to, errors))
+                {
+                    self.draft.edge(from, to, *probability);
+                }
+            }
+        }
+    }
+
+    fn add_scenarios(&mut self, scenarios: &[Scenario], errors: &mut Errors) {
+        for (number, scenario) in scenarios.iter().enumerate() {
+            let mut path = Vec::new();
+            for (stage, step) in scenario.steps().iter().enumerate() {
+                let place = format!("validation_scenarios[{number}].scenario[{stage}]");
+                let Some((node, program)) = self.find(&place, &step.node, errors) else {
+                    continue;
+                };
+                let changes: Vec<Change> = match &self.programs[program].1 {
+                    Some(program) => program.changes(&place, &step.support, errors),
+                    None => Vec::new(),
+                };
+                path.push(Step { node, changes });
+            }
+            self.draft.validate(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+use super::*;
+use cobre_sddp::risk::Risk;
+
+const OPTIONS: Options = Options {
+    bound: Some(0.0),
+    risk: Risk::EXPECTATION,
+};
+
+/// Two stages of a reservoir; `{…}` parts are replaced by tests.
+const FILE: &str = r#"{
+  "version": {"major": 1, "minor": 0},
+  "root": {"state_variables": {"x": 2.0}, "successors": {"first": 1.0}},
+  "nodes": {
+    "first": {"subproblem": "dry", "successors": {"second": 0.9}},
+    "second": {"subproblem": "wet", "realizations": [
+      {"probability": 0.25, "support": {"rain": 1.0, "price": 3.0}},
+      {"probability": 0.75, "support": {"rain": 2.0, "price": 5.0}}]}},
+  "subproblems": {
+    "dry": {"state_variables": {"x": {"in": "x_in", "out": "x"}},
+      "subproblem": {"variables": [{"name": "x_in"}, {"name": "x"}],
+        "objective": {"sense": "min", "function": {"type": "Variable", "name": "x"}},
+        "constraints": [
+          {"function": {"type": "Variable", "name": "x"}, "set": {"type": "Interval", "lower": 0, "upper": 9}},
+          {"function": {"type": "Variable", "name": "x"}, "set": {"type": "LessThan", "upper": 4}},
+          {"function": {"type": "Variable", "name": "x_in"}, "set": {"type": "GreaterThan", "lower": 1}}]}},
+    "wet": {"state_variables": {"x": {"in": "x_in", "out": "x"}}, "random_variables": ["rain", "price"],
+      "subproblem": {"variables": [{"name": "x_in"}, {"name": "x"}, {"name": "rain"}, {"name": "price"}],
+        "objective": {"sense": "min", "function": {"type": "ScalarQuadraticFunction", "constant": 7.0,
+          "affine_terms": [{"variable": "x", "coefficient": 1.0}, {"variable": "rain", "coefficient": 2.0}],
+          "quadratic_terms": [{"variable_1": "price", "variable_2": "x", "coefficient": 2.0}]}},
+        "constraints": [{"name": "balance",
+          "function": {"type": "ScalarAffineFunction", "constant": 0.5, "terms": [
+            {"variable": "x", "coefficient": 1.0}, {"variable": "x_in", "coefficient": -1.0},
+            {"variable": "rain", "coefficient": -1.0}]},
+          "set": {"type": "EqualTo", "value": 0.0}}]}}}}"#;
+
+fn refused(text: &str) -> Errors {
+    read(text.as_bytes(), &OPTIONS).expect_err("it is wrong")
+}
+
+#[test]
+fn bounds_are_joined_and_those_of_an_incoming_state_become_rows() {
+    let problem = read(FILE.as_bytes(), &OPTIONS).expect("it is sound");
+    let dry = problem.template(0);
+    assert_eq!((dry.columns[1].lower, dry.columns[1].upper), (0.0, 4.0));
+    assert_eq!(dry.rows.len(), 1);
+    assert_eq!(
+        (dry.rows[0].lower, &dry.rows[0].terms[..]),
+        (1.0, &[(0, 1.0)][..])
+    );
+}
+
+#[test]
+fn random_variables_become_openings() {
+    let problem = read(FILE.as_bytes(), &OPTIONS).expect("it is sound");
+    let node = &problem.nodes[1];
+    let parts = node.places.split(problem.opening(&problem.values, 1, 1));
+    assert_eq!(parts.row_lower, [-0.5 + 2.0]);
+    assert_eq!(parts.costs, [1.0 + 2.0 * 5.0]);
+    assert_eq!(parts.constant, 7.0 + 2.0 * 2.0);
+    assert_eq!(node.probabilities, [0.25, 0.75]);
+}
+
+#[test]
+fn every_error_is_named_with_its_place() {
+    let text = FILE
+        .replace(r#""subproblem": "dry""#, r#""subproblem": "arid""#)
+        .replace(
+            r#""rain": 2.0, "price": 5.0"#,
+            r#""rain": 2.0, "prize": 5.0"#,
+        )
+        .replace(
+            r#"{"type": "LessThan", "upper": 4}"#,
+            r#"{"type": "Integer"}"#,
+        )
+        .replace(r#""variable": "x_in""#, r#""variable": "y""#)
+        .replace(r#"{"second": 0.9}"#, r#"{"third": 0.9}"#);
+    let errors = refused(&text);
+    for part in [
+        "nodes.first.subproblem: there is no subproblem arid",
+        "subproblems.dry.subproblem.constraints[1].set",
+        "subproblems.wet.subproblem.constraints[0]: there is no variable y",
+        "there is no node third",
+    ] {
+        assert!(
+            errors.iter().any(|error| error.contains(part)),
+            "{part}: {errors:#?}"
+        );
+    }
+    let errors = refused(&FILE.replace(
+        r#""rain": 2.0, "price": 5.0"#,
+        r#""rain": 2.0, "prize": 5.0"#,
+    ));
+    assert!(
+        errors
+            .iter()
+            .any(|error| error.contains("realizations[1].support: price has no value"))
+    );
+    assert!(
+        errors
+            .iter()
+            .any(|error| error.contains("prize is no random variable"))
+    );
+}
+
+#[test]
+fn a_product_of_decisions_is_refused() {
+    let errors = refused(&FILE.replace(r#""variable_1": "price""#, r#""variable_1": "x_in""#));
+    assert!(errors[0].contains("x_in and x is not linear"), "{errors:?}");
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    let errors = refused(&FILE.replace(r#""root""#, r#""rot""#));
+    assert!(errors[0].contains("root"), "{errors:?}");
+    let errors = refused(&FILE.replace(r#""probability": 0.25,"#, ""));
+    assert!(
+        errors[0].contains("nodes.second.realizations[0]"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_bound_must_be_given() {
+    let options = Options {
+        bound: None,
+        ..OPTIONS
+    };
+    let errors = read(FILE.as_bytes(), &options).expect_err("no bound");
+    assert!(errors[0].contains("--bound"), "{errors:?}");
+}
+
+#[test]
+fn a_cyclic_graph_is_refused_by_name() {
+    let text = FILE.replace(
+        r#""second": {"subproblem": "wet","#,
+        r#""second": {"subproblem": "wet", "successors": {"first": 0.5},"#,
+    );
+    let errors = refused(&text);
+    assert!(
+        errors[0].contains("cyclic") && errors[0].contains("first → second → first"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn validation_scenarios_may_take_values_that_no_opening_has() {
+    let text = FILE.replacen(
+        r#""root""#,
+        r#""validation_scenarios": [{"probability": 1.0, "scenario": [
+            {"node": "first"}, {"node": "second", "support": {"rain": 9.0, "price": 1.0}}]}],
+        "root""#,
+        1,
+    );
+    let problem = read(text.as_bytes(), &OPTIONS).expect("it is sound");
+    let step = problem.validation[0][1];
+    assert_eq!((step.node, step.opening), (1, 2));
+    let parts = problem.nodes[1]
+        .places
+        .split(problem.opening(&problem.values, 1, 2));
+    assert_eq!(parts.row_lower, [-0.5 + 9.0]);
+}
+
+#[test]
+fn garbage_is_an_error_and_not_a_panic() {
+    for text in ["", "{", "[]", "null", "{\"version\": 1}", "\u{0}\u{1}"] {
+        assert!(!refused(text).is_empty());
+    }
+}

@@ -1,0 +1,90 @@
+//! Problems with published optima, where the reference data are at hand.
+
+use std::path::{Path, PathBuf};
+
+use cobre_case::{Options, read};
+use cobre_comm::LocalBackend;
+use cobre_sddp::risk::Risk;
+use cobre_sddp::run::{Settings, Solver, run};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::{Rule, Stopping};
+
+fn reference() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let candidates = [
+        root.join("shared/reference/problems"),
+        root.join("../shared/reference/problems"),
+    ];
+    candidates.into_iter().find(|path| path.is_dir())
+}
+
+/// One line of the table of expected values.
+struct Expected {
+    name: String,
+    bound: f64,
+    optimum: Option<f64>,
+    tolerance: Option<f64>,
+}
+
+fn table(directory: &Path) -> Vec<Expected> {
+    let text = std::fs::read_to_string(directory.join("expected.csv")).expect("the table is there");
+    let lines = text.lines().skip(1);
+    let parse = |line: &str| {
+        let cells: Vec<&str> = line.splitn(9, ',').collect();
+        Expected {
+            name: cells[0].to_owned(),
+            bound: cells[2].parse().expect("a bound"),
+            optimum: cells[5].parse().ok(),
+            tolerance: cells[6].parse().ok(),
+        }
+    };
+    lines.map(parse).collect()
+}
+
+fn solve(path: &Path, bound: f64, iterations: usize) -> f64 {
+    let options = Options {
+        bound: Some(bound),
+        risk: Risk::EXPECTATION,
+    };
+    let problem = read(path, &options).expect("it is sound");
+    let settings = Settings {
+        seed: 1,
+        passes: 4,
+        selection: "lml1".parse().expect("a rule"),
+        stopping: Stopping::any(vec![Rule::Iterations(iterations)]),
+        threads: 2,
+        simulate: 0,
+        sampling: Sampling::Fresh,
+        solver: Solver::default(),
+        output: None,
+    };
+    let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
+    results.trained.bound()
+}
+
+#[test]
+fn published_optima_are_reached() {
+    let Some(directory) = reference() else {
+        println!("skipped: no reference data");
+        return;
+    };
+    let mut wrong = Vec::new();
+    let mut checked = 0;
+    for expected in table(&directory) {
+        let (Some(optimum), Some(tolerance)) = (expected.optimum, expected.tolerance) else {
+            continue;
+        };
+        let path = directory.join(format!("{}.sof.json", expected.name));
+        let found = solve(&path, expected.bound, 120);
+        println!(
+            "{}: {found}, published {optimum} ± {tolerance}",
+            expected.name
+        );
+        checked += 1;
+        if (found - optimum).abs() > tolerance {
+            wrong.push(format!("{}: {found} instead of {optimum}", expected.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(checked >= 15, "{checked} problems have a tolerance");
+}
