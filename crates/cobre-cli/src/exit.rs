@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::io::Write;
 
-use cobre_launch::LaunchError;
+use cobre_case::CaseError;
+use cobre_launch::{Cause, LaunchError, Outcome, RankOutcome, Status};
+use cobre_sddp::SddpError;
 
 /// All went well.
 pub(crate) const DONE: u8 = 0;
@@ -11,8 +13,12 @@ pub(crate) const DONE: u8 = 0;
 pub(crate) const INVALID_INPUT: u8 = 1;
 /// The system refused something.
 pub(crate) const IO: u8 = 2;
-/// Ranks could not be watched or ended.
+/// A linear program could not be solved.
+pub(crate) const SOLVER: u8 = 3;
+/// Ranks could not communicate, be watched or be ended.
 pub(crate) const RANKS: u8 = 4;
+/// A signal ended the run; its results are saved.
+pub(crate) const STOPPED: u8 = 5;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 64;
 /// As shells have it: the program exists but cannot be executed.
@@ -55,5 +61,51 @@ pub(crate) fn of_launch(error: &LaunchError) -> u8 {
         LaunchError::ProgramNotExecutable { .. } => NOT_EXECUTABLE,
         LaunchError::KeeperLost { .. } | LaunchError::Unkillable { .. } => RANKS,
         _ => IO,
+    }
+}
+
+/// The code for a problem that cannot be read.
+pub(crate) fn of_case(error: &CaseError) -> u8 {
+    match error {
+        CaseError::Unreadable { .. } => IO,
+        _ => INVALID_INPUT,
+    }
+}
+
+/// The code for a run that ended without a result.
+pub(crate) fn of_run(error: &SddpError) -> u8 {
+    match error.kind() {
+        "solver" => SOLVER,
+        "io" => IO,
+        _ => RANKS,
+    }
+}
+
+/// The code for a run whose ranks this process has started: that of the rank that failed first if
+/// it is one of a run's codes, else that a rank has failed.
+pub(crate) fn of_ranks(outcome: &Outcome) -> u8 {
+    let of_rank = |rank: &RankOutcome| match rank.status {
+        Status::Exited(code) => u8::try_from(code).unwrap_or(RANKS),
+        Status::Killed(_) => RANKS,
+    };
+    match &outcome.cause {
+        None => DONE,
+        Some(Cause::Rank { rank, .. }) => match of_rank(&outcome.ranks[*rank]) {
+            code @ (INVALID_INPUT | IO | SOLVER | RANKS | STOPPED | USAGE)
+                if !outcome.ranks[*rank].ended =>
+            {
+                code
+            }
+            _ => RANKS,
+        },
+        Some(Cause::Signal(_)) => {
+            let saved = outcome
+                .ranks
+                .iter()
+                .all(|rank| matches!(of_rank(rank), DONE | STOPPED));
+            if saved { STOPPED } else { RANKS }
+        }
+        Some(Cause::Output(_)) => IO,
+        Some(_) => RANKS,
     }
 }

@@ -3,13 +3,15 @@
 mod bench;
 mod doctor;
 mod exit;
+mod job;
 mod launch;
+mod run;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Launches programs of many ranks, measures how they communicate, and looks at the machine
+/// Trains policies for problems under uncertainty, on one core or many machines
 #[derive(Parser)]
 #[command(name = "cobre", version)]
 struct Cli {
@@ -19,6 +21,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(run::Args),
     Launch(launch::Args),
     Bench(bench::Args),
     /// Tells what this machine and this build can do, and what will get in the way
@@ -28,6 +31,7 @@ enum Command {
 fn main() -> ExitCode {
     let code = match Cli::try_parse() {
         Ok(cli) => match cli.command {
+            Command::Run(args) => run::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Doctor => doctor::run(),

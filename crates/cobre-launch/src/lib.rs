@@ -27,6 +27,7 @@ mod binding;
 mod blame;
 mod course;
 mod error;
+mod interrupt;
 mod keeper;
 mod launch;
 mod limits;
@@ -47,6 +48,7 @@ mod watch;
 
 pub use binding::Bind;
 pub use error::LaunchError;
+pub use interrupt::Interrupt;
 pub use launch::{DEFAULT_GRACE, Launch, MAX_RANKS};
 pub use outcome::{Cause, Outcome, RankOutcome, Status};
 pub use output::Output;

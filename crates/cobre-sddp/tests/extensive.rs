@@ -72,7 +72,7 @@ fn program(random: &mut Random, draft: &mut Draft, states: usize, sign: f64) -> 
         })
         .collect();
     let mut rows = Vec::new();
-    for number in 0..1 + random.below(3) {
+    for number in 0..=random.below(3) {
         let short = lp.column(format!("short{number}"), 30.0 * sign, 0.0, f64::INFINITY);
         let over = lp.column(format!("over{number}"), 20.0 * sign, 0.0, f64::INFINITY);
         let mut terms = vec![(short, 1.0), (over, -1.0)];

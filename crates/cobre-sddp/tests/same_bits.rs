@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::events::{Iteration, Observer};
-use cobre_sddp::lp::{Answer, HighsNode, Kernel, NodeView};
+use cobre_sddp::lp::{Answer, Basis, HighsNode, Kernel, NodeView};
 use cobre_sddp::policy::{CutPool, NewCut, Selection};
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
 use cobre_sddp::ranks::Ranks;
@@ -39,15 +39,15 @@ fn answers(objects: usize, lml1: bool) -> Vec<u64> {
     let mut solvers: Vec<Vec<Option<HighsNode>>> = (0..objects)
         .map(|_| (0..problem.nodes.len()).map(|_| None).collect())
         .collect();
-    let mut memories: Vec<Vec<<HighsNode as Kernel>::Memory>> = (0..units)
-        .map(|_| problem.nodes.iter().map(|_| Default::default()).collect())
+    let mut memories: Vec<Vec<Basis>> = (0..units)
+        .map(|_| problem.nodes.iter().map(|_| Basis::default()).collect())
         .collect();
     let mut bits = Vec::new();
     for iteration in 0..12 {
         for level in 1..problem.graph.depth() {
             let node = problem.graph.depth() - level;
             let mut cuts = Vec::new();
-            for unit in 0..units {
+            for (unit, memories) in memories.iter_mut().enumerate() {
                 let share = (unit * 7 + iteration * 3) % 17;
                 let state = vec![20_000.0 * share as f64 / 17.0; 3];
                 let view = NodeView {
@@ -64,7 +64,7 @@ fn answers(objects: usize, lml1: bool) -> Vec<u64> {
                 let solver = &mut solvers[object][node];
                 let solver = match solver {
                     Some(solver) => solver,
-                    none => none.insert(HighsNode::load(&view).expect("it loads")),
+                    empty => empty.insert(HighsNode::load(&view).expect("it loads")),
                 };
                 let (mut value, mut gradient) = (0.0, vec![0.0; 3]);
                 let mut each = |_: usize, answer: &Answer| {
@@ -79,7 +79,7 @@ fn answers(objects: usize, lml1: bool) -> Vec<u64> {
                         .chain([&answer.bound]);
                     bits.extend(numbers.map(|number| number.to_bits()));
                 };
-                let memory = &mut memories[unit][node];
+                let memory = &mut memories[node];
                 solver
                     .solve(&view, &state, 0..11, memory, &mut each)
                     .expect("it is solved");

@@ -4,19 +4,17 @@ mod collectives;
 mod peers;
 mod region;
 mod samples;
+mod sddp;
 
 use std::ffi::OsString;
 
 use clap::Subcommand;
-use cobre_comm::{
-    BackendKind, CommBackend, Communicator, Environment, Selection, cpus, create_communicator,
-};
-use cobre_launch::{Bind, Launch, Output};
+use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
 
 use self::collectives::{Case, Kind, Measured, Operation, cases, measure};
 use self::region::measure_region;
 use crate::exit::{self, say};
-use crate::launch;
+use crate::{job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre bench";
@@ -32,6 +30,7 @@ pub(crate) struct Args {
 enum What {
     Collectives(CollectivesArgs),
     Peers(peers::Args),
+    Sddp(sddp::Args),
 }
 
 /// Times every collective at the sizes at which other libraries were measured.
@@ -81,35 +80,15 @@ pub(crate) fn run(args: Args) -> u8 {
             None => join(&args),
         },
         What::Peers(args) => peers::run(&args),
+        What::Sddp(args) => sddp::run(&args),
     }
 }
 
 /// Starts the ranks of a job: this program again, without `-n`.
 fn start(ranks: usize, args: &CollectivesArgs) -> u8 {
-    if in_a_job() {
-        return exit::fail(
-            exit::USAGE,
-            NAME,
-            "-n inside a job: this process is one of its ranks already",
-        );
+    if let Some(problem) = job::refusal(ranks, args.backend.as_deref()) {
+        return exit::fail(exit::USAGE, NAME, problem);
     }
-    if args.backend.as_deref() == Some("local") && ranks > 1 {
-        return exit::fail(
-            exit::USAGE,
-            NAME,
-            "--backend local is one rank; leave out -n, or choose another",
-        );
-    }
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
-        Err(error) => {
-            return exit::fail(
-                exit::IO,
-                NAME,
-                &format!("cannot find this program: {error}"),
-            );
-        }
-    };
     let mut command: Vec<OsString> = vec!["bench".into(), "collectives".into()];
     if let Some(op) = args.op {
         command.extend(["--op".into(), op.name().into()]);
@@ -121,27 +100,10 @@ fn start(ranks: usize, args: &CollectivesArgs) -> u8 {
     if args.json {
         command.push("--json".into());
     }
-    let bind = if ranks <= cpus::usable() {
-        Bind::Core
-    } else {
-        Bind::None
-    };
-    let mut job = Launch::new(program, ranks)
-        .args(command)
-        .bind(bind)
-        .output(Output::Plain)
-        .handle_signals();
-    if let Some(backend) = &args.backend {
-        job = job.backend(backend.as_str());
+    match job::again(ranks, args.backend.as_deref(), command) {
+        Ok(job) => launch::finish(job.run(), NAME),
+        Err(problem) => exit::fail(exit::IO, NAME, &problem),
     }
-    launch::finish(job.run(), NAME)
-}
-
-/// Whether the environment makes this process a rank of a job.
-fn in_a_job() -> bool {
-    let env = Environment::process();
-    let selected = BackendKind::from_environment(&env).and_then(|kind| Selection::new(kind, &env));
-    selected.is_ok_and(|selection| selection.kind != BackendKind::Local)
 }
 
 /// Measures as a rank of the job this process belongs to.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A number of seconds that no other process sleeps for.
+#[allow(dead_code, reason = "not every test that includes this file sleeps")]
 pub fn unique_sleep() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -223,7 +223,7 @@ fn weigh<C: Backend, K: Kernel>(
 
 #[cfg(test)]
 mod tests {
-    use super::blocks;
+    use super::{OPENINGS_PER_BLOCK, blocks};
 
     #[test]
     fn blocks_cover_all_openings_and_are_even() {
@@ -232,7 +232,9 @@ mod tests {
             assert!(found.len().is_power_of_two());
             assert_eq!((found[0].start, found[found.len() - 1].end), (0, openings));
             assert!(found.windows(2).all(|pair| pair[0].end == pair[1].start));
-            assert!(found.len() == 1 || found.iter().all(|block| block.len() >= 5));
+            assert!(
+                found.len() == 1 || found.iter().all(|block| block.len() >= OPENINGS_PER_BLOCK)
+            );
         }
     }
 }

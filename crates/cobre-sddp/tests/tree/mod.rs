@@ -107,12 +107,11 @@ impl Tree<'_> {
         }
         for (number, state) in template.states.iter().enumerate() {
             let incoming = columns[state.incoming];
-            match before {
-                Some(before) => self.row(0.0, 0.0, &[(incoming, 1.0), (before[number], -1.0)]),
-                None => {
-                    let initial = problem.states[number].initial;
-                    self.row(initial, initial, &[(incoming, 1.0)]);
-                }
+            if let Some(before) = before {
+                self.row(0.0, 0.0, &[(incoming, 1.0), (before[number], -1.0)]);
+            } else {
+                let initial = problem.states[number].initial;
+                self.row(initial, initial, &[(incoming, 1.0)]);
             }
         }
         let outgoing: Vec<usize> = template

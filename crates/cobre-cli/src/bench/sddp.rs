@@ -1,0 +1,223 @@
+//! `cobre bench sddp`: how fast training goes.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use cobre_case::Options;
+use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
+use cobre_launch::Bind;
+use cobre_sddp::policy::Selection;
+use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
+use cobre_sddp::risk::Risk;
+use cobre_sddp::run::{Settings, Solver, run as run_job};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::{Rule, Stopping};
+
+use crate::exit::{self, say};
+use crate::{job, launch};
+
+/// In front of every message.
+const NAME: &str = "cobre bench sddp";
+
+/// Times training on two made-up hydrothermal systems, or on a problem of one's own.
+///
+/// Both systems have 12 stages, 4 reservoirs and 126 thermal plants. `10x4` has 10 openings per
+/// stage and 4 forward passes per iteration; `82x1` has 82 openings and one pass. With -n it
+/// launches its own ranks; each uses one thread unless --threads says more.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Number of ranks to launch [default: join the job this is a rank of, else one rank]
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = launch::ranks)]
+    ranks: Option<usize>,
+
+    /// Backend that connects the launched ranks [default: the best one for one machine]
+    #[arg(long, value_name = "shm|tcp|mpi|local", requires = "ranks")]
+    backend: Option<String>,
+
+    /// Solver of the linear programs
+    #[arg(long, value_name = "highs", default_value = "highs")]
+    solver: Solver,
+
+    /// Threads per rank
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    threads: usize,
+
+    /// Iterations
+    #[arg(long, value_name = "K", default_value_t = 256)]
+    iterations: usize,
+
+    /// Measures this StochOptFormat file, whose cost to go is never below 0, instead
+    #[arg(long, value_name = "PATH")]
+    problem: Option<PathBuf>,
+
+    /// Forward passes per iteration on a problem of one's own
+    #[arg(long, value_name = "M", default_value_t = 1, requires = "problem")]
+    forward_passes: usize,
+
+    /// Prints one JSON object per line instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the benchmark and returns the code to exit with.
+pub(super) fn run(args: &Args) -> u8 {
+    match args.ranks {
+        Some(ranks) => start(ranks, args),
+        None => join(args),
+    }
+}
+
+fn start(ranks: usize, args: &Args) -> u8 {
+    if let Some(problem) = job::refusal(ranks, args.backend.as_deref()) {
+        return exit::fail(exit::USAGE, NAME, problem);
+    }
+    let mut words: Vec<OsString> = vec!["bench".into(), "sddp".into()];
+    words.push(format!("--threads={}", args.threads.max(1)).into());
+    words.push(format!("--iterations={}", args.iterations.max(1)).into());
+    if let Some(problem) = &args.problem {
+        words.extend(["--problem".into(), problem.clone().into()]);
+        words.push(format!("--forward-passes={}", args.forward_passes.max(1)).into());
+    }
+    if args.json {
+        words.push("--json".into());
+    }
+    match job::again(ranks, args.backend.as_deref(), words) {
+        Ok(job) if args.threads > 1 => launch::finish(job.bind(Bind::None).run(), NAME),
+        Ok(job) => launch::finish(job.run(), NAME),
+        Err(problem) => exit::fail(exit::IO, NAME, &problem),
+    }
+}
+
+/// What is measured: a name, a problem, and its forward passes.
+type Case = (String, Problem, usize);
+
+fn cases(args: &Args) -> Result<Vec<Case>, String> {
+    if let Some(path) = &args.problem {
+        let options = Options {
+            bound: Some(0.0),
+            risk: Risk::EXPECTATION,
+        };
+        let problem = cobre_case::read(path, &options).map_err(|error| exit::told(&error))?;
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        return Ok(vec![(name, problem, args.forward_passes.max(1))]);
+    }
+    let made = |openings: usize, passes: usize, known_start: bool| -> Result<Case, String> {
+        let size = Hydrothermal {
+            stages: 12,
+            reservoirs: 4,
+            thermals: 126,
+            openings,
+            known_start,
+        };
+        let problem = hydrothermal(size).map_err(|errors| errors.to_string())?;
+        Ok((format!("{openings}x{passes}"), problem, passes))
+    };
+    Ok(vec![made(10, 4, false)?, made(82, 1, true)?])
+}
+
+fn join(args: &Args) -> u8 {
+    let comm = match BackendKind::from_env().and_then(create_communicator) {
+        Ok(comm) => comm,
+        Err(error) => return exit::fail(exit::INVALID_INPUT, NAME, &exit::told(&error)),
+    };
+    let cases = match cases(args) {
+        Ok(cases) => cases,
+        Err(problem) => return exit::fail(exit::INVALID_INPUT, NAME, &problem),
+    };
+    let talks = comm.rank() == 0;
+    if talks && !args.json {
+        let (ranks, threads) = (comm.size(), args.threads.max(1));
+        say!(
+            "{} on {}: {ranks} × {threads} (ranks × threads)",
+            "highs",
+            comm.name()
+        );
+        let heads = [
+            "problem",
+            "LPs",
+            "seconds",
+            "LP/s",
+            "ms/iteration",
+            "communication",
+            "bound",
+        ];
+        say!(
+            "{:<34} {:>9} {:>9} {:>9} {:>13} {:>14} {:>16}",
+            heads[0],
+            heads[1],
+            heads[2],
+            heads[3],
+            heads[4],
+            heads[5],
+            heads[6]
+        );
+    }
+    for case in cases {
+        if let Err(error) = measure(&comm, case, args) {
+            return exit::fail(exit::of_run(&error), NAME, &exit::told(&error));
+        }
+    }
+    exit::DONE
+}
+
+fn measure(
+    comm: &CommBackend,
+    (name, problem, passes): Case,
+    args: &Args,
+) -> Result<(), cobre_sddp::SddpError> {
+    let settings = Settings {
+        seed: 1,
+        passes,
+        selection: Selection::ALL,
+        stopping: Stopping::any(vec![Rule::Iterations(args.iterations.max(1))]),
+        threads: args.threads.max(1),
+        simulate: 0,
+        sampling: Sampling::Fresh,
+        solver: args.solver,
+        output: None,
+    };
+    let results = run_job(comm, problem, &settings, &mut ())?;
+    let Some(last) = results
+        .trained
+        .iterations
+        .last()
+        .filter(|_| comm.rank() == 0)
+    else {
+        return Ok(());
+    };
+    let seconds = last.time.total;
+    let per_second = last.lp_solves as f64 / seconds;
+    let per_iteration = seconds / last.number as f64;
+    let communication = last.time.communication / seconds;
+    if args.json {
+        let line = serde_json::json!({
+            "problem": name,
+            "backend": comm.name(),
+            "ranks": comm.size(),
+            "threads": settings.threads,
+            "iterations": last.number,
+            "lp_solves": last.lp_solves,
+            "retries": last.retries,
+            "seconds": seconds,
+            "lp_per_second": per_second,
+            "seconds_per_iteration": per_iteration,
+            "communication_share": communication,
+            "bound": last.bound,
+            "policy_sha256": results.policy_sha256,
+        });
+        say!("{line}");
+    } else {
+        say!(
+            "{name:<34} {:>9} {seconds:>9.2} {per_second:>9.0} {:>13.2} {:>13.1}% {:>16.8e}",
+            last.lp_solves,
+            1000.0 * per_iteration,
+            100.0 * communication,
+            last.bound
+        );
+    }
+    Ok(())
+}

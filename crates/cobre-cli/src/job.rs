@@ -1,0 +1,48 @@
+//! This program as the ranks of a job: joined, or started by itself.
+
+use std::ffi::OsString;
+
+use cobre_comm::{BackendKind, Environment, Selection, cpus};
+use cobre_launch::{Bind, Launch, Output};
+
+/// Whether the environment makes this process a rank of a job.
+pub(crate) fn is_rank() -> bool {
+    let env = Environment::process();
+    let selected = BackendKind::from_environment(&env).and_then(|kind| Selection::new(kind, &env));
+    selected.is_ok_and(|selection| selection.kind != BackendKind::Local)
+}
+
+/// Why this process cannot start ranks on this backend, if it cannot.
+pub(crate) fn refusal(ranks: usize, backend: Option<&str>) -> Option<&'static str> {
+    if is_rank() {
+        Some("-n inside a job: this process is one of its ranks already")
+    } else if backend == Some("local") && ranks > 1 {
+        Some("--backend local is one rank; leave out -n, or choose another")
+    } else {
+        None
+    }
+}
+
+/// A job of this program with these arguments. Ranks are bound to cores if there are enough.
+pub(crate) fn again(
+    ranks: usize,
+    backend: Option<&str>,
+    arguments: Vec<OsString>,
+) -> Result<Launch, String> {
+    let program =
+        std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let bind = if ranks <= cpus::usable() {
+        Bind::Core
+    } else {
+        Bind::None
+    };
+    let job = Launch::new(program, ranks)
+        .args(arguments)
+        .bind(bind)
+        .output(Output::Plain)
+        .handle_signals();
+    Ok(match backend {
+        Some(backend) => job.backend(backend),
+        None => job,
+    })
+}

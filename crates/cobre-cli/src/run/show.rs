@@ -1,0 +1,165 @@
+//! What a person sees of a run: header, a line per iteration, a bar on a terminal, a summary.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use cobre_launch::Interrupt;
+use cobre_sddp::events::{Iteration, Observer};
+use cobre_sddp::problem::{Problem, Range, Sense};
+use cobre_sddp::run::{Results, Settings};
+use cobre_sddp::training::{Estimate, Rule, gap};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::exit::say;
+
+/// Shows a run on standard output, on the rank that speaks, and listens for signals on all ranks.
+pub(super) struct Show {
+    talks: bool,
+    interrupt: Option<Interrupt>,
+    bar: ProgressBar,
+}
+
+impl Show {
+    pub(super) fn new(talks: bool, interrupt: Option<Interrupt>, settings: &Settings) -> Self {
+        let limit = settings.stopping.rules.iter().find_map(|rule| match rule {
+            Rule::Iterations(limit) => Some(*limit as u64),
+            _ => None,
+        });
+        let bar = if talks && std::io::stderr().is_terminal() {
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} iterations, {eta} left");
+            let bar = ProgressBar::new(limit.unwrap_or(0));
+            style.map_or(bar.clone(), |style| bar.with_style(style))
+        } else {
+            ProgressBar::hidden()
+        };
+        Self {
+            talks,
+            interrupt,
+            bar,
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self, text: &str) {
+        if self.talks {
+            self.bar.suspend(|| say!("{text}"));
+        }
+    }
+
+    /// The problem's size and the range of its numbers.
+    pub(super) fn header(&self, path: &Path, problem: &Problem, backend: &str, ranks: usize) {
+        let size = problem.summary();
+        let plural = |count: usize, word: &str| {
+            let end = if count == 1 { "" } else { "s" };
+            format!("{count} {word}{end}")
+        };
+        self.line(&format!(
+            "{}: {}imise, {}, {}, {}, {}, at most {} × {} per node",
+            path.display(),
+            problem.sense.name(),
+            plural(size.nodes, "node"),
+            plural(size.stages, "stage"),
+            plural(size.states, "state"),
+            plural(size.openings, "opening"),
+            plural(size.rows, "row"),
+            plural(size.columns, "column"),
+        ));
+        self.line(&format!(
+            "numbers: matrix {}, costs {}, bounds {}; {}",
+            range(size.matrix),
+            range(size.costs),
+            range(size.bounds),
+            problem.risk
+        ));
+        self.line(&format!("{} on {backend}", plural(ranks, "rank")));
+        self.line(&format!(
+            "{:>9} {:>16} {:>28} {:>9} {:>10} {:>7} {:>9}",
+            "iteration", "bound", "estimate (paths)", "gap", "LPs", "cuts", "seconds"
+        ));
+    }
+
+    /// What was found.
+    pub(super) fn summary(&self, sense: Sense, results: &Results) {
+        self.clear();
+        let trained = &results.trained;
+        let bound = trained.bound();
+        let side = match sense {
+            Sense::Minimize => "lower",
+            Sense::Maximize => "upper",
+        };
+        self.line(&format!("{side} bound  {bound}"));
+        let (told, source) = match results.simulated {
+            Some(simulated) => (simulated, "simulated"),
+            None => (trained.estimate, "latest forward"),
+        };
+        self.line(&format!("estimate     {} ({source} paths)", estimate(told)));
+        self.line(&format!(
+            "gap          {:.4} %",
+            100.0 * gap(bound, told.mean)
+        ));
+        for (number, value) in results.validation.iter().enumerate() {
+            self.line(&format!("validation   scenario {}: {value}", number + 1));
+        }
+        self.line(&format!(
+            "stopped      {} after {} iterations",
+            trained.reason,
+            trained.iterations.len()
+        ));
+        if let Some(last) = trained.iterations.last() {
+            let time = last.time;
+            let share = |part: f64| 100.0 * part / time.total.max(1e-9);
+            self.line(&format!(
+                "LP solves    {} ({:.0} per second), {} tried again",
+                last.lp_solves,
+                last.lp_solves as f64 / time.total.max(1e-9),
+                last.retries
+            ));
+            self.line(&format!(
+                "time         {:.3} s: forward {:.1} %, backward {:.1} %; {:.1} % of all in communication",
+                time.total,
+                share(time.forward),
+                share(time.backward),
+                share(time.communication)
+            ));
+        }
+        self.line(&format!("policy       {}", results.policy_sha256));
+    }
+}
+
+impl Observer for Show {
+    fn iteration(&mut self, iteration: &Iteration) {
+        self.line(&format!(
+            "{:>9} {:>16.8e} {:>28} {:>8.3}% {:>10} {:>7} {:>9.3}",
+            iteration.number,
+            iteration.bound,
+            estimate(iteration.estimate),
+            100.0 * iteration.gap,
+            iteration.lp_solves,
+            iteration.cuts,
+            iteration.time.total
+        ));
+        self.bar.set_position(iteration.number as u64);
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.interrupt.as_mut().is_some_and(Interrupt::requested)
+    }
+}
+
+fn estimate(estimate: Estimate) -> String {
+    match estimate.half_width_95 {
+        Some(half) => format!("{:.5e} ± {:.1e} ({})", estimate.mean, half, estimate.paths),
+        None => format!("{:.5e} ({})", estimate.mean, estimate.paths),
+    }
+}
+
+fn range(range: Range) -> String {
+    if range.largest == 0.0 {
+        return "none".to_owned();
+    }
+    format!("{:.0e} to {:.0e}", range.smallest, range.largest)
+}

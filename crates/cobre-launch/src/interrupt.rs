@@ -1,0 +1,31 @@
+//! Being asked to end: a program that finishes what it is doing when a signal tells it to stop.
+
+use std::io;
+
+use crate::signals::Catch;
+
+/// Catches SIGINT and SIGTERM of this process while it lives.
+pub struct Interrupt {
+    catch: Catch,
+    requested: bool,
+}
+
+impl Interrupt {
+    /// Starts to catch; `None` if this process catches signals already, for a launch.
+    ///
+    /// # Errors
+    /// When the system refuses a pipe.
+    pub fn catch() -> io::Result<Option<Self>> {
+        let caught = Catch::new(&[libc::SIGINT, libc::SIGTERM])?;
+        Ok(caught.map(|catch| Self {
+            catch,
+            requested: false,
+        }))
+    }
+
+    /// Whether a signal has asked this process to end.
+    pub fn requested(&mut self) -> bool {
+        self.requested |= !self.catch.read().is_empty();
+        self.requested
+    }
+}
