@@ -24,7 +24,9 @@ book: setup ## build the book into book/book
 	@ci/setup.sh book
 	target/tools/bin/mdbook build book
 
-bench: build ## measure the collectives, alone and beside the MPI libraries installed
+bench: build ## measure training and the collectives, alone and beside the MPI libraries installed
+	$(cobre) bench sddp
+	$(cobre) bench sddp -n 2
 	$(cobre) bench collectives
 	$(cobre) bench collectives -n 2
 	$(cobre) bench collectives -n 2 --op region
