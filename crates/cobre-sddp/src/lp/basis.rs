@@ -1,19 +1,30 @@
-//! The basis a work unit keeps, in a form that survives a change of the rows.
+//! What a work unit keeps from one solve to the next, in a form that survives a change of the rows.
 
 use crate::policy::Cuts;
 
 /// The solver's number for a basic variable.
 const BASIC: i32 = 1;
+/// Most cuts that are tried as rows because they are new; others come in when they are violated.
+const MOST_NEW: usize = 8;
 
-/// A basis by columns, rows of the template, and cuts by slot. Cuts it does not know are basic, so
-/// it fits whatever cuts there are; a cut it relied on that is gone leaves one basic variable too
-/// many, which the solver repairs.
+/// The basis of the last visit's first opening, by columns, rows of the template, and cuts by slot;
+/// and the cuts that were tight for some opening of that visit. A cut that is gone and was part of
+/// the basis leaves one basic variable too many, which the solver repairs.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Basis {
     columns: Vec<i8>,
     rows: Vec<i8>,
-    /// Cuts that are not basic, by slot in ascending order.
+    /// Cuts that are not basic.
     tight: Vec<(u32, i8)>,
+    /// Cuts to start the next visit with, in the order of rows.
+    working: Vec<u32>,
+    /// The newest cut there was.
+    newest: Option<u32>,
+}
+
+/// Whether a row or column with this status holds at a bound.
+pub(super) fn is_tight(status: i32) -> bool {
+    status != BASIC
 }
 
 impl Basis {
@@ -22,50 +33,50 @@ impl Basis {
         self.columns.is_empty()
     }
 
-    /// Keeps the solver's statuses; the first `template_rows` rows are the template's.
-    pub(super) fn keep(
-        &mut self,
-        columns: &[i32],
-        rows: &[i32],
-        template_rows: usize,
-        cuts: &Cuts<'_>,
-    ) {
-        self.columns.clear();
-        self.columns
-            .extend(columns.iter().map(|&status| status as i8));
-        let (own, of_cuts) = rows.split_at(template_rows);
-        self.rows.clear();
-        self.rows.extend(own.iter().map(|&status| status as i8));
-        self.tight.clear();
-        let tight = of_cuts
-            .iter()
-            .zip(cuts.slots())
-            .filter(|(status, _)| **status != BASIC);
-        self.tight
-            .extend(tight.map(|(&status, &slot)| (slot, status as i8)));
-        self.tight.sort_unstable();
+    /// The cuts to start a visit with: those that mattered at the last one and are still in use,
+    /// and the newest of those that are new since.
+    pub(super) fn first_rows(&self, cuts: &Cuts<'_>) -> Vec<u32> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let slots = cuts.slots();
+        let mut rows = self.working.clone();
+        rows.retain(|slot| slots.contains(slot));
+        let new = |slot: &&u32| self.newest.is_none_or(|newest| **slot > newest);
+        let mut fresh: Vec<u32> = slots.iter().filter(new).copied().collect();
+        fresh.sort_unstable();
+        rows.extend_from_slice(&fresh[fresh.len().saturating_sub(MOST_NEW)..]);
+        rows
     }
 
-    /// The solver's statuses for the rows there are now.
-    pub(super) fn restore(&self, columns: &mut Vec<i32>, rows: &mut Vec<i32>, cuts: &Cuts<'_>) {
+    /// Keeps the solver's statuses; rows after the template's are those of `slots`.
+    pub(super) fn keep(&mut self, columns: &[i32], rows: &[i32], slots: &[u32]) {
+        let status = |status: &i32| *status as i8;
+        self.columns.clear();
+        self.columns.extend(columns.iter().map(status));
+        let (own, of_cuts) = rows.split_at(rows.len() - slots.len());
+        self.rows.clear();
+        self.rows.extend(own.iter().map(status));
+        let of_cuts = slots.iter().zip(of_cuts);
+        let tight = of_cuts.filter(|(_, status)| is_tight(**status));
+        self.tight = tight.map(|(slot, status)| (*slot, *status as i8)).collect();
+    }
+
+    /// Ends a visit at which the cuts `working` were tight for some opening.
+    pub(super) fn end_visit(&mut self, working: Vec<u32>, cuts: &Cuts<'_>) {
+        self.working = working;
+        self.newest = cuts.slots().iter().copied().max();
+    }
+
+    /// The solver's statuses when the rows after the template's are those of `slots`.
+    pub(super) fn restore(&self, columns: &mut Vec<i32>, rows: &mut Vec<i32>, slots: &[u32]) {
         columns.clear();
         columns.extend(self.columns.iter().map(|&status| i32::from(status)));
         rows.clear();
         rows.extend(self.rows.iter().map(|&status| i32::from(status)));
-        let start = rows.len();
-        rows.resize(start + cuts.slots().len(), BASIC);
-        if cuts.slots().is_sorted() {
-            for &(slot, status) in &self.tight {
-                if let Ok(at) = cuts.slots().binary_search(&slot) {
-                    rows[start + at] = status.into();
-                }
-            }
-            return;
-        }
-        for (at, slot) in cuts.slots().iter().enumerate() {
-            if let Ok(found) = self.tight.binary_search_by_key(slot, |(slot, _)| *slot) {
-                rows[start + at] = self.tight[found].1.into();
-            }
-        }
+        rows.extend(slots.iter().map(|slot| {
+            let found = self.tight.iter().find(|(tight, _)| tight == slot);
+            found.map_or(BASIC, |(_, status)| (*status).into())
+        }));
     }
 }

@@ -1,13 +1,15 @@
 //! A node solved by HiGHS.
 //!
 //! The linear program is loaded once; solves change bounds (and costs and coefficients where
-//! openings do), and cuts are added as rows. HiGHS computes scaling factors at its first run and
+//! openings do). Cuts become rows when a solution violates them, so a node with a thousand cuts is
+//! solved with the few that matter at a trial point. HiGHS computes scaling factors at its first run and
 //! keeps them, which would make answers depend on when a worker first met a node: scaling is off.
 
 use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::path::PathBuf;
 
+use super::basis::is_tight;
 use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
 use super::standalone::columnwise;
 use super::{Answer, Basis, Failure, FailureKind, Kernel, NodeView, duals, explain};
@@ -16,7 +18,10 @@ use crate::policy::Cuts;
 /// Entries of the matrix that are not larger than this are none.
 const NO_ENTRY: f64 = 1e-12;
 
-/// One more than can go wrong is tried, in this order, when a run does not end well.
+/// How far a cut may be violated, relative to the cost to go, without becoming a row.
+const VIOLATION: f64 = 1e-8;
+
+/// What is tried, in this order, when a run does not end well.
 const LADDER: [Rung; 5] = [
     Rung::Cold,
     Rung::Presolve,
@@ -64,6 +69,8 @@ pub struct HighsNode {
     entries_vanish: bool,
     retries: u64,
     solution: Solution,
+    /// The state left, as the solver has it.
+    state: Vec<f64>,
     statuses: (Vec<i32>, Vec<i32>),
     bounds: (Vec<f64>, Vec<f64>),
     answer: Answer,
@@ -87,23 +94,34 @@ impl Kernel for HighsNode {
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
         let refused = |refused| refusal(view, refused);
-        self.add_cuts(&view.cuts).map_err(refused)?;
-        self.start_from(memory, &view.cuts).map_err(refused)?;
+        let rows = memory.first_rows(&view.cuts);
+        self.set_rows(&view.cuts, &rows).map_err(refused)?;
+        self.start_from(memory).map_err(refused)?;
+        let mut tight = Vec::new();
         let first = openings.start;
         for opening in openings {
             let constant = self
                 .put_in_place(view, incoming, opening)
                 .map_err(refused)?;
             self.run(view, incoming, opening)?;
-            self.highs.solution(&mut self.solution);
+            while let Some(slot) = self.most_violated(&view.cuts) {
+                self.add_rows(&view.cuts, &[slot]).map_err(refused)?;
+                self.run(view, incoming, opening)?;
+            }
+            let (columns, rows) = &mut self.statuses;
+            self.highs.basis(columns, rows);
             if opening == first {
-                let (columns, rows) = &mut self.statuses;
-                self.highs.basis(columns, rows);
-                memory.keep(columns, rows, self.template_rows, &view.cuts);
+                memory.keep(columns, rows, &self.loaded);
+            }
+            tight.resize(self.loaded.len(), false);
+            for (tight, status) in tight.iter_mut().zip(&rows[self.template_rows..]) {
+                *tight |= is_tight(*status);
             }
             self.read_answer(view, constant);
             each(opening, &self.answer);
         }
+        let working = self.loaded.iter().zip(&tight).filter(|(_, tight)| **tight);
+        memory.end_visit(working.map(|(slot, _)| *slot).collect(), &view.cuts);
         Ok(())
     }
 
@@ -165,18 +183,15 @@ impl HighsNode {
             lp,
             retries: 0,
             solution: Solution::default(),
+            state: Vec::new(),
             statuses: (Vec::new(), Vec::new()),
             bounds: (Vec::new(), Vec::new()),
             answer: Answer::default(),
         })
     }
 
-    /// Makes the rows after the template's those of `cuts`, in their order.
-    fn add_cuts(&mut self, cuts: &Cuts<'_>) -> Result<(), Refused> {
-        let slots = cuts.slots();
-        if self.loaded == slots {
-            return Ok(());
-        }
+    /// Makes the rows after the template's those of these cuts, in this order.
+    fn set_rows(&mut self, cuts: &Cuts<'_>, slots: &[u32]) -> Result<(), Refused> {
         let mut wanted = slots.iter().peekable();
         let mut gone = Vec::new();
         let mut kept = Vec::with_capacity(slots.len());
@@ -188,17 +203,31 @@ impl HighsNode {
             }
         }
         self.highs.delete_rows(&gone)?;
+        let rows = self.template_rows + kept.len();
+        let intercepts = kept.iter().map(|&slot| cuts.intercept(slot));
         self.lp.row_lower.truncate(self.template_rows);
-        self.lp.row_upper.truncate(self.template_rows);
-        self.lp
-            .row_lower
-            .extend(kept.iter().map(|&slot| cuts.intercept(slot)));
-        self.add_rows(cuts, &slots[kept.len()..])?;
-        self.lp
-            .row_upper
-            .resize(self.lp.row_lower.len(), f64::INFINITY);
-        self.loaded = slots.to_vec();
-        Ok(())
+        self.lp.row_lower.extend(intercepts);
+        self.lp.row_upper.truncate(rows);
+        self.loaded = kept;
+        self.add_rows(cuts, &slots[self.loaded.len()..])
+    }
+
+    /// Reads the solution; the cut that it violates most, if it violates one that is no row.
+    fn most_violated(&mut self, cuts: &Cuts<'_>) -> Option<u32> {
+        self.highs.solution(&mut self.solution);
+        let future = self.solution.columns[self.future?];
+        let state = &mut self.state;
+        state.clear();
+        state.extend(cuts.outgoing().map(|column| self.solution.columns[column]));
+        let mut most = VIOLATION * (1.0 + future.abs());
+        let mut found = None;
+        for &slot in cuts.slots() {
+            let violation = cuts.value(slot, state) - future;
+            if violation > most && !self.loaded.contains(&slot) {
+                (most, found) = (violation, Some(slot));
+            }
+        }
+        found
     }
 
     /// Adds the row `cost to go − gradient · outgoing state ≥ intercept` of each of these cuts.
@@ -220,18 +249,23 @@ impl HighsNode {
             index.push(number(future));
             value.push(1.0);
         }
+        self.highs.add_rows(&lower, &start, &index, &value)?;
         self.lp.row_lower.extend_from_slice(&lower);
-        self.highs.add_rows(&lower, &start, &index, &value)
+        self.lp
+            .row_upper
+            .resize(self.lp.row_lower.len(), f64::INFINITY);
+        self.loaded.extend_from_slice(slots);
+        Ok(())
     }
 
     /// Leaves the solver as if it had never solved anything, with the basis of `memory` if any.
-    fn start_from(&mut self, memory: &Basis, cuts: &Cuts<'_>) -> Result<(), Refused> {
+    fn start_from(&mut self, memory: &Basis) -> Result<(), Refused> {
         self.highs.clear_solver()?;
         if memory.is_empty() {
             return Ok(());
         }
         let (columns, rows) = &mut self.statuses;
-        memory.restore(columns, rows, cuts);
+        memory.restore(columns, rows, &self.loaded);
         self.highs.set_basis(columns, rows)
     }
 
