@@ -54,9 +54,9 @@ pub(crate) fn told(error: &dyn Error) -> String {
 pub(crate) fn of_launch(error: &LaunchError) -> u8 {
     match error {
         LaunchError::RankCount { .. } => USAGE,
-        LaunchError::BackendNotAvailable { .. } | LaunchError::BackendNotLaunched { .. } => {
-            INVALID_INPUT
-        }
+        LaunchError::BackendNotAvailable { .. }
+        | LaunchError::BackendNotLaunched { .. }
+        | LaunchError::MpiexecNotFound { .. } => INVALID_INPUT,
         LaunchError::ProgramNotFound { .. } => NOT_FOUND,
         LaunchError::ProgramNotExecutable { .. } => NOT_EXECUTABLE,
         LaunchError::KeeperLost { .. } | LaunchError::Unkillable { .. } => RANKS,

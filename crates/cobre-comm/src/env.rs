@@ -59,6 +59,9 @@ pub const TCP_LISTENER: &str = "COBRE_TCP_LISTENER";
 /// Where the launcher left the job's secret: `descriptor:device:inode`.
 pub const TCP_SECRET: &str = "COBRE_TCP_SECRET";
 
+/// Whether the ranks of an MPI job compare what they call before they do it: `on` or `off`.
+pub const MPI_CHECK: &str = "COBRE_MPI_CHECK";
+
 /// The launcher's number for this process; the same as its rank where the backend has ranks.
 pub const LAUNCH_RANK: &str = "COBRE_LAUNCH_RANK";
 /// How many processes the launcher started.
@@ -140,6 +143,10 @@ const MPI_STEP_SIZE: [&str; 4] = [
     "SLURM_STEP_NUM_TASKS",
 ];
 
+/// Variables that hold this process's number in its launcher's job: ours, and those of the MPI
+/// launchers that ours runs.
+const LAUNCHED_RANK: [&str; 3] = [LAUNCH_RANK, "PMI_RANK", "OMPI_COMM_WORLD_RANK"];
+
 /// How long ranks look for each other when no timeout is set.
 pub const DEFAULT_RENDEZVOUS: Duration = Duration::from_secs(60);
 
@@ -197,6 +204,14 @@ pub struct TcpConfig {
     pub timeout: Option<Duration>,
     /// After how long a stall is reported ([`DEFAULT_STALL`]).
     pub stall: Duration,
+}
+
+/// How the `mpi` backend works; whom it works with is MPI's business.
+#[allow(dead_code, reason = "read by a backend that this build may not have")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MpiConfig {
+    /// Whether ranks compare what they call before they do it; the same on all ranks.
+    pub(crate) check: bool,
 }
 
 /// How the ranks of a TCP job are connected for large messages; the bits do not depend on it.
@@ -445,11 +460,33 @@ impl<'a> Environment<'a> {
         })
     }
 
+    /// Settings of an MPI rank.
+    #[allow(dead_code, reason = "asked by a backend that this build may not have")]
+    pub(crate) fn mpi(&self) -> Result<MpiConfig, BackendError> {
+        Ok(MpiConfig {
+            check: self.one_of(MPI_CHECK, ["on", "off"])? == 0,
+        })
+    }
+
+    /// How many ranks each launcher that left its variables says it started.
+    #[allow(dead_code, reason = "asked by a backend that this build may not have")]
+    pub(crate) fn mpi_step_sizes(&self) -> Vec<(&'static str, usize)> {
+        let of_step = MPI_STEP_SIZE
+            .into_iter()
+            .filter(|name| *name != "MPI_LOCALNRANKS");
+        let size = |name| Some((name, self.number(name)?));
+        of_step.filter_map(size).collect()
+    }
+
+    fn number(&self, name: &str) -> Option<usize> {
+        self.raw(name)?.to_str()?.trim().parse().ok()
+    }
+
     /// The MPI launcher that started this process, if one did.
     pub(crate) fn mpi_launcher(&self) -> Option<MpiLauncher> {
         let variable = MPI_LAUNCHER.into_iter().find(|name| self.is_set(name))?;
         let step = MPI_STEP_SIZE.into_iter().find_map(|name| {
-            let ranks = self.raw(name)?.to_str()?.trim().parse().ok()?;
+            let ranks = self.number(name)?;
             Some((name, ranks))
         });
         Some(MpiLauncher { variable, step })
@@ -457,7 +494,10 @@ impl<'a> Environment<'a> {
 
     /// This process's number in its launcher's job, and where it may report to.
     pub(crate) fn launch_report(&self) -> Option<(usize, String)> {
-        let rank = self.raw(LAUNCH_RANK)?.to_str()?.parse().ok()?;
+        let mut numbers = LAUNCHED_RANK
+            .into_iter()
+            .filter_map(|name| self.number(name));
+        let rank = numbers.next()?;
         Some((rank, self.raw(LAUNCH_REPORT)?.into_string().ok()?))
     }
 }

@@ -35,6 +35,19 @@ pub enum LaunchError {
         /// The name asked for.
         backend: &'static str,
     },
+    /// The launcher of the MPI library of this build is not installed.
+    #[error(
+        "no launcher of {library}, the MPI library of this build, is in the directories of PATH \
+         ({looked}, or an mpiexec of that library); on Debian: apt-get install {package}"
+    )]
+    MpiexecNotFound {
+        /// The library, as it calls itself.
+        library: String,
+        /// The names looked for.
+        looked: String,
+        /// The Debian package that has one.
+        package: &'static str,
+    },
     /// The job needs more open files than this process may have.
     #[error(
         "{ranks} ranks need {needed} open files, but the hard limit is {limit}; \

@@ -9,6 +9,7 @@ use crate::course::Course;
 use crate::error::LaunchError;
 use crate::limits::make_room;
 use crate::link::Link;
+use crate::mpiexec::Mpiexec;
 use crate::outcome::Outcome;
 use crate::output::{Console, Feed, Output};
 use crate::plan::{self, Plan, RankPlan};
@@ -39,6 +40,8 @@ pub struct Launch {
     output: Output,
     own_stdin: bool,
     own_signals: bool,
+    /// The launcher of an MPI library that `program` is, and that starts the ranks.
+    through: Option<&'static str>,
 }
 
 impl Launch {
@@ -56,6 +59,7 @@ impl Launch {
             output: Output::Forward,
             own_stdin: false,
             own_signals: false,
+            through: None,
         }
     }
 
@@ -137,9 +141,37 @@ impl Launch {
         if !(1..=MAX_RANKS).contains(&self.ranks) {
             return Err(LaunchError::RankCount { asked: self.ranks });
         }
-        let room = make_room(self.ranks, self.descriptors())?;
         let backend =
             settings::backend(self.backend.as_deref(), &cobre_comm::available_backends())?;
+        match cobre_comm::mpi_library() {
+            Some(library) if backend == "mpi" => self.through_mpiexec(&library)?.job(backend),
+            _ => self.job(backend),
+        }
+    }
+
+    /// This launch as one process, the launcher of the MPI library, which starts the ranks.
+    fn through_mpiexec(&self, library: &str) -> Result<Self, LaunchError> {
+        let mpiexec = Mpiexec::find(library)?;
+        let mut args = mpiexec.arguments(self.ranks, self.bind, &self.output);
+        args.push(self.program.clone());
+        args.extend_from_slice(&self.args);
+        Ok(Self {
+            program: mpiexec.name.into(),
+            args,
+            ranks: 1,
+            bind: Bind::None,
+            output: match &self.output {
+                // It has put the ranks in front of their lines itself.
+                Output::Forward => Output::Plain,
+                other => other.clone(),
+            },
+            through: Some(mpiexec.name),
+            ..self.clone()
+        })
+    }
+
+    fn job(&self, backend: &'static str) -> Result<Outcome, LaunchError> {
+        let room = make_room(self.ranks, self.descriptors())?;
         let catch = self.catch_signals()?;
         let (reports, report_writer, address) = plan::report_pipe()?;
         let mut job = settings::Job::new(backend, self.ranks, &address)?;
@@ -166,6 +198,7 @@ impl Launch {
             console: Console::new(),
             course: Course::new(self.ranks, self.timeout, self.grace, start),
             known: Known::nothing(self.ranks),
+            through: self.through,
         };
         let program = Program {
             name: &self.program,

@@ -18,7 +18,12 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
     match &outcome.cause {
         None | Some(Cause::Output(libc::EPIPE)) => {}
         Some(Cause::Rank { rank, blame, tail }) => {
-            line(&prefix, &root(*rank, &outcome.ranks[*rank], blame.as_ref()));
+            let failed = &outcome.ranks[*rank];
+            let words = match outcome.through {
+                None => root(*rank, failed, blame.as_ref()),
+                Some(launcher) => root_through(launcher, failed, blame.as_ref()),
+            };
+            line(&prefix, &words);
             for last in tail {
                 line("    ", last);
             }
@@ -27,7 +32,8 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
             }
         }
         Some(Cause::Deadline { after, running }) => {
-            let (ranks, after) = (ranks(running), after.as_secs_f64());
+            let after = after.as_secs_f64();
+            let ranks = outcome.through.map_or(ranks(running), str::to_owned);
             line(
                 &prefix,
                 &format!("the deadline of {after} s passed with {ranks} still running"),
@@ -43,6 +49,9 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
             let signal = describe(*signal);
             let words = match &ended[..] {
                 [] => format!("stopped by {signal}"),
+                [_] if outcome.through.is_some() => {
+                    format!("stopped by {signal}; all ranks were ended")
+                }
                 some => format!("stopped by {signal}; {} {} ended", ranks(some), were(some)),
             };
             line(&prefix, &words);
@@ -75,6 +84,16 @@ fn root(rank: usize, outcome: &RankOutcome, blame: Option<&Blame>) -> String {
             format!("{who} gave up: {reason} ({end})")
         }
         Some(Blame { from, reason, .. }) => format!("{who} {end}; rank {from} reported: {reason}"),
+    }
+}
+
+/// The first line of a job that an MPI launcher ran: what ranks reported, else how that ended.
+fn root_through(launcher: &str, outcome: &RankOutcome, blame: Option<&Blame>) -> String {
+    let end = ended(outcome.status);
+    let end = format!("{launcher} (pid {}) {end}", outcome.pid);
+    match blame {
+        None => format!("{end}; what it and the ranks wrote says why"),
+        Some(Blame { reason, .. }) => format!("{reason} ({end})"),
     }
 }
 

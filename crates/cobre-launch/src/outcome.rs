@@ -75,12 +75,14 @@ pub enum Cause {
 /// How a job went, rank by rank and as a whole.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// One entry per rank.
+    /// One entry per rank; a single one, that of the MPI launcher, where that started the ranks.
     pub ranks: Vec<RankOutcome>,
     /// Why the job did not succeed; `None` if every rank exited with code 0.
     pub cause: Option<Cause>,
     /// Processes of the job remain that could not be killed.
     pub survivors: bool,
+    /// The MPI launcher that started the ranks; `None` if this launcher did.
+    pub through: Option<&'static str>,
 }
 
 impl Outcome {

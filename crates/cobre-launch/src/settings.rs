@@ -52,8 +52,8 @@ impl Job {
         ];
         let mut inherited = Vec::new();
         match backend {
-            // Every rank is a world of its own: it has nobody to find.
-            "local" => {}
+            // Every rank of `local` is a world of its own; those of `mpi` are found by MPI.
+            "local" | "mpi" => {}
             "shm" => {
                 let name = env::fresh_shm_name();
                 common.push((env::SHM_JOB, name.clone()));
@@ -77,7 +77,10 @@ impl Job {
     /// The settings of `rank`.
     pub(crate) fn rank(&self, rank: usize) -> Settings {
         let mut settings = self.common.clone();
-        settings.push((env::LAUNCH_RANK, rank.to_string()));
+        if self.backend != "mpi" {
+            // The launcher of MPI numbers its ranks itself.
+            settings.push((env::LAUNCH_RANK, rank.to_string()));
+        }
         let position = match self.backend {
             "shm" => Some((env::SHM_RANK, env::SHM_SIZE)),
             "tcp" => Some((env::TCP_RANK, env::TCP_SIZE)),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use cobre_comm::report::Blame;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -32,6 +33,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) console: Console,
     pub(crate) course: Course,
     pub(crate) known: Known,
+    /// The launcher of an MPI library that started the ranks, and is all that the keeper started.
+    pub(crate) through: Option<&'static str>,
 }
 
 /// What the keeper has told so far.
@@ -154,7 +157,13 @@ impl Watch<'_> {
     }
 
     fn take_reports(&mut self) {
-        for blame in self.reports.read() {
+        for mut blame in self.reports.read() {
+            if self.through.is_some() {
+                // The process that stands for all ranks is the only one that this launcher knows.
+                let reason = format!("rank {}: {}", blame.rank, blame.reason);
+                let (rank, from) = (0, 0);
+                blame = Blame { rank, from, reason };
+            }
             self.course.reported(blame);
         }
     }
@@ -270,6 +279,7 @@ impl Watch<'_> {
             ranks: ranks.collect(),
             cause,
             survivors: self.known.done == Some(true),
+            through: self.through,
         }
     }
 

@@ -3,21 +3,37 @@
 
 mod heap;
 pub(crate) mod local;
+#[cfg(feature = "mpi")]
+mod mpi;
 #[cfg(any(feature = "shm", feature = "tcp"))]
 mod origin;
 #[cfg(feature = "shm")]
 mod shm;
 #[cfg(feature = "tcp")]
 mod tcp;
-#[cfg(any(feature = "shm", feature = "tcp"))]
+#[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
 mod wire;
 
 pub use heap::HeapRegion;
 pub use local::LocalBackend;
+#[cfg(feature = "mpi")]
+pub use mpi::{FerrompiBackend, FerrompiRegion};
 #[cfg(feature = "shm")]
 pub use shm::{Detector, ShmBackend, ShmRegion};
 #[cfg(feature = "tcp")]
 pub use tcp::TcpBackend;
+
+/// The MPI library of this build, as it calls itself; `None` without the `mpi` backend.
+#[cfg(feature = "mpi")]
+pub fn mpi_library() -> Option<String> {
+    Some(mpi::library())
+}
+
+/// The MPI library of this build, as it calls itself; `None` without the `mpi` backend.
+#[cfg(not(feature = "mpi"))]
+pub fn mpi_library() -> Option<String> {
+    None
+}
 
 use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible};
@@ -225,4 +241,7 @@ backends! {
     Tcp(tcp::TcpBackend, HeapRegion<T, tcp::TcpBackend>) = "tcp",
         BackendKind::Tcp(config) => tcp::TcpBackend::connect(&config),
         #[cfg(feature = "tcp")];
+    Mpi(mpi::FerrompiBackend, mpi::FerrompiRegion<T>) = "mpi",
+        BackendKind::Mpi => mpi::FerrompiBackend::connect(),
+        #[cfg(feature = "mpi")];
 }

@@ -16,6 +16,7 @@ fn text(ranks: Vec<RankOutcome>, cause: Cause) -> String {
         ranks,
         cause: Some(cause),
         survivors: false,
+        through: None,
     }
     .message("cobre launch")
 }

@@ -150,14 +150,13 @@ fn finished_well(rank: &RankOutcome) -> bool {
 }
 
 fn digests(outcome: &Outcome) -> Vec<String> {
-    let of_rank = |rank: &RankOutcome| {
+    // An MPI launcher prints those of all its ranks.
+    let of_process = |rank: &RankOutcome| {
         let text = String::from_utf8_lossy(&rank.stdout).into_owned();
-        let digest = text
-            .lines()
-            .find_map(|line| line.strip_prefix(DIGEST)?.strip_prefix(' '));
-        digest.map(str::to_owned)
+        let digest = |line: &str| Some(line.strip_prefix(DIGEST)?.strip_prefix(' ')?.to_owned());
+        text.lines().filter_map(digest).collect::<Vec<_>>()
     };
-    outcome.ranks.iter().filter_map(of_rank).collect()
+    outcome.ranks.iter().flat_map(of_process).collect()
 }
 
 fn written(outcome: &Outcome) -> String {

@@ -105,7 +105,38 @@ pub const BACKENDS: &[Row] = &[
     tcp("auto"),
     tcp("star"),
     tcp("ring"),
+    Row {
+        backend: "mpi",
+        setting: None,
+        ranks: Ranks::Only(
+            &[1, 2, 3, 4],
+            "MPICH spins: more ranks than processors take minutes",
+        ),
+        calls: 200,
+        deadline: Duration::from_secs(120),
+        excuses: &ENDS_THE_JOB,
+    },
 ];
+
+/// On mpi a rank that gives up ends the whole job, as MPI prescribes; `mpi_loss` tests that.
+const ENDS_THE_JOB: [Excuse; 9] = [
+    ends_the_job("abort/later-calls"),
+    ends_the_job("abort/barrier"),
+    ends_the_job("abort/allreduce"),
+    ends_the_job("abort/long-allreduce"),
+    ends_the_job("abort/broadcast"),
+    ends_the_job("abort/allgatherv"),
+    ends_the_job("abort/fence"),
+    ends_the_job("abort/create-region"),
+    ends_the_job("abort/split-local"),
+];
+
+const fn ends_the_job(contract: &'static str) -> Excuse {
+    Excuse {
+        contract,
+        reason: "MPI ends the whole job; see the tests of mpi_loss",
+    }
+}
 
 #[cfg(test)]
 mod tests {

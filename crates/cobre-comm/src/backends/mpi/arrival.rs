@@ -1,0 +1,180 @@
+//! How ranks find out that they make the same call: each sends all others one frame with the
+//! digest of its stamp and whatever small data it brings. Frames have one size, whatever the call,
+//! so ranks that disagree still meet.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use super::Member;
+use crate::backends::wire;
+use crate::error::{Call, Cause};
+use crate::stamp::Stamp;
+use crate::transport::Fault;
+
+/// Words of a frame: the digest, then the payload.
+pub(super) const FRAME: usize = 8;
+/// Bytes that travel with a digest.
+pub(super) const PAYLOAD: usize = 8 * (FRAME - 1);
+/// Instead of a digest: this rank is leaving.
+const LEAVING: u64 = 0x6c65_6176_696e_6721;
+
+/// Words of a statement: what a rank says when digests differ.
+const STATEMENT: usize = 1 + wire::LONGEST / 8;
+/// Kinds of statement.
+const CALL: u64 = 1;
+const RECORD: u64 = 2;
+
+/// What all ranks brought to one call.
+pub(super) struct Frames<'a>(MutexGuard<'a, Vec<u64>>);
+
+impl Frames<'_> {
+    /// The payload that `rank` brought.
+    #[inline]
+    pub(super) fn payload(&self, rank: usize) -> &[u8] {
+        bytemuck::cast_slice(&self.0[rank * FRAME + 1..(rank + 1) * FRAME])
+    }
+}
+
+/// Meets all ranks in the call that `stamp` describes; `payload` has at most [`PAYLOAD`] bytes.
+#[inline]
+pub(super) fn meet<'a>(
+    member: &'a Member,
+    stamp: &Stamp,
+    payload: &[u8],
+) -> Result<Frames<'a>, Fault> {
+    let said = || {
+        let mut statement = vec![0; STATEMENT];
+        statement[0] = CALL;
+        statement[1..=Stamp::LEN].copy_from_slice(stamp.words());
+        statement
+    };
+    exchange(member, stamp.digest(), payload, said)
+}
+
+/// Meets all ranks in leaving; an error if some of them make another call.
+pub(super) fn leave(member: &Member, lost: &Cause) -> Result<(), Fault> {
+    let said = || {
+        let mut statement = vec![0; STATEMENT];
+        statement[0] = RECORD;
+        let record = wire::encode(lost);
+        bytemuck::cast_slice_mut(&mut statement[1..])[..record.len()].copy_from_slice(&record);
+        statement
+    };
+    exchange(member, LEAVING, &[], said).map(drop)
+}
+
+#[inline]
+fn exchange<'a>(
+    member: &'a Member,
+    digest: u64,
+    payload: &[u8],
+    said: impl FnOnce() -> Vec<u64>,
+) -> Result<Frames<'a>, Fault> {
+    let mut own = [0; FRAME];
+    own[0] = digest;
+    bytemuck::cast_slice_mut(&mut own[1..])[..payload.len()].copy_from_slice(payload);
+    let mut frames = member.frames.lock().unwrap_or_else(PoisonError::into_inner);
+    let outcome = member.comm().allgather(&own, &mut frames[..]);
+    outcome.map_err(|error| member.broken(&error))?;
+    if frames.chunks(FRAME).all(|frame| frame[0] == digest) {
+        return Ok(Frames(frames));
+    }
+    Err(disagree(member, &said()))
+}
+
+/// Every rank says what it does, and all draw the same conclusion.
+#[cold]
+fn disagree(member: &Member, said: &[u64]) -> Fault {
+    let mut all = vec![0; STATEMENT * member.size];
+    match member.comm().allgather(said, &mut all) {
+        Ok(()) => member.fail(conclusion(&all)),
+        Err(error) => member.broken(&error),
+    }
+}
+
+/// A rank that leaves is the cause; else the first that differs from rank 0.
+fn conclusion(statements: &[u64]) -> Cause {
+    let mut calls = Vec::new();
+    for (rank, said) in statements.chunks(STATEMENT).enumerate() {
+        let words = said[1..=Stamp::LEN].try_into().unwrap_or([0; Stamp::LEN]);
+        match (said[0], Stamp::from_words(words)) {
+            (CALL, Some(stamp)) => calls.push(Call { rank, stamp }),
+            _ => {
+                let record = wire::decode(bytemuck::cast_slice(&said[1..]));
+                return record.unwrap_or_else(unreadable);
+            }
+        }
+    }
+    let first = calls.first().cloned();
+    let other = first.clone().and_then(|first| {
+        let mut others = calls.into_iter();
+        others.find(|call| call.stamp.digest() != first.stamp.digest())
+    });
+    match (first, other) {
+        (Some(left), Some(right)) => Cause::Mismatch {
+            left: Box::new(left),
+            right: Box::new(right),
+        },
+        _ => unreadable(),
+    }
+}
+
+fn unreadable() -> Cause {
+    Cause::Io {
+        action: "comparing what the ranks called".to_owned(),
+        message: "what they said of it makes no sense; is it one program on all ranks?".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Loss;
+    use crate::stamp::Collective;
+
+    fn call(collective: Collective) -> Vec<u64> {
+        let mut said = vec![0; STATEMENT];
+        said[0] = CALL;
+        said[1..=Stamp::LEN].copy_from_slice(Stamp::new(collective).at(7).words());
+        said
+    }
+
+    fn leaving(lost: &Cause) -> Vec<u64> {
+        let mut said = vec![0; STATEMENT];
+        said[0] = RECORD;
+        let record = wire::encode(lost);
+        bytemuck::cast_slice_mut(&mut said[1..])[..record.len()].copy_from_slice(&record);
+        said
+    }
+
+    #[test]
+    fn the_first_that_differs_from_rank_0_is_shown() {
+        let barrier = || call(Collective::Barrier);
+        let all = [barrier(), barrier(), call(Collective::Fence), barrier()].concat();
+        let Cause::Mismatch { left, right } = conclusion(&all) else {
+            panic!("no mismatch");
+        };
+        assert_eq!((left.rank, right.rank), (0, 2));
+        assert_eq!(right.stamp.collective(), Collective::Fence);
+    }
+
+    #[test]
+    fn a_rank_that_leaves_is_the_cause_whoever_else_differs() {
+        let lost = Cause::RankLost {
+            rank: 2,
+            host: "node-7".into(),
+            pid: 41,
+            how: Loss::Left,
+            last: None,
+        };
+        let (barrier, fence) = (call(Collective::Barrier), call(Collective::Fence));
+        let all = [barrier, fence, leaving(&lost)].concat();
+        assert_eq!(conclusion(&all), lost);
+    }
+
+    #[test]
+    fn statements_that_make_no_sense_are_an_error_and_no_panic() {
+        assert_eq!(conclusion(&vec![u64::MAX; 2 * STATEMENT]), unreadable());
+        let same = [call(Collective::Fence), call(Collective::Fence)].concat();
+        assert_eq!(conclusion(&same), unreadable());
+    }
+}

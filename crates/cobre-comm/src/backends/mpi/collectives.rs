@@ -1,0 +1,324 @@
+//! The collectives, on a communicator of MPI. Data travel as bytes.
+//!
+//! With the check on, each begins with a meeting of all ranks (`arrival.rs`); small data travel in
+//! its frames, and nothing else is sent. Without it, ranks go straight to the data.
+
+use std::sync::PoisonError;
+
+use super::Member;
+use super::arrival::{self, PAYLOAD};
+use crate::arguments::Partition;
+use crate::communicator::ReduceOp;
+use crate::copy::{Store, copy};
+use crate::data::{Reducible, reduce};
+use crate::stamp::Stamp;
+use crate::transport::Fault;
+
+/// Most bytes of a call, as MPI counts with `int`.
+const MOST: usize = i32::MAX as usize;
+/// Bytes of each rank that travel at once where a call is split.
+const PIECE: usize = 64 << 20;
+/// A vector of so many bytes on all ranks together is gathered whole by everyone; of longer ones
+/// each rank reduces a segment.
+const WHOLE: usize = 16 << 10;
+/// Bytes of a vector that are reduced at a time.
+const BLOCK: usize = 4 << 20;
+
+/// Memory that calls use again.
+#[derive(Default)]
+pub(super) struct Scratch {
+    counts: Vec<i32>,
+    displs: Vec<i32>,
+    /// As words, so that any number is aligned in it.
+    gathered: Vec<u64>,
+    reduced: Vec<u64>,
+}
+
+/// Makes sure that all ranks make the call; also waits for them if the check is on.
+#[inline]
+pub(super) fn agree(member: &Member, stamp: &Stamp) -> Result<(), Fault> {
+    if member.check && member.size > 1 {
+        arrival::meet(member, stamp, &[])?;
+    }
+    Ok(())
+}
+
+/// Returns when all ranks have arrived: to know what all of them call is to wait for them.
+#[inline]
+pub(super) fn barrier(member: &Member, stamp: &Stamp) -> Result<(), Fault> {
+    if member.size == 1 {
+        return Ok(());
+    }
+    if member.check {
+        return agree(member, stamp);
+    }
+    let outcome = member.comm().barrier();
+    outcome.map_err(|error| member.broken(&error))
+}
+
+/// Small blocks travel in the frames, others by MPI.
+pub(super) fn allgatherv(
+    member: &Member,
+    stamp: &Stamp,
+    send: &[u8],
+    recv: &mut [u8],
+    blocks: Partition<'_>,
+) -> Result<(), Fault> {
+    if member.size == 1 {
+        copy(send, &mut recv[blocks.bytes(0)], Store::of(send.len()));
+        return Ok(());
+    }
+    if member.check {
+        let small = (0..member.size).all(|rank| blocks.bytes(rank).len() <= PAYLOAD);
+        let frames = arrival::meet(member, stamp, if small { send } else { &[] })?;
+        if small {
+            for rank in 0..member.size {
+                let block = &mut recv[blocks.bytes(rank)];
+                block.copy_from_slice(&frames.payload(rank)[..block.len()]);
+            }
+            return Ok(());
+        }
+    }
+    let mut scratch = member
+        .scratch
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let range = |rank| blocks.bytes(rank);
+    gather(member, &mut scratch, send, recv, range)
+}
+
+/// Gathers `send` of all ranks into the ranges of `recv`, in one call if MPI can count that far.
+fn gather(
+    member: &Member,
+    scratch: &mut Scratch,
+    send: &[u8],
+    recv: &mut [u8],
+    range: impl Fn(usize) -> std::ops::Range<usize>,
+) -> Result<(), Fault> {
+    let comm = member.comm();
+    let len = send.len();
+    let regular = (0..member.size).all(|rank| range(rank) == (rank * len..(rank + 1) * len));
+    let broken = |error| member.broken(&error);
+    if regular && len <= MOST {
+        return comm.allgather(send, recv).map_err(broken);
+    }
+    if (0..member.size).all(|rank| range(rank).end <= MOST) {
+        let Scratch { counts, displs, .. } = scratch;
+        counts.clear();
+        counts.extend((0..member.size).map(|rank| range(rank).len() as i32));
+        displs.clear();
+        displs.extend((0..member.size).map(|rank| range(rank).start as i32));
+        return comm.allgatherv(send, recv, counts, displs).map_err(broken);
+    }
+    gather_in_pieces(member, send, recv, range, PIECE.min(MOST / member.size))
+}
+
+/// Gathers at most `piece` bytes of each rank at a time, through memory of its own.
+fn gather_in_pieces(
+    member: &Member,
+    send: &[u8],
+    recv: &mut [u8],
+    range: impl Fn(usize) -> std::ops::Range<usize>,
+    piece: usize,
+) -> Result<(), Fault> {
+    let longest = (0..member.size).map(|rank| range(rank).len()).max();
+    let mut gathered = Vec::new();
+    for at in (0..longest.unwrap_or(0)).step_by(piece) {
+        let part = |len: usize| at.min(len)..(at + piece).min(len);
+        let counts: Vec<i32> = (0..member.size)
+            .map(|rank| part(range(rank).len()).len() as i32)
+            .collect();
+        let displs: Vec<i32> = counts
+            .iter()
+            .scan(0, |end, &count| {
+                *end += count;
+                Some(*end - count)
+            })
+            .collect();
+        gathered.resize(counts.iter().map(|&count| count as usize).sum(), 0);
+        let own = &send[part(send.len())];
+        let outcome = member
+            .comm()
+            .allgatherv(own, &mut gathered, &counts, &displs);
+        outcome.map_err(|error| member.broken(&error))?;
+        for rank in 0..member.size {
+            let (block, from) = (range(rank), displs[rank] as usize);
+            let into = &mut recv[block.clone()][part(block.len())];
+            into.copy_from_slice(&gathered[from..from + into.len()]);
+        }
+    }
+    Ok(())
+}
+
+/// Small buffers travel in the root's frame, others by MPI.
+pub(super) fn broadcast(
+    member: &Member,
+    stamp: &Stamp,
+    buf: &mut [u8],
+    root: usize,
+) -> Result<(), Fault> {
+    if member.size == 1 {
+        return Ok(());
+    }
+    if member.check {
+        let small = buf.len() <= PAYLOAD;
+        let sends = small && root == member.rank;
+        let frames = arrival::meet(member, stamp, if sends { buf } else { &[] })?;
+        if small {
+            buf.copy_from_slice(&frames.payload(root)[..buf.len()]);
+            return Ok(());
+        }
+    }
+    for piece in buf.chunks_mut(MOST) {
+        let outcome = member.comm().broadcast(piece, root as i32);
+        outcome.map_err(|error| member.broken(&error))?;
+    }
+    Ok(())
+}
+
+/// In rank order, on every element. Small vectors travel in the frames; short ones are gathered
+/// whole, and every rank reduces them; of long ones each rank reduces the segment it owns.
+pub(super) fn allreduce<T: Reducible>(
+    member: &Member,
+    stamp: &Stamp,
+    send: &[T],
+    recv: &mut [T],
+    op: ReduceOp,
+) -> Result<(), Fault> {
+    let bytes: &[u8] = bytemuck::cast_slice(send);
+    if member.size == 1 {
+        copy(
+            bytes,
+            bytemuck::cast_slice_mut(recv),
+            Store::of(bytes.len()),
+        );
+        return Ok(());
+    }
+    if member.check {
+        let small = bytes.len() <= PAYLOAD;
+        let frames = arrival::meet(member, stamp, if small { bytes } else { &[] })?;
+        if small {
+            let brought = |rank| bytemuck::cast_slice(&frames.payload(rank)[..bytes.len()]);
+            reduce(recv, (0..member.size).map(brought), op);
+            return Ok(());
+        }
+    }
+    let mut scratch = member
+        .scratch
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if bytes.len().saturating_mul(member.size) <= WHOLE {
+        return reduce_whole(member, &mut scratch, send, recv, op);
+    }
+    let per_block = BLOCK / size_of::<T>();
+    for (send, recv) in send.chunks(per_block).zip(recv.chunks_mut(per_block)) {
+        reduce_by_owners(member, &mut scratch, send, recv, op)?;
+    }
+    Ok(())
+}
+
+/// Gather, then reduce.
+fn reduce_whole<T: Reducible>(
+    member: &Member,
+    scratch: &mut Scratch,
+    send: &[T],
+    recv: &mut [T],
+    op: ReduceOp,
+) -> Result<(), Fault> {
+    let bytes: &[u8] = bytemuck::cast_slice(send);
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let gathered = room(&mut scratch.gathered, bytes.len() * member.size);
+    let outcome = member.comm().allgather(bytes, gathered);
+    outcome.map_err(|error| member.broken(&error))?;
+    let brought = gathered.chunks(bytes.len()).map(bytemuck::cast_slice);
+    reduce(recv, brought, op);
+    Ok(())
+}
+
+/// Each rank gets its segment of all vectors, reduces it, and the results are gathered.
+fn reduce_by_owners<T: Reducible>(
+    member: &Member,
+    scratch: &mut Scratch,
+    send: &[T],
+    recv: &mut [T],
+    op: ReduceOp,
+) -> Result<(), Fault> {
+    let (size, width) = (member.size, size_of::<T>());
+    let border = |rank: usize| send.len() * rank / size;
+    let own = border(member.rank + 1) - border(member.rank);
+    let Scratch {
+        counts,
+        displs,
+        gathered,
+        reduced,
+    } = scratch;
+    counts.clear();
+    counts.extend((0..size).map(|rank| ((border(rank + 1) - border(rank)) * width) as i32));
+    displs.clear();
+    displs.extend((0..size).map(|rank| (border(rank) * width) as i32));
+    let equal = vec![(own * width) as i32; size];
+    let places: Vec<i32> = (0..size).map(|rank| (rank * own * width) as i32).collect();
+    let gathered = room(gathered, own * width * size);
+    let bytes: &[u8] = bytemuck::cast_slice(send);
+    let broken = |error| member.broken(&error);
+    let comm = member.comm();
+    comm.alltoallv(bytes, counts, displs, gathered, &equal, &places)
+        .map_err(broken)?;
+    let reduced = room(reduced, own * width);
+    if own > 0 {
+        let brought = gathered.chunks(own * width).map(bytemuck::cast_slice);
+        reduce(bytemuck::cast_slice_mut::<u8, T>(reduced), brought, op);
+    }
+    let recv = bytemuck::cast_slice_mut(recv);
+    comm.allgatherv(reduced, recv, counts, displs)
+        .map_err(broken)
+}
+
+/// `len` bytes of `memory`, which grows if it must; aligned for any number.
+fn room(memory: &mut Vec<u64>, len: usize) -> &mut [u8] {
+    let words = len.div_ceil(8);
+    if memory.len() < words {
+        memory.resize(words, 0);
+    }
+    &mut bytemuck::cast_slice_mut(memory)[..len]
+}
+
+/// Between the leaders of nodes: each brings what its node's ranks wrote of `data`.
+pub(super) fn gather_between_nodes(
+    member: &Member,
+    data: &mut [u8],
+    rounds: &[Vec<std::ops::Range<usize>>],
+) -> Result<(), Fault> {
+    let group = member.group();
+    if let Some(leaders) = &group.leaders {
+        let own = leaders.rank() as usize;
+        for blocks in rounds {
+            let send = data[blocks[own].clone()].to_vec();
+            gather_blocks(leaders, &send, data, blocks).map_err(|error| member.broken(&error))?;
+        }
+    }
+    let outcome = group.node().barrier();
+    outcome.map_err(|error| member.broken(&error))
+}
+
+fn gather_blocks(
+    leaders: &ferrompi::Communicator,
+    send: &[u8],
+    data: &mut [u8],
+    blocks: &[std::ops::Range<usize>],
+) -> ferrompi::Result<()> {
+    if blocks.iter().all(|block| block.end <= MOST) {
+        let counts: Vec<i32> = blocks.iter().map(|block| block.len() as i32).collect();
+        let displs: Vec<i32> = blocks.iter().map(|block| block.start as i32).collect();
+        return leaders.allgatherv(send, data, &counts, &displs);
+    }
+    // Beyond what MPI can count, each block is broadcast where it lies.
+    for (node, block) in blocks.iter().enumerate() {
+        for piece in data[block.clone()].chunks_mut(MOST) {
+            leaders.broadcast(piece, node as i32)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! How a job ends before its time: one line that says who and why, then MPI's own end of all ranks.
+//!
+//! MPI cannot make the call of another rank fail. A rank that cannot go on therefore ends the job;
+//! the launcher kills the others. So it does when a rank is killed.
+
+use std::io::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use ferrompi::{Communicator as Comm, Error};
+
+use super::sys;
+use crate::env;
+use crate::error::{Cause, Loss, Step};
+use crate::report;
+
+/// Exit code of a job whose rank panicked, as that of a Rust program.
+pub(super) const PANIC: i32 = 101;
+
+/// Prints a line of the communication layer, whole.
+pub(super) fn tell(text: &str) {
+    // Without a reader there is nobody to tell.
+    let _ = std::io::stderr().write_all(format!("cobre: {text}\n").as_bytes());
+}
+
+/// Says why, and ends all ranks.
+pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
+    tell(&format!("{} {reason}", who(rank)));
+    report::give_up(reason);
+    farewell_said();
+    // Launchers pass on the lowest eight bits.
+    comm.abort(if code & 0xff == 0 { 1 } else { code & 0xff })
+}
+
+/// `rank 2 (pid 41 on node-7)`.
+fn who(rank: usize) -> String {
+    format!("rank {rank} (pid {} on {})", std::process::id(), host())
+}
+
+fn host() -> String {
+    let uname = rustix::system::uname();
+    uname.nodename().to_string_lossy().into_owned()
+}
+
+fn after(last: Option<Step>) -> String {
+    last.map_or(String::new(), |step| {
+        format!("; its last collective was {step}")
+    })
+}
+
+/// What is said of a rank that panicked.
+pub(super) fn panicked(last: Option<Step>) -> String {
+    format!("panicked (see above){}", after(last))
+}
+
+/// What is said of a rank that gives up.
+pub(super) fn aborted(_: usize, reason: &str, last: Option<Step>) -> String {
+    format!("gave up: {reason}{}", after(last))
+}
+
+/// The record of this rank when it leaves before the others.
+pub(super) fn left(rank: usize, last: Option<Step>) -> Cause {
+    Cause::RankLost {
+        rank,
+        host: host(),
+        pid: std::process::id(),
+        how: Loss::Left,
+        last,
+    }
+}
+
+/// An error of MPI, or of the layer in front of it, as a cause.
+pub(super) fn cause_of(error: &Error) -> Cause {
+    match error {
+        Error::Mpi { code, message, .. } => Cause::Mpi {
+            code: *code,
+            message: message.clone(),
+        },
+        other => Cause::Io {
+            action: "calling MPI".to_owned(),
+            message: other.to_string(),
+        },
+    }
+}
+
+/// Without the check others do not learn that this rank has left: waits until they leave as well,
+/// and says so if that takes long.
+pub(super) fn wait_for_all(comm: &Comm, rank: usize) {
+    let start = Instant::now();
+    let mut told = false;
+    let outcome = ferrompi::scope(|scope| {
+        let mut request = comm.ibarrier(scope)?;
+        while request.test()?.is_none() {
+            let waited = start.elapsed();
+            if waited > env::DEFAULT_STALL && !told {
+                told = true;
+                tell(&format!(
+                    "{} has left and waits for the others to leave, for {} s so far; with \
+                     {}=off they are not told if they still need it",
+                    who(rank),
+                    waited.as_secs(),
+                    env::MPI_CHECK,
+                ));
+            }
+            if waited > Duration::from_millis(10) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        end(comm, rank, &format!("failed while leaving: {error}"), 1);
+    }
+}
+
+/// This rank, if others would wait for it.
+static RANK: OnceLock<usize> = OnceLock::new();
+static SAID: AtomicBool = AtomicBool::new(false);
+
+/// From here on the process may not end without a farewell: MPI launchers then kill the other
+/// ranks, and some of them call that a success.
+pub(super) fn expect_farewell(rank: usize, size: usize) {
+    sys::watch_forks();
+    if size > 1 && RANK.set(rank).is_ok() {
+        sys::at_exit(exiting);
+    }
+}
+
+/// The process may end.
+pub(super) fn farewell_said() {
+    SAID.store(true, Relaxed);
+}
+
+extern "C" fn exiting() {
+    if let Some(rank) = RANK.get()
+        && !SAID.load(Relaxed)
+        && !sys::forked()
+    {
+        let reason = "exited without dropping its communicator: the others still need it";
+        tell(&format!("{} {reason}", who(*rank)));
+        report::give_up(reason);
+        sys::exit_now(1);
+    }
+}

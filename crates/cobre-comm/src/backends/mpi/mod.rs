@@ -1,0 +1,340 @@
+//! Processes that an MPI launcher started, on one node or on many.
+
+mod arrival;
+mod collectives;
+mod ending;
+mod group;
+mod region;
+mod rendezvous;
+mod sys;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use ferrompi::Communicator as Comm;
+
+pub use region::FerrompiRegion;
+
+use crate::arguments::{Partition, Parts, Root};
+use crate::communicator::ReduceOp;
+use crate::data::{CommData, Reducible};
+use crate::env::Environment;
+use crate::error::{BackendError, Cause, Step};
+use crate::report;
+use crate::stamp::Stamp;
+use crate::transport::{Fault, Line, RegionTransport, Transport};
+
+use collectives::Scratch;
+use group::{Child, Group};
+use rendezvous::Owner;
+pub(crate) use rendezvous::library;
+
+/// A rank of an MPI job. A clone is another handle to the same rank.
+///
+/// [`abort`](crate::Communicator::abort) ends the whole job, this process included, as MPI has no
+/// way to make the calls of other ranks fail. The last handle to go leaves the job, which waits
+/// for the other ranks and finalises MPI; a process can join an MPI job once in its life.
+#[derive(Debug, Clone)]
+pub struct FerrompiBackend(Arc<Member>);
+
+/// A rank of one communicator.
+struct Member {
+    rank: usize,
+    size: usize,
+    /// Whether ranks compare what they call before they do it.
+    check: bool,
+    line: Line,
+    /// The last collective begun, as a word; 0 before the first.
+    last: AtomicU64,
+    /// Why this communicator is finished; every rank of it has the same.
+    failed: OnceLock<Cause>,
+    frames: Mutex<Vec<u64>>,
+    scratch: Mutex<Scratch>,
+    /// `None` only while the last handle goes.
+    group: Option<Arc<Group>>,
+    origin: Origin,
+}
+
+/// Where a communicator comes from.
+enum Origin {
+    /// MPI's world: who drops it leaves the job. `None` only while the last handle goes.
+    World(Option<Owner>),
+    /// A split of this one, which therefore outlives it.
+    Split(Arc<Member>),
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} of {} on mpi", self.rank, self.size)
+    }
+}
+
+impl FerrompiBackend {
+    /// Joins the ranks that the MPI launcher started with this one.
+    ///
+    /// # Errors
+    /// [`BackendError::InitializationFailed`]: an MPI launcher that does not belong to the MPI
+    /// library of this build, ranks with different settings, a library without full support of
+    /// threads, and a second start in one process.
+    pub fn connect() -> Result<Self, BackendError> {
+        let config = Environment::process().mpi()?;
+        let failed = |reason| BackendError::InitializationFailed {
+            backend: "mpi",
+            reason,
+        };
+        let (group, owner) = rendezvous::start(config.check).map_err(failed)?;
+        let origin = Origin::World(Some(owner));
+        let member = Member::new(Arc::new(group), config.check, origin);
+        ending::expect_farewell(member.rank, member.size);
+        Ok(Self(Arc::new(member)))
+    }
+
+    /// The member, for a collective that begins in a process that may and a job that has not failed.
+    #[inline]
+    fn running(&self, stamp: &Stamp) -> Result<&Member, Fault> {
+        self.0.begin(stamp)?;
+        Ok(&self.0)
+    }
+}
+
+impl Member {
+    fn new(group: Arc<Group>, check: bool, origin: Origin) -> Self {
+        let (rank, size) = (group.comm.rank() as usize, group.comm.size() as usize);
+        Self {
+            rank,
+            size,
+            check,
+            line: Line::default(),
+            last: AtomicU64::new(0),
+            failed: OnceLock::new(),
+            frames: Mutex::new(vec![0; arrival::FRAME * size]),
+            scratch: Mutex::default(),
+            group: Some(group),
+            origin,
+        }
+    }
+
+    fn group(&self) -> &Group {
+        self.group.as_ref().expect("until the last handle goes")
+    }
+
+    /// The communicator of all ranks of the job.
+    fn world(&self) -> &Self {
+        match &self.origin {
+            Origin::World(_) => self,
+            Origin::Split(parent) => parent.world(),
+        }
+    }
+
+    #[inline]
+    fn comm(&self) -> &Comm {
+        &self.group().comm
+    }
+
+    #[inline]
+    fn begin(&self, stamp: &Stamp) -> Result<(), Fault> {
+        if sys::forked() {
+            return Err(Fault::Unusable {
+                reason: "MPI cannot be used in a forked child; start it as a process of its own"
+                    .to_owned(),
+            });
+        }
+        if let Some(cause) = self.failed.get() {
+            return Err(Fault::Failed(cause.clone()));
+        }
+        self.last.store(stamp.step().word(), Relaxed);
+        Ok(())
+    }
+
+    fn last_step(&self) -> Option<Step> {
+        Step::of_word(self.last.load(Relaxed))
+    }
+
+    /// Marks the communicator as finished.
+    fn fail(&self, cause: Cause) -> Fault {
+        let cause = self.failed.get_or_init(|| cause);
+        Fault::Failed(cause.clone())
+    }
+
+    /// What an error of MPI means: the others may wait for this rank in the same call for ever, so
+    /// the job ends, unless there are no others.
+    fn broken(&self, error: &ferrompi::Error) -> Fault {
+        let cause = ending::cause_of(error);
+        if self.size > 1 {
+            let last = self.last_step();
+            let place = last.map_or_else(|| "leaving".to_owned(), |step| step.to_string());
+            let code = if let Cause::Mpi { code, .. } = cause {
+                code
+            } else {
+                1
+            };
+            ending::end(
+                self.comm(),
+                self.rank,
+                &format!("failed in {place}: {cause}"),
+                code,
+            );
+        }
+        self.fail(cause)
+    }
+
+    /// Takes leave of the other ranks, so that none waits for this one for ever.
+    fn farewell(&self) {
+        if self.failed.get().is_some() {
+            return;
+        }
+        if !self.check {
+            return ending::wait_for_all(self.comm(), self.rank);
+        }
+        let lost = ending::left(self.rank, self.last_step());
+        if let Err(Fault::Failed(cause)) = arrival::leave(self, &lost) {
+            ending::tell(&format!("{cause} while others went on"));
+            report::give_up("it left while others still needed it");
+        }
+    }
+}
+
+impl Drop for Member {
+    /// Leaves the job: farewell, then what was made, the other way round, then MPI itself.
+    fn drop(&mut self) {
+        let Origin::World(owner) = &mut self.origin else {
+            return;
+        };
+        let owner = owner.take();
+        if sys::forked() {
+            // The parent's MPI is none of this process's business.
+            std::mem::forget((owner, self.group.take()));
+            return;
+        }
+        if std::thread::panicking() && self.size > 1 {
+            let after = self.last_step();
+            ending::end(
+                self.comm(),
+                self.rank,
+                &ending::panicked(after),
+                ending::PANIC,
+            );
+        }
+        if self.size > 1 {
+            self.farewell();
+        }
+        ending::farewell_said();
+        drop(self.group.take());
+        drop(owner);
+    }
+}
+
+impl Transport for FerrompiBackend {
+    #[inline]
+    fn rank(&self) -> usize {
+        self.0.rank
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        self.0.size
+    }
+
+    #[inline]
+    fn line(&self) -> Option<&Line> {
+        Some(&self.0.line)
+    }
+
+    #[inline]
+    fn allgatherv(
+        &self,
+        stamp: &Stamp,
+        send: &[u8],
+        recv: &mut [u8],
+        blocks: Partition<'_>,
+    ) -> Result<(), Fault> {
+        collectives::allgatherv(self.running(stamp)?, stamp, send, recv, blocks)
+    }
+
+    #[inline]
+    fn allreduce<T: Reducible>(
+        &self,
+        stamp: &Stamp,
+        send: &[T],
+        recv: &mut [T],
+        op: ReduceOp,
+    ) -> Result<(), Fault> {
+        collectives::allreduce(self.running(stamp)?, stamp, send, recv, op)
+    }
+
+    #[inline]
+    fn broadcast(&self, stamp: &Stamp, buf: &mut [u8], root: Root) -> Result<(), Fault> {
+        collectives::broadcast(self.running(stamp)?, stamp, buf, root.rank())
+    }
+
+    #[inline]
+    fn barrier(&self, stamp: &Stamp) -> Result<(), Fault> {
+        collectives::barrier(self.running(stamp)?, stamp)
+    }
+
+    fn refuse(&self, stamp: &Stamp) {
+        let Ok(member) = self.running(stamp) else {
+            return;
+        };
+        if member.size == 1 {
+            return;
+        }
+        if !member.check {
+            // Nobody would learn of it, and the others would wait.
+            let reason = format!("refused the arguments of {}", stamp.step());
+            ending::end(member.comm(), member.rank, &reason, 1);
+        }
+        // Arriving with this stamp is the message; the others find the mismatch.
+        let _ = arrival::meet(member, stamp, &[]);
+    }
+
+    fn abort(&self, reason: &str) {
+        // Who gives up because of a failure that all know is not the cause.
+        if self.0.failed.get().is_none() && !sys::forked() {
+            let cause = ending::aborted(self.0.rank, reason, self.0.last_step());
+            ending::end(self.0.comm(), self.0.rank, &cause, 1);
+        }
+    }
+}
+
+impl RegionTransport for FerrompiBackend {
+    type Region<T: CommData> = FerrompiRegion<T>;
+    type Local = Self;
+
+    fn leader_region<T: CommData>(
+        &self,
+        stamp: &Stamp,
+        count: usize,
+    ) -> Result<FerrompiRegion<T>, Fault> {
+        self.running(stamp)?;
+        FerrompiRegion::led(self, stamp, count)
+    }
+
+    fn partitioned_region<T: CommData>(
+        &self,
+        stamp: &Stamp,
+        parts: Parts,
+    ) -> Result<FerrompiRegion<T>, Fault> {
+        self.running(stamp)?;
+        FerrompiRegion::partitioned(self, stamp, &parts)
+    }
+
+    /// The ranks of this node, in a communicator of their own.
+    fn split(&self, stamp: &Stamp) -> Result<Self, Fault> {
+        let member = self.running(stamp)?;
+        collectives::agree(member, stamp)?;
+        region::make_room(member, 0)?;
+        let node = member.group().node().duplicate();
+        let node = node
+            .and_then(Group::new)
+            .map_err(|error| member.broken(&error))?;
+        let node = Arc::new(node);
+        member.group().keep(Child::Split(node.clone()));
+        let origin = Origin::Split(self.0.clone());
+        Ok(Self(Arc::new(Member::new(node, member.check, origin))))
+    }
+
+    fn leads(&self) -> bool {
+        self.0.group().node().rank() == 0
+    }
+}

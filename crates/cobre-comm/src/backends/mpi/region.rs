@@ -1,0 +1,197 @@
+//! Regions in windows of MPI: one copy per node, in memory that the node's leader provides.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::group::{Child, MOST_CHILDREN, WORDS};
+use super::sys::{Memory, Window};
+use super::{FerrompiBackend, Member, collectives};
+use crate::arguments::Parts;
+use crate::data::CommData;
+use crate::error::CommError;
+use crate::memory;
+use crate::region::{Epoch, SharedRegion};
+use crate::stamp::{Collective, Stamp};
+use crate::transport::{self, Fault};
+
+/// A region of an MPI job.
+#[derive(Debug)]
+pub struct FerrompiRegion<T> {
+    memory: Memory,
+    count: usize,
+    /// The elements this rank may write.
+    own: Range<usize>,
+    /// Of a partitioned region on several nodes: what leaders gather when a write epoch ends.
+    rounds: Vec<Vec<Range<usize>>>,
+    epoch: Epoch,
+    /// The creating call's number, by which ranks tell regions apart.
+    id: u64,
+    backend: FerrompiBackend,
+    element: std::marker::PhantomData<T>,
+}
+
+impl<T: CommData> FerrompiRegion<T> {
+    pub(super) fn led(
+        backend: &FerrompiBackend,
+        stamp: &Stamp,
+        count: usize,
+    ) -> Result<Self, Fault> {
+        let leads = transport::RegionTransport::leads(backend);
+        let own = if leads { 0..count } else { 0..0 };
+        Self::new(backend, stamp, count, own, Vec::new())
+    }
+
+    pub(super) fn partitioned(
+        backend: &FerrompiBackend,
+        stamp: &Stamp,
+        parts: &Parts,
+    ) -> Result<Self, Fault> {
+        let rounds = backend.0.group().rounds::<T>(parts);
+        let own = parts.range(backend.0.rank);
+        Self::new(backend, stamp, parts.total(), own, rounds)
+    }
+
+    fn new(
+        backend: &FerrompiBackend,
+        stamp: &Stamp,
+        count: usize,
+        own: Range<usize>,
+        rounds: Vec<Vec<Range<usize>>>,
+    ) -> Result<Self, Fault> {
+        let member = &*backend.0;
+        collectives::agree(member, stamp)?;
+        let bytes = count * size_of::<T>();
+        make_room(member, bytes)?;
+        Ok(Self {
+            memory: share(member, bytes, align_of::<T>())?,
+            count,
+            own,
+            rounds,
+            epoch: Epoch::Write,
+            id: stamp.sequence(),
+            backend: backend.clone(),
+            element: std::marker::PhantomData,
+        })
+    }
+
+    /// Ends a write epoch: all have written; then what other nodes wrote comes to this one.
+    fn publish(&mut self, stamp: &Stamp) -> Result<(), Fault> {
+        let member = self.backend.running(stamp)?;
+        self.memory.release();
+        collectives::barrier(member, stamp)?;
+        if matches!(self.epoch, Epoch::Write) && !self.rounds.is_empty() {
+            let bytes = self.memory.owned(0, self.count * size_of::<T>());
+            collectives::gather_between_nodes(member, bytes, &self.rounds)?;
+        }
+        self.memory.acquire();
+        Ok(())
+    }
+}
+
+impl<T: CommData> SharedRegion<T> for FerrompiRegion<T> {
+    #[inline]
+    fn as_slice(&self) -> &[T] {
+        self.epoch.assert_readable();
+        self.memory.published(0, self.count)
+    }
+
+    #[inline]
+    fn as_mut_slice(&mut self) -> &mut [T] {
+        self.epoch.assert_writable();
+        let (start, len) = (self.own.start * size_of::<T>(), self.own.len());
+        self.memory.owned(start, len)
+    }
+
+    fn fence(&mut self) -> Result<(), CommError> {
+        let stamp = Stamp::new(Collective::Fence).subject(self.id);
+        let outcome = match &self.epoch {
+            Epoch::Poisoned(error) => Err(error.clone()),
+            _ => {
+                let backend = self.backend.clone();
+                transport::collective(&backend, stamp, Ok(()), |stamp, ()| self.publish(stamp))
+            }
+        };
+        self.epoch.advance(outcome)
+    }
+}
+
+/// What a rank says before something new is made.
+const SAID: usize = WORDS + 2;
+
+/// Frees what all ranks have dropped, and finds out whether there is room for `bytes` more on every
+/// node, and for one more window or communicator on every rank.
+pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), Fault> {
+    let group = member.group();
+    let leads = group.node().rank() == 0;
+    let mut said = [0; SAID];
+    said[..WORDS].copy_from_slice(&group.idle());
+    said[WORDS] = member.world().group().weight() as u64;
+    said[WORDS + 1] = if leads { available() as u64 } else { u64::MAX };
+    let mut all = vec![0; SAID * member.size];
+    let outcome = member.comm().allgather(&said, &mut all);
+    outcome.map_err(|error| member.broken(&error))?;
+    let agreed = all
+        .chunks(SAID)
+        .fold([u64::MAX; WORDS], |mut agreed, said| {
+            agreed
+                .iter_mut()
+                .zip(said)
+                .for_each(|(all, one)| *all &= one);
+            agreed
+        });
+    group.free(agreed);
+    let freed: u32 = agreed.iter().map(|word| word.count_ones()).sum();
+    for (rank, said) in all.chunks(SAID).enumerate() {
+        let (weight, available) = (said[WORDS], said[WORDS + 1] as usize);
+        if weight.saturating_sub(freed.into()) >= MOST_CHILDREN as u64 {
+            let detail = format!(
+                "rank {rank} has {MOST_CHILDREN} regions and node communicators, the most that \
+                 can be at a time on mpi; drop some on all ranks"
+            );
+            return Err(Fault::NoMemory { bytes, detail });
+        }
+        if bytes > available {
+            let detail = format!(
+                "the node of rank {rank} has {available} bytes to spare for memory that ranks \
+                 share (the least of free memory and of /dev/shm)"
+            );
+            return Err(Fault::NoMemory { bytes, detail });
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that can be shared on this node; MPI libraries keep windows in `/dev/shm`, and touching
+/// one that does not fit there kills the process.
+fn available() -> usize {
+    let shared = rustix::fs::statvfs("/dev/shm").map_or(usize::MAX, |stat| {
+        usize::try_from(stat.f_bavail.saturating_mul(stat.f_frsize)).unwrap_or(usize::MAX)
+    });
+    memory::available().min(shared)
+}
+
+/// A window of `bytes` zeros on every node, kept until all ranks have dropped it.
+fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, Fault> {
+    let node = member.group().node();
+    let made = Window::allocate(node, bytes, align);
+    let (mut fine, own) = ([0u64], [u64::from(made.is_ok())]);
+    let outcome = member
+        .comm()
+        .allreduce(&own, &mut fine, ferrompi::ReduceOp::Min);
+    outcome.map_err(|error| member.broken(&error))?;
+    match made {
+        Ok(window) if fine == [1] => {
+            let window = Arc::new(window);
+            member.group().keep(Child::Window(window.clone()));
+            Ok(Memory::new(window))
+        }
+        Ok(_) => Err(Fault::NoMemory {
+            bytes,
+            detail: "MPI could not share the memory on another node".to_owned(),
+        }),
+        Err(error) => Err(Fault::NoMemory {
+            bytes,
+            detail: format!("MPI could not share the memory: {error}"),
+        }),
+    }
+}

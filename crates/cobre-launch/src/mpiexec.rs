@@ -1,0 +1,184 @@
+//! The launcher of an MPI library, which starts the ranks of an MPI job in place of the keeper.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::binding::Bind;
+use crate::error::LaunchError;
+use crate::output::Output;
+
+/// A family of MPI libraries and how its launcher is called.
+struct Family {
+    /// How its name begins in what the library says of itself.
+    library: &'static str,
+    /// Names of its own launchers; `mpiexec` may be anybody's.
+    launchers: &'static [&'static str],
+    /// What a launcher called `mpiexec` says of itself if it is one of these.
+    says: &'static [&'static str],
+    package: &'static str,
+}
+
+const FAMILIES: [Family; 2] = [
+    Family {
+        library: "Open MPI",
+        launchers: &["mpiexec.openmpi", "orterun", "prterun"],
+        says: &["Open MPI", "OpenRTE", "PRRTE"],
+        package: "openmpi-bin",
+    },
+    // Also the libraries made from MPICH, all of which have its launcher.
+    Family {
+        library: "",
+        launchers: &["mpiexec.mpich", "mpiexec.hydra"],
+        says: &["HYDRA", "Intel(R) MPI"],
+        package: "mpich",
+    },
+];
+
+/// The launcher of the MPI library of this build.
+pub(crate) struct Mpiexec {
+    pub(crate) name: &'static str,
+    open_mpi: bool,
+}
+
+impl Mpiexec {
+    /// Finds the launcher that belongs to `library`, as the library calls itself.
+    pub(crate) fn find(library: &str) -> Result<Self, LaunchError> {
+        Self::find_among(library, installed, says)
+    }
+
+    fn find_among(
+        library: &str,
+        installed: impl Fn(&str) -> bool,
+        says: impl Fn(&str) -> String,
+    ) -> Result<Self, LaunchError> {
+        let family = FAMILIES
+            .iter()
+            .find(|family| library.starts_with(family.library));
+        let family = family.unwrap_or(&FAMILIES[1]);
+        let own = family
+            .launchers
+            .iter()
+            .copied()
+            .find(|name| installed(name));
+        let shared = || {
+            let said = installed("mpiexec").then(|| says("mpiexec"))?;
+            let fits = family.says.iter().any(|word| said.contains(word));
+            fits.then_some("mpiexec")
+        };
+        match own.or_else(shared) {
+            Some(name) => Ok(Self {
+                name,
+                open_mpi: family.library == "Open MPI",
+            }),
+            None => Err(LaunchError::MpiexecNotFound {
+                library: library.lines().next().unwrap_or_default().to_owned(),
+                looked: family.launchers.join(", "),
+                package: family.package,
+            }),
+        }
+    }
+
+    /// Its arguments for `ranks` of a program, up to the program's name.
+    pub(crate) fn arguments(&self, ranks: usize, bind: Bind, output: &Output) -> Vec<OsString> {
+        let tagged = matches!(output, Output::Forward | Output::Logs(_));
+        let mut words = match (self.open_mpi, bind) {
+            (false, Bind::None) => vec![],
+            (false, Bind::Core) => vec!["-bind-to", "core"],
+            (true, Bind::None) => vec!["--oversubscribe", "--bind-to", "none"],
+            (true, Bind::Core) => vec!["--oversubscribe", "--bind-to", "core"],
+        };
+        match self.open_mpi {
+            false if tagged => words.push("-prepend-rank"),
+            true if tagged => words.push("--tag-output"),
+            _ => {}
+        }
+        if self.open_mpi && rustix::process::geteuid().is_root() {
+            // Whoever runs this launcher as root means it.
+            words.push("--allow-run-as-root");
+        }
+        let ranks = ranks.to_string();
+        words.extend(["-n", &ranks]);
+        words.into_iter().map(OsString::from).collect()
+    }
+}
+
+fn installed(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| is_file(&directory.join(name)))
+}
+
+fn is_file(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// What a launcher prints when asked for its version.
+fn says(name: &str) -> String {
+    let output = Command::new(name)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
+}
+
+/// The launcher for the MPI library of this build, and whether `mpiexec` is that one, for people.
+pub fn mpi_launcher(library: &str) -> Result<String, LaunchError> {
+    let found = Mpiexec::find(library)?;
+    let default = match says("mpiexec") {
+        text if text.is_empty() => "there is no mpiexec".to_owned(),
+        text => format!(
+            "mpiexec is {}",
+            text.lines().next().unwrap_or_default().trim()
+        ),
+    };
+    Ok(format!("{} ({default})", found.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MPICH: &str = "MPICH Version:\t4.0.2";
+    const OPEN_MPI: &str = "Open MPI v4.1.4, package: Debian";
+
+    fn found(library: &str, installed: &[&str], version: &str) -> Result<&'static str, String> {
+        let launcher = Mpiexec::find_among(
+            library,
+            |name| installed.contains(&name),
+            |_| version.to_owned(),
+        );
+        launcher
+            .map(|found| found.name)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_librarys_own_launcher_is_taken() {
+        let both = ["mpiexec", "mpiexec.mpich", "mpiexec.openmpi"];
+        assert_eq!(found(MPICH, &both, ""), Ok("mpiexec.mpich"));
+        assert_eq!(found(OPEN_MPI, &both, ""), Ok("mpiexec.openmpi"));
+    }
+
+    #[test]
+    fn mpiexec_is_taken_only_if_it_belongs_to_the_library() {
+        let hydra = "HYDRA build details:\n";
+        assert_eq!(found(MPICH, &["mpiexec"], hydra), Ok("mpiexec"));
+        let text = found(OPEN_MPI, &["mpiexec"], hydra).unwrap_err();
+        assert!(
+            text.contains("Open MPI") && text.contains("openmpi-bin"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn without_a_launcher_the_error_says_what_to_install() {
+        let text = found(MPICH, &[], "").unwrap_err();
+        assert!(
+            text.contains("mpiexec.mpich") && text.contains("install mpich"),
+            "{text}"
+        );
+    }
+}
