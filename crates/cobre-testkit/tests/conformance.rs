@@ -37,7 +37,11 @@ fn cells<'a>(row: &'static Row, ranks: usize, digests: &'a Digests) -> Vec<Cell<
         return vec![Cell::new(whole, excuse)];
     }
     if !cobre_comm::available_backends().contains(&backend) {
-        let skip = move || Verdict::Skipped(format!("{backend} is not in this build"));
+        let text = format!("{backend} is not in this build");
+        let skip = move || match row.opt_in {
+            true => Verdict::Excused(format!("{text}; --features {backend} adds it")),
+            false => Verdict::Skipped(text),
+        };
         return vec![Cell::new(whole, skip)];
     }
     let (possible, too_large): (Vec<&Contract>, Vec<_>) = CONTRACTS

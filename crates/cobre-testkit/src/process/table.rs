@@ -20,6 +20,8 @@ pub struct Row {
     pub calls: usize,
     /// No job may take longer.
     pub deadline: Duration,
+    /// Whether builds come without it unless asked for: then its absence is no gap.
+    pub opt_in: bool,
     /// Contracts that it does not keep.
     pub excuses: &'static [Excuse],
 }
@@ -89,6 +91,7 @@ pub const BACKENDS: &[Row] = &[
         ranks: Ranks::Only(&[1], "a world of one"),
         calls: 10_000,
         deadline: Duration::from_secs(60),
+        opt_in: false,
         excuses: &[Excuse {
             contract: "abort/later-calls",
             reason: "there is no other rank whose call could fail, and later calls go on",
@@ -100,6 +103,7 @@ pub const BACKENDS: &[Row] = &[
         ranks: Ranks::All,
         calls: 2000,
         deadline: Duration::from_secs(60),
+        opt_in: false,
         excuses: &[],
     },
     tcp("auto"),
@@ -114,6 +118,7 @@ pub const BACKENDS: &[Row] = &[
         ),
         calls: 200,
         deadline: Duration::from_secs(120),
+        opt_in: true,
         excuses: &ENDS_THE_JOB,
     },
 ];

@@ -73,7 +73,7 @@ fn exchange<'a>(
     own[0] = digest;
     bytemuck::cast_slice_mut(&mut own[1..])[..payload.len()].copy_from_slice(payload);
     let mut frames = member.frames.lock().unwrap_or_else(PoisonError::into_inner);
-    let outcome = member.comm().allgather(&own, &mut frames[..]);
+    let outcome = member.calls().allgather(&own, &mut frames[..]);
     outcome.map_err(|error| member.broken(&error))?;
     if frames.chunks(FRAME).all(|frame| frame[0] == digest) {
         return Ok(Frames(frames));
@@ -85,7 +85,7 @@ fn exchange<'a>(
 #[cold]
 fn disagree(member: &Member, said: &[u64]) -> Fault {
     let mut all = vec![0; STATEMENT * member.size];
-    match member.comm().allgather(said, &mut all) {
+    match member.calls().allgather(said, &mut all) {
         Ok(()) => member.fail(conclusion(&all)),
         Err(error) => member.broken(&error),
     }

@@ -3,10 +3,12 @@
 //! With the check on, each begins with a meeting of all ranks (`arrival.rs`); small data travel in
 //! its frames, and nothing else is sent. Without it, ranks go straight to the data.
 
+use std::ops::Range;
 use std::sync::PoisonError;
 
 use super::Member;
 use super::arrival::{self, PAYLOAD};
+use super::calls::Calls;
 use crate::arguments::Partition;
 use crate::communicator::ReduceOp;
 use crate::copy::{Store, copy};
@@ -52,7 +54,7 @@ pub(super) fn barrier(member: &Member, stamp: &Stamp) -> Result<(), Fault> {
     if member.check {
         return agree(member, stamp);
     }
-    let outcome = member.comm().barrier();
+    let outcome = member.calls().barrier();
     outcome.map_err(|error| member.broken(&error))
 }
 
@@ -87,30 +89,31 @@ pub(super) fn allgatherv(
     gather(member, &mut scratch, send, recv, range)
 }
 
-/// Gathers `send` of all ranks into the ranges of `recv`, in one call if MPI can count that far.
+/// Gathers `send` of all ranks into the ranges of `recv`. Which calls are made follows from the
+/// lengths alone, on which ranks agree; where the blocks lie is each rank's own business.
 fn gather(
     member: &Member,
     scratch: &mut Scratch,
     send: &[u8],
     recv: &mut [u8],
-    range: impl Fn(usize) -> std::ops::Range<usize>,
+    range: impl Fn(usize) -> Range<usize>,
 ) -> Result<(), Fault> {
-    let comm = member.comm();
-    let len = send.len();
-    let regular = (0..member.size).all(|rank| range(rank) == (rank * len..(rank + 1) * len));
-    let broken = |error| member.broken(&error);
-    if regular && len <= MOST {
-        return comm.allgather(send, recv).map_err(broken);
+    let ranks = || 0..member.size;
+    let total = ranks().fold(0usize, |sum, rank| sum.saturating_add(range(rank).len()));
+    if total > MOST {
+        return gather_in_pieces(member, send, recv, range, PIECE.min(MOST / member.size));
     }
-    if (0..member.size).all(|rank| range(rank).end <= MOST) {
-        let Scratch { counts, displs, .. } = scratch;
-        counts.clear();
-        counts.extend((0..member.size).map(|rank| range(rank).len() as i32));
-        displs.clear();
-        displs.extend((0..member.size).map(|rank| range(rank).start as i32));
-        return comm.allgatherv(send, recv, counts, displs).map_err(broken);
+    if ranks().any(|rank| range(rank).end > MOST) {
+        // One call, as on the other ranks, and the blocks to their far places afterwards.
+        return gather_in_pieces(member, send, recv, range, MOST);
     }
-    gather_in_pieces(member, send, recv, range, PIECE.min(MOST / member.size))
+    let Scratch { counts, displs, .. } = scratch;
+    counts.clear();
+    counts.extend(ranks().map(|rank| range(rank).len() as i32));
+    displs.clear();
+    displs.extend(ranks().map(|rank| range(rank).start as i32));
+    let outcome = member.calls().allgatherv(send, recv, counts, displs);
+    outcome.map_err(|error| member.broken(&error))
 }
 
 /// Gathers at most `piece` bytes of each rank at a time, through memory of its own.
@@ -118,32 +121,32 @@ fn gather_in_pieces(
     member: &Member,
     send: &[u8],
     recv: &mut [u8],
-    range: impl Fn(usize) -> std::ops::Range<usize>,
+    range: impl Fn(usize) -> Range<usize>,
     piece: usize,
 ) -> Result<(), Fault> {
     let longest = (0..member.size).map(|rank| range(rank).len()).max();
     let mut gathered = Vec::new();
     for at in (0..longest.unwrap_or(0)).step_by(piece) {
-        let part = |len: usize| at.min(len)..(at + piece).min(len);
+        let part = |len: usize| at.min(len)..at.saturating_add(piece).min(len);
         let counts: Vec<i32> = (0..member.size)
             .map(|rank| part(range(rank).len()).len() as i32)
             .collect();
-        let displs: Vec<i32> = counts
-            .iter()
-            .scan(0, |end, &count| {
-                *end += count;
-                Some(*end - count)
-            })
-            .collect();
-        gathered.resize(counts.iter().map(|&count| count as usize).sum(), 0);
+        let mut end = 0;
+        let place = |&count: &i32| {
+            end += count;
+            end - count
+        };
+        let displs: Vec<i32> = counts.iter().map(place).collect();
+        gathered.resize(end as usize, 0);
         let own = &send[part(send.len())];
         let outcome = member
-            .comm()
+            .calls()
             .allgatherv(own, &mut gathered, &counts, &displs);
         outcome.map_err(|error| member.broken(&error))?;
         for rank in 0..member.size {
             let (block, from) = (range(rank), displs[rank] as usize);
-            let into = &mut recv[block.clone()][part(block.len())];
+            let part = part(block.len());
+            let into = &mut recv[block][part];
             into.copy_from_slice(&gathered[from..from + into.len()]);
         }
     }
@@ -170,7 +173,7 @@ pub(super) fn broadcast(
         }
     }
     for piece in buf.chunks_mut(MOST) {
-        let outcome = member.comm().broadcast(piece, root as i32);
+        let outcome = member.calls().broadcast(piece, root as i32);
         outcome.map_err(|error| member.broken(&error))?;
     }
     Ok(())
@@ -230,7 +233,7 @@ fn reduce_whole<T: Reducible>(
         return Ok(());
     }
     let gathered = room(&mut scratch.gathered, bytes.len() * member.size);
-    let outcome = member.comm().allgather(bytes, gathered);
+    let outcome = member.calls().allgather(bytes, gathered);
     outcome.map_err(|error| member.broken(&error))?;
     let brought = gathered.chunks(bytes.len()).map(bytemuck::cast_slice);
     reduce(recv, brought, op);
@@ -263,8 +266,9 @@ fn reduce_by_owners<T: Reducible>(
     let gathered = room(gathered, own * width * size);
     let bytes: &[u8] = bytemuck::cast_slice(send);
     let broken = |error| member.broken(&error);
-    let comm = member.comm();
-    comm.alltoallv(bytes, counts, displs, gathered, &equal, &places)
+    let comm = member.calls();
+    let (parts, equal) = ([&counts[..], displs], [&equal[..], &places]);
+    comm.alltoallv(bytes, parts, gathered, equal)
         .map_err(broken)?;
     let reduced = room(reduced, own * width);
     if own > 0 {
@@ -289,11 +293,11 @@ fn room(memory: &mut Vec<u64>, len: usize) -> &mut [u8] {
 pub(super) fn gather_between_nodes(
     member: &Member,
     data: &mut [u8],
-    rounds: &[Vec<std::ops::Range<usize>>],
+    rounds: &[Vec<Range<usize>>],
 ) -> Result<(), Fault> {
     let group = member.group();
     if let Some(leaders) = &group.leaders {
-        let own = leaders.rank() as usize;
+        let own = leaders.comm.rank() as usize;
         for blocks in rounds {
             let send = data[blocks[own].clone()].to_vec();
             gather_blocks(leaders, &send, data, blocks).map_err(|error| member.broken(&error))?;
@@ -304,10 +308,10 @@ pub(super) fn gather_between_nodes(
 }
 
 fn gather_blocks(
-    leaders: &ferrompi::Communicator,
+    leaders: &Calls,
     send: &[u8],
     data: &mut [u8],
-    blocks: &[std::ops::Range<usize>],
+    blocks: &[Range<usize>],
 ) -> ferrompi::Result<()> {
     if blocks.iter().all(|block| block.end <= MOST) {
         let counts: Vec<i32> = blocks.iter().map(|block| block.len() as i32).collect();

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ferrompi::Communicator as Comm;
 
+use super::calls::{self, Calls};
 use super::sys::Window;
 use crate::arguments::Parts;
 
@@ -22,12 +23,12 @@ pub(super) const WORDS: usize = MOST_CHILDREN.div_ceil(64);
 pub(super) struct Group {
     children: Mutex<Vec<Child>>,
     /// On each node's leader, where there are several nodes: the leaders.
-    pub(super) leaders: Option<Comm>,
+    pub(super) leaders: Option<Calls>,
     /// The ranks of this node; `None` if that is all of them.
-    node: Option<Comm>,
+    node: Option<Calls>,
     /// The node of each rank, by its leader's number among the leaders.
     nodes: Vec<usize>,
-    pub(super) comm: Comm,
+    pub(super) all: Calls,
 }
 
 /// Something that all ranks of a group made together.
@@ -58,33 +59,33 @@ impl Group {
     /// Finds the nodes of `comm`. Collective.
     pub(super) fn new(comm: Comm) -> ferrompi::Result<Self> {
         let node = comm.split_shared()?;
+        let crowded = calls::is_crowded(&comm, &node)?;
         let mut group = Self {
             children: Mutex::default(),
             leaders: None,
             node: None,
             nodes: Vec::new(),
-            comm,
+            all: Calls::new(comm, crowded),
         };
+        let comm = &group.all.comm;
         // All ranks see the same: a node of all ranks is everybody's only node.
-        if node.size() < group.comm.size() {
+        if node.size() < comm.size() {
             let leads = (node.rank() == 0).then_some(0);
-            group.leaders = group.comm.split(leads, group.comm.rank())?;
-            let mut number = [group
-                .leaders
-                .as_ref()
-                .map_or(0, |leaders| leaders.rank() as u64)];
+            let leaders = comm.split(leads, comm.rank())?;
+            let mut number = [leaders.as_ref().map_or(0, |leaders| leaders.rank() as u64)];
             node.broadcast(&mut number, 0)?;
-            let mut nodes = vec![0; group.comm.size() as usize];
-            group.comm.allgather(&number, &mut nodes)?;
+            let mut nodes = vec![0; comm.size() as usize];
+            comm.allgather(&number, &mut nodes)?;
             group.nodes = nodes.iter().map(|&number| number as usize).collect();
-            group.node = Some(node);
+            group.leaders = leaders.map(|leaders| Calls::new(leaders, crowded));
+            group.node = Some(Calls::new(node, crowded));
         }
         Ok(group)
     }
 
     /// The ranks of this node.
-    pub(super) fn node(&self) -> &Comm {
-        self.node.as_ref().unwrap_or(&self.comm)
+    pub(super) fn node(&self) -> &Calls {
+        self.node.as_ref().unwrap_or(&self.all)
     }
 
     pub(super) fn several_nodes(&self) -> bool {

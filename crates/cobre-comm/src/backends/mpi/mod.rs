@@ -1,6 +1,7 @@
 //! Processes that an MPI launcher started, on one node or on many.
 
 mod arrival;
+mod calls;
 mod collectives;
 mod ending;
 mod group;
@@ -24,6 +25,7 @@ use crate::report;
 use crate::stamp::Stamp;
 use crate::transport::{Fault, Line, RegionTransport, Transport};
 
+use calls::Calls;
 use collectives::Scratch;
 use group::{Child, Group};
 use rendezvous::Owner;
@@ -99,7 +101,10 @@ impl FerrompiBackend {
 
 impl Member {
     fn new(group: Arc<Group>, check: bool, origin: Origin) -> Self {
-        let (rank, size) = (group.comm.rank() as usize, group.comm.size() as usize);
+        let (rank, size) = (
+            group.all.comm.rank() as usize,
+            group.all.comm.size() as usize,
+        );
         Self {
             rank,
             size,
@@ -128,7 +133,12 @@ impl Member {
 
     #[inline]
     fn comm(&self) -> &Comm {
-        &self.group().comm
+        &self.calls().comm
+    }
+
+    #[inline]
+    fn calls(&self) -> &Calls {
+        &self.group().all
     }
 
     #[inline]
@@ -324,7 +334,7 @@ impl RegionTransport for FerrompiBackend {
         let member = self.running(stamp)?;
         collectives::agree(member, stamp)?;
         region::make_room(member, 0)?;
-        let node = member.group().node().duplicate();
+        let node = member.group().node().comm.duplicate();
         let node = node
             .and_then(Group::new)
             .map_err(|error| member.broken(&error))?;
@@ -335,6 +345,6 @@ impl RegionTransport for FerrompiBackend {
     }
 
     fn leads(&self) -> bool {
-        self.0.group().node().rank() == 0
+        self.0.group().node().comm.rank() == 0
     }
 }

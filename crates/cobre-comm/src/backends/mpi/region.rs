@@ -122,13 +122,13 @@ const SAID: usize = WORDS + 2;
 /// node, and for one more window or communicator on every rank.
 pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), Fault> {
     let group = member.group();
-    let leads = group.node().rank() == 0;
+    let leads = group.node().comm.rank() == 0;
     let mut said = [0; SAID];
     said[..WORDS].copy_from_slice(&group.idle());
     said[WORDS] = member.world().group().weight() as u64;
     said[WORDS + 1] = if leads { available() as u64 } else { u64::MAX };
     let mut all = vec![0; SAID * member.size];
-    let outcome = member.comm().allgather(&said, &mut all);
+    let outcome = member.calls().allgather(&said, &mut all);
     outcome.map_err(|error| member.broken(&error))?;
     let agreed = all
         .chunks(SAID)
@@ -172,15 +172,15 @@ fn available() -> usize {
 
 /// A window of `bytes` zeros on every node, kept until all ranks have dropped it.
 fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, Fault> {
-    let node = member.group().node();
+    let node = &member.group().node().comm;
     let made = Window::allocate(node, bytes, align);
-    let (mut fine, own) = ([0u64], [u64::from(made.is_ok())]);
+    let mut fine = vec![0; member.size];
     let outcome = member
-        .comm()
-        .allreduce(&own, &mut fine, ferrompi::ReduceOp::Min);
+        .calls()
+        .allgather(&[u8::from(made.is_ok())], &mut fine);
     outcome.map_err(|error| member.broken(&error))?;
     match made {
-        Ok(window) if fine == [1] => {
+        Ok(window) if fine.iter().all(|&fine| fine == 1) => {
             let window = Arc::new(window);
             member.group().keep(Child::Window(window.clone()));
             Ok(Memory::new(window))

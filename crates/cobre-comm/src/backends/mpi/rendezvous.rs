@@ -30,7 +30,7 @@ pub(super) fn start(check: bool) -> Result<(Group, Owner), String> {
     // A communicator of our own: what else the program does with MPI does not get in between.
     let group = world.duplicate().and_then(Group::new);
     let group = group.map_err(|error| error.to_string())?;
-    agree_on(&group.comm, check)?;
+    agree_on(&group.all.comm, check)?;
     Ok((group, owner))
 }
 

@@ -1,0 +1,115 @@
+//! Calls of MPI as this backend makes them: with a processor for every rank as they are, else such
+//! that a rank that waits lets the others run.
+//!
+//! MPI libraries spin while they wait. With more ranks than processors a call then takes as long as
+//! the system lets the spinning rank have its processor, which is milliseconds.
+
+use ferrompi::{Communicator as Comm, Request, Result, Scope, scope};
+
+use crate::cpus;
+
+/// A communicator whose collectives wait as it is best for this job.
+pub(super) struct Calls {
+    pub(super) comm: Comm,
+    /// There are more ranks than processors, on some node.
+    crowded: bool,
+}
+
+/// Words with a bit for each processor; those beyond are not told apart.
+const MASK: usize = 16;
+
+/// Whether some node has more ranks than processors. Collective; all ranks get the same answer.
+pub(super) fn is_crowded(comm: &Comm, node: &Comm) -> Result<bool> {
+    let mut own = [0u64; MASK];
+    for cpu in cpus::allowed() {
+        own[cpu / 64 % MASK] |= 1 << (cpu % 64);
+    }
+    let mut all = vec![0; MASK * node.size() as usize];
+    node.allgather(&own, &mut all)?;
+    let words = (0..MASK).map(|word| all.iter().skip(word).step_by(MASK).fold(0, |a, b| a | b));
+    let allowed: u32 = words.map(u64::count_ones).sum();
+    let quota = cpus::quota().map_or(usize::MAX, |quota| quota.ceil() as usize);
+    let here = node.size() as usize > quota.min(allowed as usize);
+    let (own, mut somewhere) = ([u32::from(here)], [0]);
+    comm.allreduce(&own, &mut somewhere, ferrompi::ReduceOp::Max)?;
+    Ok(somewhere == [1])
+}
+
+impl Calls {
+    pub(super) fn new(comm: Comm, crowded: bool) -> Self {
+        Self { comm, crowded }
+    }
+
+    #[inline]
+    pub(super) fn barrier(&self) -> Result<()> {
+        if self.crowded {
+            return wait(|scope| self.comm.ibarrier(scope));
+        }
+        self.comm.barrier()
+    }
+
+    #[inline]
+    pub(super) fn allgather<T: ferrompi::MpiDatatype>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+    ) -> Result<()> {
+        if self.crowded {
+            return wait(|scope| self.comm.iallgather(scope, send, recv));
+        }
+        self.comm.allgather(send, recv)
+    }
+
+    #[inline]
+    pub(super) fn allgatherv(
+        &self,
+        send: &[u8],
+        recv: &mut [u8],
+        counts: &[i32],
+        displs: &[i32],
+    ) -> Result<()> {
+        if self.crowded {
+            return wait(|scope| self.comm.iallgatherv(scope, send, recv, counts, displs));
+        }
+        self.comm.allgatherv(send, recv, counts, displs)
+    }
+
+    /// `[counts, displs]` of what is sent and of what is received.
+    pub(super) fn alltoallv(
+        &self,
+        send: &[u8],
+        [counts, displs]: [&[i32]; 2],
+        recv: &mut [u8],
+        [from, places]: [&[i32]; 2],
+    ) -> Result<()> {
+        if self.crowded {
+            return wait(|scope| {
+                let comm = &self.comm;
+                comm.ialltoallv(scope, send, counts, displs, recv, from, places)
+            });
+        }
+        self.comm
+            .alltoallv(send, counts, displs, recv, from, places)
+    }
+
+    #[inline]
+    pub(super) fn broadcast(&self, buf: &mut [u8], root: i32) -> Result<()> {
+        if self.crowded {
+            return wait(|scope| self.comm.ibroadcast(scope, buf, root));
+        }
+        self.comm.broadcast(buf, root)
+    }
+}
+
+/// Starts a call and lets others run until it is done.
+fn wait<'env>(
+    start: impl for<'s> FnOnce(&'s Scope<'s, 'env>) -> Result<Request<'s>>,
+) -> Result<()> {
+    scope(|scope| {
+        let mut request = start(scope)?;
+        while request.test()?.is_none() {
+            std::thread::yield_now();
+        }
+        Ok(())
+    })
+}

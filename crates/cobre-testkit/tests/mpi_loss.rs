@@ -1,0 +1,248 @@
+//! A rank of an MPI job that goes away, under the real mpiexec: no rank hangs, one line says who and
+//! why, and nothing is left. And what else only MPI can show: nodes, launchers that do not fit.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use cobre_comm::env::{COMM_BACKEND, JOB, MPI_CHECK};
+use cobre_launch::{Launch, Outcome, Output};
+use cobre_testkit::process::Surroundings;
+
+const RANKS: usize = 3;
+/// The rank that goes.
+const VICTIM: usize = 1;
+/// No job may take longer; how fast it is is for the benchmark to say.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const CALLS: [&str; 4] = ["barrier", "large-allreduce", "allgatherv", "fence"];
+
+/// How a job went: what its ranks wrote, and its exit code.
+struct Ended {
+    stdout: String,
+    stderr: String,
+    code: u8,
+    message: String,
+}
+
+/// Runs `ranks` of a program of the kit to the end, which must come in time and leave nothing.
+fn run(program: &str, ranks: usize, args: &[&str], env: &[(&str, &str)]) -> Ended {
+    let surroundings = Surroundings::now();
+    let scratch = tempfile::Builder::new().prefix("cobre-mpi-").tempdir();
+    let scratch = scratch.expect("a temporary directory");
+    let marker = scratch.path().display().to_string();
+    let mut launch = Launch::new(program, ranks)
+        .backend("mpi")
+        .timeout(LIMIT)
+        .output(Output::Capture { limit: 1 << 18 })
+        .env("TESTKIT_JOB", &marker)
+        .args(args);
+    if program.ends_with("rank") {
+        launch = launch.args(["--scratch", &marker]);
+    }
+    for (name, value) in env {
+        launch = launch.env(*name, *value);
+    }
+    let outcome: Outcome = launch.run().expect("an MPI launcher");
+    let left = surroundings.left_behind(&marker);
+    assert!(left.is_empty(), "{args:?} left behind {left:?}");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let ended = Ended {
+        stdout: text(&outcome.ranks[0].stdout),
+        stderr: text(&outcome.ranks[0].stderr),
+        code: outcome.exit_code(),
+        message: outcome.message("job"),
+    };
+    assert_ne!(ended.code, 124, "{args:?} hung: {}", ended.stderr);
+    ended
+}
+
+fn victim(calls: &str, how: &str, env: &[(&str, &str)]) -> Ended {
+    let program = env!("CARGO_BIN_EXE_victim");
+    run(program, RANKS, &[calls, how, &VICTIM.to_string()], env)
+}
+
+/// The lines that the communication layer printed.
+fn lines(ended: &Ended) -> Vec<&str> {
+    let own = |line: &&str| line.starts_with("cobre: ");
+    ended.stderr.lines().filter(own).collect()
+}
+
+/// One line, which names the rank and has `words` in it; and the job has failed.
+fn one_line_says(ended: &Ended, words: &[&str], what: &str) {
+    let found = lines(ended);
+    let [line] = found[..] else {
+        panic!(
+            "{what}: expected one line, found {found:?} in {}",
+            ended.stderr
+        );
+    };
+    let rank = format!("cobre: rank {VICTIM} (pid ");
+    let told = line.starts_with(&rank) && words.iter().all(|word| line.contains(word));
+    assert!(told, "{what}: {line}");
+    assert_ne!(ended.code, 0, "{what}");
+}
+
+#[test]
+fn a_killed_rank_ends_the_job() {
+    for calls in CALLS {
+        let ended = victim(calls, "kill", &[]);
+        assert_ne!(ended.code, 0, "{calls}");
+        assert!(
+            !ended.stdout.contains("all well"),
+            "{calls}: {}",
+            ended.stdout
+        );
+    }
+}
+
+#[test]
+fn a_rank_that_panics_ends_the_job_with_one_line() {
+    for calls in CALLS {
+        let ended = victim(calls, "panic", &[]);
+        let words = ["panicked", "; its last collective was ", "(call "];
+        one_line_says(&ended, &words, calls);
+        assert_eq!(ended.code, 101, "{calls}");
+    }
+}
+
+#[test]
+fn a_rank_that_gives_up_ends_the_job_with_one_line() {
+    let ended = victim("barrier", "abort", &[]);
+    one_line_says(&ended, &["gave up: no more of this", "barrier (call 50)"], "abort");
+}
+
+#[test]
+fn a_rank_that_exits_ends_the_job_with_one_line() {
+    for (calls, how) in CALLS.into_iter().zip(["exit0", "exit3"].into_iter().cycle()) {
+        let ended = victim(calls, how, &[]);
+        let words = ["exited without dropping its communicator"];
+        one_line_says(&ended, &words, calls);
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_early_is_known_to_all() {
+    for calls in CALLS {
+        let ended = victim(calls, "leave", &[]);
+        let record = format!("rank {VICTIM} (pid ");
+        let said = |line: &&str| {
+            line.starts_with(&record) && line.contains("left while others still needed it")
+        };
+        // Each survivor prints its cause and that of its next call.
+        let told: Vec<&str> = ended.stdout.lines().filter(said).collect();
+        assert_eq!(told.len(), 2 * (RANKS - 1), "{calls}: {}", ended.stdout);
+        assert!(
+            told.iter().all(|line| *line == told[0]),
+            "{calls}: {told:?}"
+        );
+        assert_eq!(lines(&ended).len(), 1, "{calls}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn without_the_check_no_death_hangs_either() {
+    let off = [(MPI_CHECK, "off")];
+    for how in ["kill", "panic", "exit0", "abort"] {
+        let ended = victim("allreduce", how, &off);
+        assert_ne!(ended.code, 0, "{how}");
+    }
+}
+
+#[test]
+fn without_the_check_the_results_are_the_same() {
+    let program = env!("CARGO_BIN_EXE_rank");
+    let digest = |check| {
+        let args = ["program", "--seed", "7", "--calls", "200"];
+        let ended = run(program, 2, &args, &[(MPI_CHECK, check)]);
+        assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+        ended.stdout
+    };
+    assert_eq!(digest("on"), digest("off"));
+}
+
+#[test]
+fn mpi_is_finalised_in_order_whatever_was_dropped_when() {
+    let program = env!("CARGO_BIN_EXE_rank");
+    let contracts = [
+        "region/dropped-in-any-order",
+        "split/own-sequence",
+        "mismatch/fence",
+    ];
+    for contract in contracts {
+        let ended = run(program, 2, &[contract, "--calls", "100"], &[]);
+        let quiet = ended.code == 0 && !ended.stderr.contains("MPI_Finalize skipped");
+        assert!(quiet, "{contract}: {}{}", ended.message, ended.stderr);
+    }
+}
+
+/// Runs a contract on four ranks that MPICH deals out to two nodes which it pretends to have.
+fn on_two_nodes(contract: &str, by_block: &str) {
+    let program = env!("CARGO_BIN_EXE_rank");
+    let nodes = [
+        ("MPIR_CVAR_NUM_CLIQUES", "2"),
+        ("MPIR_CVAR_CLIQUES_BY_BLOCK", by_block),
+    ];
+    let ended = run(program, 4, &[contract, "--calls", "100"], &nodes);
+    assert_eq!(
+        ended.code, 0,
+        "{contract}: {}{}",
+        ended.stdout, ended.stderr
+    );
+}
+
+#[test]
+fn regions_and_splits_span_nodes() {
+    if cobre_comm::mpi_library().is_some_and(|library| library.contains("Open MPI")) {
+        // It cannot pretend to have nodes.
+        return;
+    }
+    let contracts = [
+        "region/one-copy-per-node",
+        "region/partitioned-shapes",
+        "region/partitioned-types",
+        "region/epochs",
+        "region/contents-stay",
+        "split/nodes-partition-the-ranks",
+        "split/own-sequence",
+        "program",
+    ];
+    for contract in contracts {
+        for by_block in ["0", "1"] {
+            on_two_nodes(contract, by_block);
+        }
+    }
+}
+
+#[test]
+fn the_launcher_of_another_library_is_refused() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rank"));
+    for variable in JOB {
+        command.env_remove(variable);
+    }
+    // Without a launcher of its own every library believes that it is alone, as it does under
+    // another's.
+    let strange = ["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"];
+    let output = command
+        .args(["identity"])
+        .env(COMM_BACKEND, "mpi")
+        .env(strange[0], "4")
+        .env(strange[1], "0")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the rank program is built with the tests");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("do not belong together"), "{text}");
+    assert_eq!(output.status.code(), Some(3), "{text}");
+}
+
+#[test]
+fn ranks_with_different_settings_are_refused() {
+    // One rank gets its own value by a shell in between.
+    let script = format!(
+        "[ \"$PMI_RANK$OMPI_COMM_WORLD_RANK\" = 1 ] && export {MPI_CHECK}=off; exec {} barrier/in-a-row",
+        env!("CARGO_BIN_EXE_rank")
+    );
+    let ended = run("sh", 2, &["-c", &script], &[]);
+    assert_ne!(ended.code, 0);
+    assert!(ended.stderr.contains(MPI_CHECK), "{}", ended.stderr);
+}
