@@ -5,6 +5,7 @@ set -u
 
 # The only files that may contain unsafe code: the audit list.
 unsafe_files='
+crates/cobre-comm/src/backends/mpi/sys.rs
 crates/cobre-comm/src/backends/origin.rs
 crates/cobre-comm/src/backends/shm/copy.rs
 crates/cobre-comm/src/backends/shm/distress.rs

@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 mdbook_version=0.5.4
 
 # command:package pairs; a command that is missing asks for its package.
-wanted='cc:gcc c++:g++ cmake:cmake objdump:binutils python3:python3 ip:iproute2'
+wanted='cc:gcc c++:g++ cmake:cmake objdump:binutils python3:python3 ip:iproute2 pkg-config:pkg-config
+    mpiexec.mpich:mpich mpicc.mpich:libmpich-dev'
 
 if ! command -v cargo >/dev/null; then
     echo 'setup: Rust is missing. Install rustup (version 1.91 or later of Rust), then run this again.' >&2

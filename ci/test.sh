@@ -28,6 +28,15 @@ step 'tests' cargo test --release --workspace --no-fail-fast
 step 'cobre-comm without features' cargo test --release -p cobre-comm --no-default-features
 step 'lints of cobre-comm without features' \
     cargo clippy --release -p cobre-comm --no-default-features --all-targets -- -D warnings
+# MPI: the same crates with the backend `mpi` in them. MPICH spins, so these stay few and small.
+export MPI_PKG_CONFIG="${MPI_PKG_CONFIG:-mpich}"
+step 'mpi: lints' cargo clippy --release -p cobre-comm -p cobre-cli -p cobre-testkit --features mpi \
+    --all-targets -- -D warnings
+step 'mpi: what needs no second rank' cargo test --release -p cobre-comm --features mpi --lib -- mpi
+step 'mpi: every contract on 1 to 4 ranks' \
+    env CI=true cargo test --release -p cobre-testkit --features mpi --test conformance -- mpi/
+step 'mpi: what goes wrong, and nodes' \
+    cargo test --release -p cobre-testkit --features mpi --test mpi_loss -- --test-threads=1
 step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --quiet
 step 'a sample of chaos' ci/chaos.py 60 2026
 step 'book' target/tools/bin/mdbook build book

@@ -45,7 +45,9 @@ pub(crate) fn run() -> u8 {
 fn machine() -> Vec<Finding> {
     vec![
         plain("backends", available_backends().join(", ")),
+        mpi(),
         processors(),
+        plain("NUMA nodes", numa_nodes()),
         plain("memory", memory()),
         shared_memory(),
         plain(
@@ -67,6 +69,45 @@ fn plain(subject: &'static str, text: String) -> Finding {
         text,
         warning: None,
     }
+}
+
+/// The MPI library of this build, its launcher, and whether `mpiexec` is that one.
+fn mpi() -> Finding {
+    let finding = |text, warning| Finding {
+        subject: "mpi",
+        text,
+        warning,
+    };
+    let Some(library) = cobre_comm::mpi_library() else {
+        return finding("not in this build (feature `mpi`)".to_owned(), None);
+    };
+    match cobre_launch::mpi_launchers(&library) {
+        Ok(launchers) => {
+            let own = launchers.own;
+            let strange = match launchers.default {
+                Some(default) if !launchers.default_fits => Some(format!(
+                    "mpiexec is another library's ({default}): use {own}"
+                )),
+                _ => None,
+            };
+            finding(format!("{library}, started by {own}"), strange)
+        }
+        Err(error) => {
+            let text = format!("{library}, without its launcher");
+            finding(text, Some(exit::told(&error)))
+        }
+    }
+}
+
+fn numa_nodes() -> String {
+    let online = std::fs::read_to_string("/sys/devices/system/node/online");
+    online.map_or_else(
+        |_| "unknown: /sys/devices/system/node cannot be read".to_owned(),
+        |nodes| match nodes.trim() {
+            "0" => "one".to_owned(),
+            several => format!("{several} (bind ranks or threads to them)"),
+        },
+    )
 }
 
 fn processors() -> Finding {

@@ -51,6 +51,6 @@ pub use binding::Bind;
 pub use error::LaunchError;
 pub use interrupt::Interrupt;
 pub use launch::{DEFAULT_GRACE, Launch, MAX_RANKS};
-pub use mpiexec::mpi_launcher;
+pub use mpiexec::{MpiLaunchers, mpi_launchers};
 pub use outcome::{Cause, Outcome, RankOutcome, Status};
 pub use output::Output;

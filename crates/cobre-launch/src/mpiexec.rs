@@ -124,17 +124,35 @@ fn says(name: &str) -> String {
     )
 }
 
-/// The launcher for the MPI library of this build, and whether `mpiexec` is that one, for people.
-pub fn mpi_launcher(library: &str) -> Result<String, LaunchError> {
+/// The launchers of this machine, seen from one MPI library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MpiLaunchers {
+    /// The launcher that belongs to the library.
+    pub own: &'static str,
+    /// What the program `mpiexec` says of itself, if there is one.
+    pub default: Option<String>,
+    /// Whether `mpiexec` belongs to the library too.
+    pub default_fits: bool,
+}
+
+/// Finds the launcher of `library`, as the library calls itself.
+///
+/// # Errors
+/// [`LaunchError::MpiexecNotFound`], which says what to install.
+pub fn mpi_launchers(library: &str) -> Result<MpiLaunchers, LaunchError> {
     let found = Mpiexec::find(library)?;
-    let default = match says("mpiexec") {
-        text if text.is_empty() => "there is no mpiexec".to_owned(),
-        text => format!(
-            "mpiexec is {}",
-            text.lines().next().unwrap_or_default().trim()
-        ),
+    let said = says("mpiexec");
+    let says = if found.open_mpi {
+        FAMILIES[0].says
+    } else {
+        FAMILIES[1].says
     };
-    Ok(format!("{} ({default})", found.name))
+    let first = said.lines().find(|line| !line.trim().is_empty());
+    Ok(MpiLaunchers {
+        own: found.name,
+        default: first.map(|line| line.trim().trim_end_matches(':').to_owned()),
+        default_fits: says.iter().any(|word| said.contains(word)),
+    })
 }
 
 #[cfg(test)]

@@ -101,7 +101,6 @@ fn a_rank_that_panics_ends_the_job_with_one_line() {
         let ended = victim(calls, "panic", &[]);
         let words = ["panicked", "; its last collective was ", "(call "];
         one_line_says(&ended, &words, calls);
-        assert_eq!(ended.code, 101, "{calls}");
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Args {
     ranks: usize,
 
     /// Backend of Cobre to compare
-    #[arg(long, value_name = "shm|tcp", default_value = "shm")]
+    #[arg(long, value_name = "shm|tcp|mpi", default_value = "shm")]
     backend: String,
 
     /// Rounds, of which the best counts

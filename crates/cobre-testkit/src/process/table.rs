@@ -116,7 +116,7 @@ pub const BACKENDS: &[Row] = &[
             &[1, 2, 3, 4],
             "MPICH spins: more ranks than processors take minutes",
         ),
-        calls: 200,
+        calls: 50,
         deadline: Duration::from_secs(120),
         opt_in: true,
         excuses: &ENDS_THE_JOB,

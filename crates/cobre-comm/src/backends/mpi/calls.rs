@@ -6,6 +6,7 @@
 
 use ferrompi::{Communicator as Comm, Request, Result, Scope, scope};
 
+use super::ending::inside;
 use crate::cpus;
 
 /// A communicator whose collectives wait as it is best for this job.
@@ -45,7 +46,7 @@ impl Calls {
         if self.crowded {
             return wait(|scope| self.comm.ibarrier(scope));
         }
-        self.comm.barrier()
+        inside(|| self.comm.barrier())
     }
 
     #[inline]
@@ -57,7 +58,7 @@ impl Calls {
         if self.crowded {
             return wait(|scope| self.comm.iallgather(scope, send, recv));
         }
-        self.comm.allgather(send, recv)
+        inside(|| self.comm.allgather(send, recv))
     }
 
     #[inline]
@@ -71,7 +72,7 @@ impl Calls {
         if self.crowded {
             return wait(|scope| self.comm.iallgatherv(scope, send, recv, counts, displs));
         }
-        self.comm.allgatherv(send, recv, counts, displs)
+        inside(|| self.comm.allgatherv(send, recv, counts, displs))
     }
 
     /// `[counts, displs]` of what is sent and of what is received.
@@ -88,8 +89,10 @@ impl Calls {
                 comm.ialltoallv(scope, send, counts, displs, recv, from, places)
             });
         }
-        self.comm
-            .alltoallv(send, counts, displs, recv, from, places)
+        inside(|| {
+            let comm = &self.comm;
+            comm.alltoallv(send, counts, displs, recv, from, places)
+        })
     }
 
     #[inline]
@@ -97,7 +100,7 @@ impl Calls {
         if self.crowded {
             return wait(|scope| self.comm.ibroadcast(scope, buf, root));
         }
-        self.comm.broadcast(buf, root)
+        inside(|| self.comm.broadcast(buf, root))
     }
 }
 
@@ -105,11 +108,13 @@ impl Calls {
 fn wait<'env>(
     start: impl for<'s> FnOnce(&'s Scope<'s, 'env>) -> Result<Request<'s>>,
 ) -> Result<()> {
-    scope(|scope| {
-        let mut request = start(scope)?;
-        while request.test()?.is_none() {
-            std::thread::yield_now();
-        }
-        Ok(())
+    inside(|| {
+        scope(|scope| {
+            let mut request = start(scope)?;
+            while request.test()?.is_none() {
+                std::thread::yield_now();
+            }
+            Ok(())
+        })
     })
 }

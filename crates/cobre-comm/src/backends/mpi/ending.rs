@@ -3,6 +3,7 @@
 //! MPI cannot make the call of another rank fail. A rank that cannot go on therefore ends the job;
 //! the launcher kills the others. So it does when a rank is killed.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -55,7 +56,7 @@ pub(super) fn panicked(last: Option<Step>) -> String {
 }
 
 /// What is said of a rank that gives up.
-pub(super) fn aborted(_: usize, reason: &str, last: Option<Step>) -> String {
+pub(super) fn aborted(reason: &str, last: Option<Step>) -> String {
     format!("gave up: {reason}{}", after(last))
 }
 
@@ -118,6 +119,21 @@ pub(super) fn wait_for_all(comm: &Comm, rank: usize) {
 static RANK: OnceLock<usize> = OnceLock::new();
 static SAID: AtomicBool = AtomicBool::new(false);
 
+thread_local! {
+    /// Whether this thread is in a call of MPI, which may end the process when another rank has
+    /// ended the job: that rank has said why.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes a call of MPI.
+#[inline]
+pub(super) fn inside<R>(call: impl FnOnce() -> R) -> R {
+    INSIDE.set(true);
+    let outcome = call();
+    INSIDE.set(false);
+    outcome
+}
+
 /// From here on the process may not end without a farewell: MPI launchers then kill the other
 /// ranks, and some of them call that a success.
 pub(super) fn expect_farewell(rank: usize, size: usize) {
@@ -135,6 +151,7 @@ pub(super) fn farewell_said() {
 extern "C" fn exiting() {
     if let Some(rank) = RANK.get()
         && !SAID.load(Relaxed)
+        && !INSIDE.get()
         && !sys::forked()
     {
         let reason = "exited without dropping its communicator: the others still need it";

@@ -301,7 +301,7 @@ impl Transport for FerrompiBackend {
     fn abort(&self, reason: &str) {
         // Who gives up because of a failure that all know is not the cause.
         if self.0.failed.get().is_none() && !sys::forked() {
-            let cause = ending::aborted(self.0.rank, reason, self.0.last_step());
+            let cause = ending::aborted(reason, self.0.last_step());
             ending::end(self.0.comm(), self.0.rank, &cause, 1);
         }
     }
@@ -334,10 +334,9 @@ impl RegionTransport for FerrompiBackend {
         let member = self.running(stamp)?;
         collectives::agree(member, stamp)?;
         region::make_room(member, 0)?;
-        let node = member.group().node().comm.duplicate();
-        let node = node
-            .and_then(Group::new)
-            .map_err(|error| member.broken(&error))?;
+        let node = &member.group().node().comm;
+        let node = ending::inside(|| node.duplicate().and_then(Group::new));
+        let node = node.map_err(|error| member.broken(&error))?;
         let node = Arc::new(node);
         member.group().keep(Child::Split(node.clone()));
         let origin = Origin::Split(self.0.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::group::{Child, MOST_CHILDREN, WORDS};
 use super::sys::{Memory, Window};
-use super::{FerrompiBackend, Member, collectives};
+use super::{FerrompiBackend, Member, collectives, ending};
 use crate::arguments::Parts;
 use crate::data::CommData;
 use crate::error::CommError;
@@ -139,7 +139,7 @@ pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), Fault> {
                 .for_each(|(all, one)| *all &= one);
             agreed
         });
-    group.free(agreed);
+    ending::inside(|| group.free(agreed));
     let freed: u32 = agreed.iter().map(|word| word.count_ones()).sum();
     for (rank, said) in all.chunks(SAID).enumerate() {
         let (weight, available) = (said[WORDS], said[WORDS + 1] as usize);
@@ -173,7 +173,7 @@ fn available() -> usize {
 /// A window of `bytes` zeros on every node, kept until all ranks have dropped it.
 fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, Fault> {
     let node = &member.group().node().comm;
-    let made = Window::allocate(node, bytes, align);
+    let made = ending::inside(|| Window::allocate(node, bytes, align));
     let mut fine = vec![0; member.size];
     let outcome = member
         .calls()
