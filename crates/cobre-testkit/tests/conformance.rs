@@ -38,9 +38,12 @@ fn cells<'a>(row: &'static Row, ranks: usize, digests: &'a Digests) -> Vec<Cell<
     }
     if !cobre_comm::available_backends().contains(&backend) {
         let text = format!("{backend} is not in this build");
-        let skip = move || match row.opt_in {
-            true => Verdict::Excused(format!("{text}; --features {backend} adds it")),
-            false => Verdict::Skipped(text),
+        let skip = move || {
+            if row.opt_in {
+                Verdict::Excused(format!("{text}; --features {backend} adds it"))
+            } else {
+                Verdict::Skipped(text)
+            }
         };
         return vec![Cell::new(whole, skip)];
     }

@@ -96,13 +96,11 @@ fn conclusion(statements: &[u64]) -> Cause {
     let mut calls = Vec::new();
     for (rank, said) in statements.chunks(STATEMENT).enumerate() {
         let words = said[1..=Stamp::LEN].try_into().unwrap_or([0; Stamp::LEN]);
-        match (said[0], Stamp::from_words(words)) {
-            (CALL, Some(stamp)) => calls.push(Call { rank, stamp }),
-            _ => {
-                let record = wire::decode(bytemuck::cast_slice(&said[1..]));
-                return record.unwrap_or_else(unreadable);
-            }
-        }
+        let (CALL, Some(stamp)) = (said[0], Stamp::from_words(words)) else {
+            let record = wire::decode(bytemuck::cast_slice(&said[1..]));
+            return record.unwrap_or_else(unreadable);
+        };
+        calls.push(Call { rank, stamp });
     }
     let first = calls.first().cloned();
     let other = first.clone().and_then(|first| {

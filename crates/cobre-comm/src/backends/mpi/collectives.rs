@@ -109,9 +109,9 @@ fn gather(
     }
     let Scratch { counts, displs, .. } = scratch;
     counts.clear();
-    counts.extend(ranks().map(|rank| range(rank).len() as i32));
+    counts.extend(ranks().map(|rank| int(range(rank).len())));
     displs.clear();
-    displs.extend(ranks().map(|rank| range(rank).start as i32));
+    displs.extend(ranks().map(|rank| int(range(rank).start)));
     let outcome = member.calls().allgatherv(send, recv, counts, displs);
     outcome.map_err(|error| member.broken(&error))
 }
@@ -129,7 +129,7 @@ fn gather_in_pieces(
     for at in (0..longest.unwrap_or(0)).step_by(piece) {
         let part = |len: usize| at.min(len)..at.saturating_add(piece).min(len);
         let counts: Vec<i32> = (0..member.size)
-            .map(|rank| part(range(rank).len()).len() as i32)
+            .map(|rank| int(part(range(rank).len()).len()))
             .collect();
         let mut end = 0;
         let place = |&count: &i32| {
@@ -143,8 +143,8 @@ fn gather_in_pieces(
             .calls()
             .allgatherv(own, &mut gathered, &counts, &displs);
         outcome.map_err(|error| member.broken(&error))?;
-        for rank in 0..member.size {
-            let (block, from) = (range(rank), displs[rank] as usize);
+        for (rank, &place) in displs.iter().enumerate() {
+            let (block, from) = (range(rank), place as usize);
             let part = part(block.len());
             let into = &mut recv[block][part];
             into.copy_from_slice(&gathered[from..from + into.len()]);
@@ -173,7 +173,7 @@ pub(super) fn broadcast(
         }
     }
     for piece in buf.chunks_mut(MOST) {
-        let outcome = member.calls().broadcast(piece, root as i32);
+        let outcome = member.calls().broadcast(piece, int(root));
         outcome.map_err(|error| member.broken(&error))?;
     }
     Ok(())
@@ -258,11 +258,11 @@ fn reduce_by_owners<T: Reducible>(
         reduced,
     } = scratch;
     counts.clear();
-    counts.extend((0..size).map(|rank| ((border(rank + 1) - border(rank)) * width) as i32));
+    counts.extend((0..size).map(|rank| int((border(rank + 1) - border(rank)) * width)));
     displs.clear();
-    displs.extend((0..size).map(|rank| (border(rank) * width) as i32));
-    let equal = vec![(own * width) as i32; size];
-    let places: Vec<i32> = (0..size).map(|rank| (rank * own * width) as i32).collect();
+    displs.extend((0..size).map(|rank| int(border(rank) * width)));
+    let equal = vec![int(own * width); size];
+    let places: Vec<i32> = (0..size).map(|rank| int(rank * own * width)).collect();
     let gathered = room(gathered, own * width * size);
     let bytes: &[u8] = bytemuck::cast_slice(send);
     let broken = |error| member.broken(&error);
@@ -278,6 +278,11 @@ fn reduce_by_owners<T: Reducible>(
     let recv = bytemuck::cast_slice_mut(recv);
     comm.allgatherv(reduced, recv, counts, displs)
         .map_err(broken)
+}
+
+/// A number as MPI takes it; callers have made sure that it is at most [`MOST`].
+fn int(number: usize) -> i32 {
+    i32::try_from(number).expect("at most what MPI can count")
 }
 
 /// `len` bytes of `memory`, which grows if it must; aligned for any number.
@@ -314,14 +319,14 @@ fn gather_blocks(
     blocks: &[Range<usize>],
 ) -> ferrompi::Result<()> {
     if blocks.iter().all(|block| block.end <= MOST) {
-        let counts: Vec<i32> = blocks.iter().map(|block| block.len() as i32).collect();
-        let displs: Vec<i32> = blocks.iter().map(|block| block.start as i32).collect();
+        let counts: Vec<i32> = blocks.iter().map(|block| int(block.len())).collect();
+        let displs: Vec<i32> = blocks.iter().map(|block| int(block.start)).collect();
         return leaders.allgatherv(send, data, &counts, &displs);
     }
     // Beyond what MPI can count, each block is broadcast where it lies.
     for (node, block) in blocks.iter().enumerate() {
         for piece in data[block.clone()].chunks_mut(MOST) {
-            leaders.broadcast(piece, node as i32)?;
+            leaders.broadcast(piece, int(node))?;
         }
     }
     Ok(())

@@ -31,7 +31,7 @@ pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
     report::give_up(reason);
     farewell_said();
     // Launchers pass on the lowest eight bits.
-    comm.abort(if code & 0xff == 0 { 1 } else { code & 0xff })
+    comm.abort((code & 0xff).max(1))
 }
 
 /// `rank 2 (pid 41 on node-7)`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::group::{Child, MOST_CHILDREN, WORDS};
 use super::sys::{Memory, Window};
-use super::{FerrompiBackend, Member, collectives, ending};
+use super::{FerrompiBackend, Member, collectives, ending, sys};
 use crate::arguments::Parts;
 use crate::data::CommData;
 use crate::error::CommError;
@@ -77,13 +77,13 @@ impl<T: CommData> FerrompiRegion<T> {
     /// Ends a write epoch: all have written; then what other nodes wrote comes to this one.
     fn publish(&mut self, stamp: &Stamp) -> Result<(), Fault> {
         let member = self.backend.running(stamp)?;
-        self.memory.release();
+        sys::synchronise();
         collectives::barrier(member, stamp)?;
         if matches!(self.epoch, Epoch::Write) && !self.rounds.is_empty() {
             let bytes = self.memory.owned(0, self.count * size_of::<T>());
             collectives::gather_between_nodes(member, bytes, &self.rounds)?;
         }
-        self.memory.acquire();
+        sys::synchronise();
         Ok(())
     }
 }
@@ -104,12 +104,11 @@ impl<T: CommData> SharedRegion<T> for FerrompiRegion<T> {
 
     fn fence(&mut self) -> Result<(), CommError> {
         let stamp = Stamp::new(Collective::Fence).subject(self.id);
-        let outcome = match &self.epoch {
-            Epoch::Poisoned(error) => Err(error.clone()),
-            _ => {
-                let backend = self.backend.clone();
-                transport::collective(&backend, stamp, Ok(()), |stamp, ()| self.publish(stamp))
-            }
+        let outcome = if let Epoch::Poisoned(error) = &self.epoch {
+            Err(error.clone())
+        } else {
+            let backend = self.backend.clone();
+            transport::collective(&backend, stamp, Ok(()), |stamp, ()| self.publish(stamp))
         };
         self.epoch.advance(outcome)
     }

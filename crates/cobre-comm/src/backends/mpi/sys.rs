@@ -15,7 +15,7 @@ use ferrompi::{Communicator as Comm, Error, Win};
 /// A window whose memory is the leader's, seen by all ranks of a node. Freed collectively.
 pub(super) struct Window {
     /// Held to be freed; its views are never used again.
-    _window: Win<u8>,
+    _handle: Win<u8>,
     base: NonNull<u8>,
     len: usize,
 }
@@ -51,7 +51,7 @@ impl Window {
         // SAFETY: at most `align` bytes further, which is how much longer the memory is than `len`.
         let base = unsafe { base.add(offset) };
         Ok(Self {
-            _window: window,
+            _handle: window,
             base,
             len,
         })
@@ -80,19 +80,6 @@ impl Memory {
     /// The one hold of this process on `window`.
     pub(super) fn new(window: Arc<Window>) -> Self {
         Self(window)
-    }
-
-    /// Before other ranks are told that this one has written.
-    pub(super) fn release(&self) {
-        // What `MPI_Win_sync` is on memory that all processors see alike; pairs with `acquire` in
-        // the other processes, with a collective between them.
-        fence(Ordering::SeqCst);
-    }
-
-    /// After other ranks have told that they have written.
-    pub(super) fn acquire(&self) {
-        // Pairs with `release`.
-        fence(Ordering::SeqCst);
     }
 
     fn checked<T>(&self, offset: usize, count: usize) -> *mut T {
@@ -132,6 +119,13 @@ impl Memory {
         // and this process has one hold on the window, borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(start, count) }
     }
+}
+
+/// Orders what this process wrote before what it tells others, and what others told it before what it
+/// reads: what `MPI_Win_sync` is on memory that all processors see alike. Pairs with itself in the
+/// other processes, with a collective between the two.
+pub(super) fn synchronise() {
+    fence(Ordering::SeqCst);
 }
 
 static FORKED: AtomicBool = AtomicBool::new(false);
