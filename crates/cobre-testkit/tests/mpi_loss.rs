@@ -107,12 +107,19 @@ fn a_rank_that_panics_ends_the_job_with_one_line() {
 #[test]
 fn a_rank_that_gives_up_ends_the_job_with_one_line() {
     let ended = victim("barrier", "abort", &[]);
-    one_line_says(&ended, &["gave up: no more of this", "barrier (call 50)"], "abort");
+    one_line_says(
+        &ended,
+        &["gave up: no more of this", "barrier (call 50)"],
+        "abort",
+    );
 }
 
 #[test]
 fn a_rank_that_exits_ends_the_job_with_one_line() {
-    for (calls, how) in CALLS.into_iter().zip(["exit0", "exit3"].into_iter().cycle()) {
+    for (calls, how) in CALLS
+        .into_iter()
+        .zip(["exit0", "exit3"].into_iter().cycle())
+    {
         let ended = victim(calls, how, &[]);
         let words = ["exited without dropping its communicator"];
         one_line_says(&ended, &words, calls);

@@ -5,7 +5,7 @@ mod heap;
 pub(crate) mod local;
 #[cfg(feature = "mpi")]
 mod mpi;
-#[cfg(any(feature = "shm", feature = "tcp"))]
+#[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
 mod origin;
 #[cfg(feature = "shm")]
 mod shm;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use ferrompi::{Communicator as Comm, Error};
 
 use super::sys;
+use crate::backends::origin::Origin;
 use crate::env;
 use crate::error::{Cause, Loss, Step};
 use crate::report;
@@ -115,8 +116,8 @@ pub(super) fn wait_for_all(comm: &Comm, rank: usize) {
     }
 }
 
-/// This rank, if others would wait for it.
-static RANK: OnceLock<usize> = OnceLock::new();
+/// This rank and its process, if others would wait for it.
+static RANK: OnceLock<(usize, Origin)> = OnceLock::new();
 static SAID: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -137,8 +138,7 @@ pub(super) fn inside<R>(call: impl FnOnce() -> R) -> R {
 /// From here on the process may not end without a farewell: MPI launchers then kill the other
 /// ranks, and some of them call that a success.
 pub(super) fn expect_farewell(rank: usize, size: usize) {
-    sys::watch_forks();
-    if size > 1 && RANK.set(rank).is_ok() {
+    if size > 1 && RANK.set((rank, Origin::here())).is_ok() {
         sys::at_exit(exiting);
     }
 }
@@ -149,10 +149,10 @@ pub(super) fn farewell_said() {
 }
 
 extern "C" fn exiting() {
-    if let Some(rank) = RANK.get()
+    if let Some((rank, origin)) = RANK.get()
         && !SAID.load(Relaxed)
         && !INSIDE.get()
-        && !sys::forked()
+        && origin.is_here()
     {
         let reason = "exited without dropping its communicator: the others still need it";
         tell(&format!("{} {reason}", who(*rank)));

@@ -17,6 +17,7 @@ use ferrompi::Communicator as Comm;
 pub use region::FerrompiRegion;
 
 use crate::arguments::{Partition, Parts, Root};
+use crate::backends::origin::Origin;
 use crate::communicator::ReduceOp;
 use crate::data::{CommData, Reducible};
 use crate::env::Environment;
@@ -54,11 +55,12 @@ struct Member {
     scratch: Mutex<Scratch>,
     /// `None` only while the last handle goes.
     group: Option<Arc<Group>>,
+    source: Source,
     origin: Origin,
 }
 
 /// Where a communicator comes from.
-enum Origin {
+enum Source {
     /// MPI's world: who drops it leaves the job. `None` only while the last handle goes.
     World(Option<Owner>),
     /// A split of this one, which therefore outlives it.
@@ -85,8 +87,8 @@ impl FerrompiBackend {
             reason,
         };
         let (group, owner) = rendezvous::start(config.check).map_err(failed)?;
-        let origin = Origin::World(Some(owner));
-        let member = Member::new(Arc::new(group), config.check, origin);
+        let source = Source::World(Some(owner));
+        let member = Member::new(Arc::new(group), config.check, source);
         ending::expect_farewell(member.rank, member.size);
         Ok(Self(Arc::new(member)))
     }
@@ -100,7 +102,7 @@ impl FerrompiBackend {
 }
 
 impl Member {
-    fn new(group: Arc<Group>, check: bool, origin: Origin) -> Self {
+    fn new(group: Arc<Group>, check: bool, source: Source) -> Self {
         let (rank, size) = (
             group.all.comm.rank() as usize,
             group.all.comm.size() as usize,
@@ -115,7 +117,8 @@ impl Member {
             frames: Mutex::new(vec![0; arrival::FRAME * size]),
             scratch: Mutex::default(),
             group: Some(group),
-            origin,
+            source,
+            origin: Origin::here(),
         }
     }
 
@@ -125,9 +128,9 @@ impl Member {
 
     /// The communicator of all ranks of the job.
     fn world(&self) -> &Self {
-        match &self.origin {
-            Origin::World(_) => self,
-            Origin::Split(parent) => parent.world(),
+        match &self.source {
+            Source::World(_) => self,
+            Source::Split(parent) => parent.world(),
         }
     }
 
@@ -143,12 +146,7 @@ impl Member {
 
     #[inline]
     fn begin(&self, stamp: &Stamp) -> Result<(), Fault> {
-        if sys::forked() {
-            return Err(Fault::Unusable {
-                reason: "MPI cannot be used in a forked child; start it as a process of its own"
-                    .to_owned(),
-            });
-        }
+        self.origin.check()?;
         if let Some(cause) = self.failed.get() {
             return Err(Fault::Failed(cause.clone()));
         }
@@ -207,11 +205,11 @@ impl Member {
 impl Drop for Member {
     /// Leaves the job: farewell, then what was made, the other way round, then MPI itself.
     fn drop(&mut self) {
-        let Origin::World(owner) = &mut self.origin else {
+        let Source::World(owner) = &mut self.source else {
             return;
         };
         let owner = owner.take();
-        if sys::forked() {
+        if !self.origin.is_here() {
             // The parent's MPI is none of this process's business.
             std::mem::forget((owner, self.group.take()));
             return;
@@ -282,12 +280,10 @@ impl Transport for FerrompiBackend {
         collectives::barrier(self.running(stamp)?, stamp)
     }
 
-    fn refuse(&self, stamp: &Stamp) {
-        let Ok(member) = self.running(stamp) else {
-            return;
-        };
+    fn refuse(&self, stamp: &Stamp) -> Result<(), Fault> {
+        let member = self.running(stamp)?;
         if member.size == 1 {
-            return;
+            return Ok(());
         }
         if !member.check {
             // Nobody would learn of it, and the others would wait.
@@ -295,12 +291,12 @@ impl Transport for FerrompiBackend {
             ending::end(member.comm(), member.rank, &reason, 1);
         }
         // Arriving with this stamp is the message; the others find the mismatch.
-        let _ = arrival::meet(member, stamp, &[]);
+        arrival::meet(member, stamp, &[]).map(drop)
     }
 
     fn abort(&self, reason: &str) {
         // Who gives up because of a failure that all know is not the cause.
-        if self.0.failed.get().is_none() && !sys::forked() {
+        if self.0.failed.get().is_none() && self.0.origin.is_here() {
             let cause = ending::aborted(reason, self.0.last_step());
             ending::end(self.0.comm(), self.0.rank, &cause, 1);
         }
@@ -339,11 +335,54 @@ impl RegionTransport for FerrompiBackend {
         let node = node.map_err(|error| member.broken(&error))?;
         let node = Arc::new(node);
         member.group().keep(Child::Split(node.clone()));
-        let origin = Origin::Split(self.0.clone());
-        Ok(Self(Arc::new(Member::new(node, member.check, origin))))
+        let source = Source::Split(self.0.clone());
+        Ok(Self(Arc::new(Member::new(node, member.check, source))))
     }
 
     fn leads(&self) -> bool {
         self.0.group().node().comm.rank() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FerrompiBackend;
+    use crate::backends::origin::in_a_fork;
+    use crate::error::CommError;
+    use crate::{Communicator, SharedMemoryProvider, SharedRegion};
+
+    fn is_refused(call: &Result<(), CommError>) -> bool {
+        matches!(call, Err(CommError::InvalidCommunicator { .. }))
+    }
+
+    /// One test, as a process can start MPI once.
+    #[test]
+    fn a_forked_child_may_neither_speak_nor_leave_for_the_rank() {
+        let mut comm = Some(FerrompiBackend::connect().unwrap());
+        let mut region = comm.as_ref().unwrap().create_shared_region::<u64>(4);
+        let region = region.as_mut().unwrap();
+        region.as_mut_slice()[0] = 1;
+        let child = in_a_fork(|| {
+            let comm = comm.take().unwrap();
+            let calls = [
+                comm.barrier(),
+                comm.broadcast(&mut [1], 0),
+                comm.broadcast(&mut [1], 99),
+                region.fence(),
+                comm.split_local().map(drop),
+            ];
+            comm.abort("not mine to say");
+            drop(comm);
+            i32::from(!calls.iter().all(is_refused))
+        });
+        assert_eq!(child, 0, "a call of the child went through");
+        let child = in_a_fork(|| {
+            region.as_mut_slice()[0] = 2;
+            0
+        });
+        assert_eq!(child, 99, "the child wrote to the region");
+        region.fence().unwrap();
+        assert_eq!(region.as_slice()[0], 1);
+        comm.unwrap().barrier().unwrap();
     }
 }

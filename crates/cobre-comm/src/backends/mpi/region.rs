@@ -98,6 +98,10 @@ impl<T: CommData> SharedRegion<T> for FerrompiRegion<T> {
     #[inline]
     fn as_mut_slice(&mut self) -> &mut [T] {
         self.epoch.assert_writable();
+        assert!(
+            self.backend.0.origin.is_here(),
+            "a process that was forked from a rank may not write to the rank's region"
+        );
         let (start, len) = (self.own.start * size_of::<T>(), self.own.len());
         self.memory.owned(start, len)
     }

@@ -1,13 +1,13 @@
-//! The memory of windows, and what the system calls when the process forks or ends.
+//! The memory of windows, and what the system calls when the process ends.
 
 #![expect(
     unsafe_code,
-    reason = "windows are memory that other processes write; handlers are registered in C"
+    reason = "windows are memory that other processes write; a handler is registered in C"
 )]
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 use bytemuck::Pod;
 use ferrompi::{Communicator as Comm, Error, Win};
@@ -126,24 +126,6 @@ impl Memory {
 /// other processes, with a collective between the two.
 pub(super) fn synchronise() {
     fence(Ordering::SeqCst);
-}
-
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// Whether this process is a forked child of the one that started MPI.
-#[inline]
-pub(super) fn forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
-}
-
-extern "C" fn in_child() {
-    FORKED.store(true, Ordering::Relaxed);
-}
-
-/// Notes every fork from here on.
-pub(super) fn watch_forks() {
-    // SAFETY: the handler stores one atomic, which may be done between fork and exec.
-    let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
 /// Calls `handler` when the process ends by `exit` or by returning from `main`.
