@@ -1,7 +1,8 @@
 /* The cases of `cobre bench collectives` on any MPI library, measured the same way:
  * calls back to back, timed on rank 0; a broadcast is as slow as its slowest rank and follows an
  * untimed barrier; the first result of every case is checked. One JSON object per line.
- * Arguments: seconds per case, name of the configuration, largest number of bytes (0: all). */
+ * Arguments: seconds per case, name of the configuration, largest number of bytes (0: all), level of
+ * thread support (MPI_THREAD_SINGLE if absent). */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -89,7 +90,12 @@ static int calibrate(int op, size_t elements, double seconds) {
 }
 
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
+    int asked = argc > 4 && strcmp(argv[4], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, granted;
+    MPI_Init_thread(&argc, &argv, asked, &granted);
+    if (granted < asked) {
+        fprintf(stderr, "this MPI does not let several threads call it\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     double seconds = argc > 1 ? atof(argv[1]) : 0.5;

@@ -53,6 +53,8 @@ struct Peer {
     options: &'static [&'static str],
     /// What its processes find in their environment.
     environment: &'static [(&'static str, &'static str)],
+    /// Whether it is started for calls from several threads, as the backend `mpi` is.
+    threads: bool,
 }
 
 /// Open MPI with these options.
@@ -63,6 +65,7 @@ const fn openmpi(name: &'static str, options: &'static [&'static str]) -> Peer {
         launcher: "mpiexec.openmpi",
         options,
         environment: &[],
+        threads: false,
     }
 }
 
@@ -74,6 +77,7 @@ const fn mpich(name: &'static str, environment: &'static [(&'static str, &'stati
         launcher: "mpiexec.mpich",
         options: &[],
         environment,
+        threads: false,
     }
 }
 
@@ -87,6 +91,21 @@ const SHM_PEERS: &[Peer] = &[
     openmpi("openmpi-coll-sm", &["--mca", "coll_sm_priority", "100"]),
     mpich("mpich", &[]),
 ];
+
+/// The same libraries, called from C; also at the level of threads that the backend asks for.
+const MPI_PEERS: &[Peer] = &[
+    openmpi("openmpi", &[]),
+    mpich("mpich", &[]),
+    threaded(openmpi("openmpi-threads", &[])),
+    threaded(mpich("mpich-threads", &[])),
+];
+
+const fn threaded(peer: Peer) -> Peer {
+    Peer {
+        threads: true,
+        ..peer
+    }
+}
 
 /// Through sockets of the loopback.
 const TCP_PEERS: &[Peer] = &[
@@ -117,10 +136,10 @@ const TCP_PEERS: &[Peer] = &[
 impl Args {
     /// Who is compared with: the same machine, by the same means.
     fn peers(&self) -> &'static [Peer] {
-        if self.backend == "tcp" {
-            TCP_PEERS
-        } else {
-            SHM_PEERS
+        match self.backend.as_str() {
+            "tcp" => TCP_PEERS,
+            "mpi" => MPI_PEERS,
+            _ => SHM_PEERS,
         }
     }
 }
@@ -219,8 +238,14 @@ fn measure(args: &Args, peer: &Peer, program: &Path) -> Result<String, String> {
     command.extend(binding.iter().map(OsString::from));
     command.extend(["-n".into(), args.ranks.to_string().into(), program.into()]);
     command.extend([args.seconds.to_string().into(), peer.name.into()]);
-    if crowded && is_mpich {
-        command.push(LARGEST_WHEN_CROWDED.to_string().into());
+    let largest = if crowded && is_mpich {
+        LARGEST_WHEN_CROWDED
+    } else {
+        0
+    };
+    command.push(largest.to_string().into());
+    if peer.threads {
+        command.push("multiple".into());
     }
     let mut job = Launch::new(peer.launcher, 1)
         .args(command)

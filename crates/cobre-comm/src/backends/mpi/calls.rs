@@ -4,13 +4,17 @@
 //! MPI libraries spin while they wait. With more ranks than processors a call then takes as long as
 //! the system lets the spinning rank have its processor, which is milliseconds.
 
-use ferrompi::{Communicator as Comm, Request, Result, Scope, scope};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ferrompi::{Communicator as Comm, Error, PersistentRequest, Request, Result, Scope, scope};
 
 use super::ending::inside;
 use crate::cpus;
 
 /// A communicator whose collectives wait as it is best for this job.
 pub(super) struct Calls {
+    /// A barrier set up once, which is faster; `None` where MPI has none. Freed before `comm`.
+    barrier: Option<Mutex<PersistentRequest<()>>>,
     pub(super) comm: Comm,
     /// There are more ranks than processors, on some node.
     crowded: bool,
@@ -37,16 +41,40 @@ pub(super) fn is_crowded(comm: &Comm, node: &Comm) -> Result<bool> {
 }
 
 impl Calls {
-    pub(super) fn new(comm: Comm, crowded: bool) -> Self {
-        Self { comm, crowded }
+    /// Collective.
+    pub(super) fn new(comm: Comm, crowded: bool) -> Result<Self> {
+        let barrier = match comm.barrier_init() {
+            Ok(request) => Some(Mutex::new(request)),
+            Err(Error::NotSupported(_)) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            barrier,
+            comm,
+            crowded,
+        })
     }
 
     #[inline]
     pub(super) fn barrier(&self) -> Result<()> {
-        if self.crowded {
-            return wait(|scope| self.comm.ibarrier(scope));
+        match &self.barrier {
+            Some(request) => inside(|| self.again(&mut locked(request))),
+            None if self.crowded => wait(|scope| self.comm.ibarrier(scope)),
+            None => inside(|| self.comm.barrier()),
         }
-        inside(|| self.comm.barrier())
+    }
+
+    /// Makes a call that was set up before.
+    #[inline]
+    fn again(&self, request: &mut PersistentRequest<()>) -> Result<()> {
+        request.start()?;
+        if self.crowded {
+            while request.test()?.is_none() {
+                std::thread::yield_now();
+            }
+            return Ok(());
+        }
+        request.wait().map(drop)
     }
 
     #[inline]
@@ -102,6 +130,12 @@ impl Calls {
         }
         inside(|| self.comm.broadcast(buf, root))
     }
+}
+
+/// What `request` guards is as good after a panic as before.
+#[inline]
+fn locked<T>(request: &Mutex<T>) -> MutexGuard<'_, T> {
+    request.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts a call and lets others run until it is done.

@@ -65,7 +65,7 @@ impl Group {
             leaders: None,
             node: None,
             nodes: Vec::new(),
-            all: Calls::new(comm, crowded),
+            all: Calls::new(comm, crowded)?,
         };
         let comm = &group.all.comm;
         // All ranks see the same: a node of all ranks is everybody's only node.
@@ -77,8 +77,10 @@ impl Group {
             let mut nodes = vec![0; comm.size() as usize];
             comm.allgather(&number, &mut nodes)?;
             group.nodes = nodes.iter().map(|&number| number as usize).collect();
-            group.leaders = leaders.map(|leaders| Calls::new(leaders, crowded));
-            group.node = Some(Calls::new(node, crowded));
+            group.leaders = leaders
+                .map(|leaders| Calls::new(leaders, crowded))
+                .transpose()?;
+            group.node = Some(Calls::new(node, crowded)?);
         }
         Ok(group)
     }
