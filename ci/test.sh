@@ -28,7 +28,11 @@ step 'tests' cargo test --release --workspace --no-fail-fast
 step 'cobre-comm without features' cargo test --release -p cobre-comm --no-default-features
 step 'lints of cobre-comm without features' \
     cargo clippy --release -p cobre-comm --no-default-features --all-targets -- -D warnings
-# MPI: the same crates with the backend `mpi` in them. MPICH spins, so these stay few and small.
+step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --quiet
+step 'a sample of chaos' ci/chaos.py 60 2026
+step 'book' target/tools/bin/mdbook build book
+# MPI: the same crates with the backend `mpi` in them; last, as the programs of the kit are built anew
+# with it. MPICH spins, so these stay few and small.
 export MPI_PKG_CONFIG="${MPI_PKG_CONFIG:-mpich}"
 step 'mpi: lints' cargo clippy --release -p cobre-comm -p cobre-cli -p cobre-testkit --features mpi \
     --all-targets -- -D warnings
@@ -37,9 +41,6 @@ step 'mpi: every contract on 1 to 4 ranks' \
     env CI=true cargo test --release -p cobre-testkit --features mpi --test conformance -- mpi/
 step 'mpi: what goes wrong, and nodes' \
     cargo test --release -p cobre-testkit --features mpi --test mpi_loss -- --test-threads=1
-step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --quiet
-step 'a sample of chaos' ci/chaos.py 60 2026
-step 'book' target/tools/bin/mdbook build book
 
 awk '/^test result:/ { passed += $4; bad += $6 }
      END { printf "\n%d passed, %d failed\n", passed, bad }' "$log"
