@@ -46,6 +46,7 @@ pub(super) struct Args {
 }
 
 /// One library with one set of options.
+#[derive(Clone, Copy)]
 struct Peer {
     name: &'static str,
     compiler: &'static str,

@@ -1,6 +1,7 @@
 //! All cuts, in memory that the ranks of a node share.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cobre_comm::CommError;
@@ -174,7 +175,11 @@ impl<C: Backend> CutPool<C> {
                 }
             }
         }
-        format!("{:x}", hasher.finalize())
+        let digest = hasher.finalize();
+        digest.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 }
 

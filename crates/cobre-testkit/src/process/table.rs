@@ -79,6 +79,7 @@ const fn tcp(topology: &'static str) -> Row {
         ranks: Ranks::All,
         calls: 500,
         deadline: Duration::from_secs(60),
+        opt_in: false,
         excuses: &[],
     }
 }
