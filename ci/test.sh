@@ -45,6 +45,7 @@ step 'mpi: what goes wrong, and nodes' \
 awk '/^test result:/ { passed += $4; bad += $6 }
      END { printf "\n%d passed, %d failed\n", passed, bad }' "$log"
 if [ -n "$failed" ]; then
+    grep -aE '^test .*FAILED|^error' "$log" | head -n 40
     echo "failed steps:$failed"
     exit 1
 fi

@@ -30,22 +30,13 @@ fn main() -> ExitCode {
 }
 
 fn cells<'a>(row: &'static Row, ranks: usize, digests: &'a Digests) -> Vec<Cell<'a>> {
-    let backend = row.backend;
     let whole = format!("{}/{ranks}", row.name());
     if let Some(reason) = row.excuse_from_ranks(ranks) {
         let excuse = || Verdict::Excused(reason.to_owned());
         return vec![Cell::new(whole, excuse)];
     }
-    if !cobre_comm::available_backends().contains(&backend) {
-        let text = format!("{backend} is not in this build");
-        let skip = move || {
-            if row.opt_in {
-                Verdict::Excused(format!("{text}; --features {backend} adds it"))
-            } else {
-                Verdict::Skipped(text)
-            }
-        };
-        return vec![Cell::new(whole, skip)];
+    if let Some(verdict) = row.verdict_if_absent() {
+        return vec![Cell::new(whole, || verdict)];
     }
     let (possible, too_large): (Vec<&Contract>, Vec<_>) = CONTRACTS
         .iter()

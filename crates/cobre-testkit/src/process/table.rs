@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use cobre_comm::env::TCP_TOPOLOGY;
 
+use super::Verdict;
+
 /// The numbers of ranks that the table is about: one, powers of two, and what is neither.
 pub const RANKS: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 16];
 
@@ -59,6 +61,20 @@ impl Row {
             Ranks::Only(possible, reason) if !possible.contains(&ranks) => Some(reason),
             Ranks::Only(..) | Ranks::All => None,
         }
+    }
+
+    /// The verdict on each of its cells if this build does not have it.
+    pub fn verdict_if_absent(&self) -> Option<Verdict> {
+        let backend = self.backend;
+        if cobre_comm::available_backends().contains(&backend) {
+            return None;
+        }
+        let text = format!("{backend} is not in this build; --features {backend} adds it");
+        Some(if self.opt_in {
+            Verdict::Excused(text)
+        } else {
+            Verdict::Skipped(text)
+        })
     }
 
     /// Why `contract` is not asked of this backend.
