@@ -21,6 +21,9 @@ const NO_ENTRY: f64 = 1e-12;
 /// How far a cut may be violated, relative to the cost to go, without becoming a row.
 const VIOLATION: f64 = 1e-8;
 
+/// Violated cuts that become rows at a time.
+const MOST_AT_ONCE: usize = 8;
+
 /// What is tried, in this order, when a run does not end well.
 const LADDER: [Rung; 5] = [
     Rung::Cold,
@@ -104,8 +107,12 @@ impl Kernel for HighsNode {
                 .put_in_place(view, incoming, opening)
                 .map_err(refused)?;
             self.run(view, incoming, opening)?;
-            while let Some(slot) = self.most_violated(&view.cuts) {
-                self.add_rows(&view.cuts, &[slot]).map_err(refused)?;
+            loop {
+                let violated = self.most_violated(&view.cuts);
+                if violated.is_empty() {
+                    break;
+                }
+                self.add_rows(&view.cuts, &violated).map_err(refused)?;
                 self.run(view, incoming, opening)?;
             }
             let (columns, rows) = &mut self.statuses;
@@ -212,22 +219,26 @@ impl HighsNode {
         self.add_rows(cuts, &slots[self.loaded.len()..])
     }
 
-    /// Reads the solution; the cut that it violates most, if it violates one that is no row.
-    fn most_violated(&mut self, cuts: &Cuts<'_>) -> Option<u32> {
+    /// Reads the solution; the cuts that it violates most, of those that are no rows.
+    fn most_violated(&mut self, cuts: &Cuts<'_>) -> Vec<u32> {
         self.highs.solution(&mut self.solution);
-        let future = self.solution.columns[self.future?];
+        let Some(future) = self.future else {
+            return Vec::new();
+        };
+        let future = self.solution.columns[future];
         let state = &mut self.state;
         state.clear();
         state.extend(cuts.outgoing().map(|column| self.solution.columns[column]));
-        let mut most = VIOLATION * (1.0 + future.abs());
-        let mut found = None;
-        for &slot in cuts.slots() {
-            let violation = cuts.value(slot, state) - future;
-            if violation > most && !self.loaded.contains(&slot) {
-                (most, found) = (violation, Some(slot));
-            }
-        }
-        found
+        let tolerance = VIOLATION * (1.0 + future.abs());
+        let mut violated: Vec<(f64, u32)> = cuts
+            .slots()
+            .iter()
+            .map(|&slot| (cuts.value(slot, state) - future, slot))
+            .filter(|(violation, slot)| *violation > tolerance && !self.loaded.contains(slot))
+            .collect();
+        violated.sort_by(|left, right| right.0.total_cmp(&left.0));
+        violated.truncate(MOST_AT_ONCE);
+        violated.into_iter().map(|(_, slot)| slot).collect()
     }
 
     /// Adds the row `cost to go − gradient · outgoing state ≥ intercept` of each of these cuts.
