@@ -77,6 +77,7 @@ pub(crate) fn of_run(error: &SddpError) -> u8 {
     match error.kind() {
         "solver" => SOLVER,
         "io" => IO,
+        "input" => INVALID_INPUT,
         _ => RANKS,
     }
 }

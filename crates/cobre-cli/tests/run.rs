@@ -224,6 +224,32 @@ fn only_rank_0_speaks_for_a_job_it_joins() {
     assert!(text.starts_with("[0] {"), "{text}");
 }
 
+#[test]
+fn ranks_that_were_asked_different_things_say_so() {
+    let script = |differing: &str| {
+        let (program, example) = (env!("CARGO_BIN_EXE_cobre"), example());
+        let example = example.display();
+        format!("{program} run --bound 0 --quiet --json --iterations 2 {differing} {example}")
+    };
+    for (differing, what) in [
+        ("--seed $COBRE_LAUNCH_RANK", "settings"),
+        (
+            "--risk cvar:0.$((COBRE_LAUNCH_RANK / 2 + 1)),0.5",
+            "problem",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
+        command.args(["launch", "-n", "3", "--", "sh", "-c", &script(differing)]);
+        let output = finish(&mut command);
+        let rank = if what == "settings" { 1 } else { 2 };
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let expected = format!("rank {rank} has another {what} than rank 0");
+        assert!(said.contains(&expected), "{output:?}");
+        assert!(said.contains("\"kind\":\"input\""), "{said}");
+    }
+}
+
 /// A problem that cannot be solved: more demand than supply, and no shortage allowed.
 fn infeasible(directory: &Path) -> PathBuf {
     let text = std::fs::read_to_string(example()).expect("the example is there");

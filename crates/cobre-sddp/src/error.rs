@@ -11,6 +11,7 @@ use crate::lp::Failure;
 /// The words of [`SddpError::kind`] that ranks tell each other.
 const SOLVER: &str = "solver";
 const IO: &str = "io";
+const INPUT: &str = "input";
 
 /// Why a run ended without a result.
 #[derive(Debug, Error)]
@@ -27,6 +28,14 @@ pub enum SddpError {
     /// Ranks could not communicate, or one of them is gone.
     #[error("the ranks of this job cannot go on together")]
     Communication(#[from] CommError),
+    /// A rank was asked something else than the others.
+    #[error("rank {rank} has another {what} than rank 0; give all ranks the same file and options")]
+    Disagreement {
+        /// The first such rank.
+        rank: usize,
+        /// What differs: `problem` or `settings`.
+        what: &'static str,
+    },
     /// A file could not be written.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -40,12 +49,13 @@ pub enum SddpError {
 }
 
 impl SddpError {
-    /// What kind of error it is, in one word: `solver`, `io` or `communication`. A rank that learns
+    /// What kind of error it is, in one word: `solver`, `io`, `input` or `communication`. A rank that learns
     /// why another has given up says the same word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Solver { .. } => SOLVER,
             Self::Io { .. } => IO,
+            Self::Disagreement { .. } => INPUT,
             Self::Communication(error) => {
                 let reason = match error {
                     CommError::CollectiveFailed {

@@ -1,6 +1,7 @@
 //! Stochastic dual dynamic programming on any multistage stochastic linear program, with the same
 //! bits for any backend, rank count and thread count.
 
+mod agreement;
 mod engine;
 mod error;
 pub mod events;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crate::agreement::agree;
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
@@ -93,7 +94,7 @@ pub struct Results {
 /// settings but threads.
 ///
 /// # Errors
-/// A linear program that cannot be solved, ranks that cannot go on together, and files that cannot
+/// Ranks that were asked different things, a linear program that cannot be solved, ranks that cannot go on together, and files that cannot
 /// be written; the other ranks learn of it at once.
 pub fn run<C: Backend>(
     comm: &C,
@@ -102,6 +103,7 @@ pub fn run<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let ranks = Ranks::new(comm);
+    agree(&ranks, &problem, settings)?;
     let result = match settings.solver {
         Solver::Highs => run_with::<C, HighsNode>(&ranks, problem, settings, observer),
     };

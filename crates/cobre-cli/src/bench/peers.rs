@@ -40,6 +40,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
+    /// Compares with this peer alone; MPICH takes minutes with more ranks than processors
+    #[arg(long, value_name = "PEER")]
+    only: Option<String>,
+
     /// About how long each case runs in each round
     #[arg(long, value_name = "S", default_value_t = 0.1, value_parser = super::positive)]
     seconds: f64,
@@ -136,7 +140,13 @@ const TCP_PEERS: &[Peer] = &[
 
 impl Args {
     /// Who is compared with: the same machine, by the same means.
-    fn peers(&self) -> &'static [Peer] {
+    fn peers(&self) -> Vec<&'static Peer> {
+        let all = self.all_peers().iter();
+        all.filter(|peer| self.only.as_deref().is_none_or(|only| only == peer.name))
+            .collect()
+    }
+
+    fn all_peers(&self) -> &'static [Peer] {
         match self.backend.as_str() {
             "tcp" => TCP_PEERS,
             "mpi" => MPI_PEERS,
@@ -168,10 +178,15 @@ pub(super) fn run(args: &Args) -> u8 {
 }
 
 fn compare(args: &Args) -> Result<Best, String> {
+    let peers = args.peers();
+    if peers.is_empty() {
+        let known: Vec<&str> = args.all_peers().iter().map(|peer| peer.name).collect();
+        let known = known.join(", ");
+        return Err(format!("--only: the peers of this backend are {known}"));
+    }
     let scratch = Scratch::new()?;
-    let built: Vec<(&Peer, PathBuf)> = args
-        .peers()
-        .iter()
+    let built: Vec<(&Peer, PathBuf)> = peers
+        .into_iter()
         .filter_map(|peer| Some((peer, build(peer, &scratch.0)?)))
         .collect();
     if built.is_empty() {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use cobre_case::Options;
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, Interrupt, LaunchError, Outcome};
+use cobre_sddp::SddpError;
 use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
@@ -291,7 +292,11 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
         Err(error) => {
             show.clear();
             // The rank that failed knows most; rank 0 speaks for the job in any case.
-            let speaks = first || !matches!(error, cobre_sddp::SddpError::Communication(_));
+            let all_know = matches!(
+                error,
+                SddpError::Communication(_) | SddpError::Disagreement { .. }
+            );
+            let speaks = first || !all_know;
             Failure::of_run(&error).tell_if(speaks, exit::of_run(&error), args.json && first)
         }
     }
