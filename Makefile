@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 cobre := target/release/cobre
 
-.PHONY: help setup build demo test book bench chaos
+.PHONY: help setup build demo test book bench chaos openmpi
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -34,3 +34,6 @@ bench: build ## measure training and the collectives, alone and beside the MPI l
 
 chaos: build ## end ranks in every way, at random instants, and check what the others do
 	ci/chaos.py 2000
+
+openmpi: setup ## every contract of the backend mpi on Open MPI, if that is installed
+	ci/openmpi.sh

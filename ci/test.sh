@@ -34,13 +34,16 @@ step 'book' target/tools/bin/mdbook build book
 # MPI: the same crates with the backend `mpi` in them; last, as the programs of the kit are built anew
 # with it. MPICH spins, so these stay few and small.
 export MPI_PKG_CONFIG="${MPI_PKG_CONFIG:-mpich}"
-step 'mpi: lints' cargo clippy --release -p cobre-comm -p cobre-cli -p cobre-testkit --features mpi \
-    --all-targets -- -D warnings
+mpi="--release -p cobre-comm -p cobre-cli -p cobre-testkit --features mpi"
+step 'mpi: lints' cargo clippy $mpi --all-targets -- -D warnings
 step 'mpi: what needs no second rank' cargo test --release -p cobre-comm --features mpi --lib -- mpi
-step 'mpi: every contract on 1 to 4 ranks' \
-    env CI=true cargo test --release -p cobre-testkit --features mpi --test conformance -- mpi/
-step 'mpi: what goes wrong, and nodes' \
-    cargo test --release -p cobre-testkit --features mpi --test mpi_loss -- --test-threads=1
+step 'mpi: every contract on 1 to 4 ranks' env CI=true cargo test $mpi --test conformance -- mpi/
+step 'mpi: what goes wrong, and nodes' cargo test $mpi --test mpi_loss -- --test-threads=1
+step 'mpi: the bits of training' cargo test $mpi --test run -- every_backend
+if command -v mpicc.openmpi >/dev/null; then
+    # Its launcher takes a second and a half per job: the rest is for `make openmpi`.
+    step 'mpi: random programs on Open MPI' ci/openmpi.sh mpi/2/program
+fi
 
 awk '/^test result:/ { passed += $4; bad += $6 }
      END { printf "\n%d passed, %d failed\n", passed, bad }' "$log"
