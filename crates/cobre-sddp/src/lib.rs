@@ -4,6 +4,7 @@
 mod engine;
 mod error;
 pub mod events;
+pub mod kernel;
 pub mod lp;
 pub mod noise;
 mod output;

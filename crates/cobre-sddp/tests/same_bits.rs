@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::events::{Iteration, Observer};
-use cobre_sddp::lp::{Answer, Basis, HighsNode, Kernel, NodeView};
+use cobre_sddp::lp::{Answer, Basis, HighsNode, Kernel, NodeView, Want};
 use cobre_sddp::policy::{CutPool, NewCut, Selection};
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
 use cobre_sddp::ranks::Ranks;
@@ -81,7 +81,7 @@ fn answers(objects: usize, lml1: bool) -> Vec<u64> {
                 };
                 let memory = &mut memories[node];
                 solver
-                    .solve(&view, &state, 0..11, memory, &mut each)
+                    .solve(&view, &state, 0..11, Want::Columns, memory, &mut each)
                     .expect("it is solved");
                 let at_zero = value - gradient.iter().zip(&state).map(|(a, b)| a * b).sum::<f64>();
                 cuts.push(NewCut {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
-use crate::lp::{Answer, Failure, Kernel};
+use crate::lp::{Answer, Failure, Kernel, Want};
 use crate::policy::NewCut;
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks};
@@ -94,6 +94,7 @@ impl<K: Kernel> Unit<K> {
                 self.key.node,
                 &state,
                 openings,
+                Want::Cut,
                 &mut self.memory,
                 keep,
             )?;
