@@ -2,6 +2,7 @@
 
 use super::linear::Linear;
 use super::program::Program;
+use super::tolerance;
 use crate::policy::Cuts;
 
 /// Cuts that are looked at together.
@@ -18,6 +19,8 @@ pub(super) struct CutTable {
     /// By slot.
     places: Vec<u32>,
     intercepts: Vec<f64>,
+    /// The largest of them, whatever their signs.
+    highest: f64,
     /// Block by block, for each decided state the slopes of the block's cuts.
     slopes: Vec<f64>,
     /// The same for known states.
@@ -54,6 +57,7 @@ impl CutTable {
             for list in [&mut self.intercepts, &mut self.slopes, &mut self.known] {
                 list.clear();
             }
+            self.highest = 0.0;
             self.slots.clear();
             self.places.clear();
         }
@@ -73,6 +77,7 @@ impl CutTable {
             }
             self.places[slot as usize] = place as u32;
             self.intercepts[place] = cuts.intercept(slot);
+            self.highest = self.highest.max(cuts.intercept(slot).abs());
             let gradient = cuts.gradient(slot);
             for (number, &(state, _)) in program.carriers.iter().enumerate() {
                 self.slopes[at(place, decided, number)] = gradient[state];
@@ -152,16 +157,11 @@ impl CutTable {
         self.fold = Fold::Opening;
     }
 
-    /// The cut that is highest above `future` at this state, if it is more than `tolerance` above;
-    /// the first of those that are equally high.
+    /// The cut that is highest above `future` at this state, if it is more than the tolerance
+    /// above, and how much; the first of those that are equally high.
     #[inline]
-    pub(super) fn most_violated(
-        &self,
-        state: &[f64],
-        future: f64,
-        tolerance: f64,
-    ) -> Option<(usize, f64)> {
-        let (mut most, mut found) = (tolerance, None);
+    pub(super) fn most_violated(&self, state: &[f64], future: f64) -> Option<(usize, f64)> {
+        let (mut most, mut found) = (tolerance::cut(future, self.highest), None);
         let blocks = self.heights().chunks_exact(LANES);
         let slopes = self.slopes.chunks_exact(LANES * width(state.len()));
         for (block, (heights, slopes)) in blocks.zip(slopes).enumerate() {

@@ -43,10 +43,6 @@ impl Inverse {
         }
     }
 
-    pub(super) fn size(&self) -> usize {
-        self.size
-    }
-
     /// Whether no row can be added.
     pub(super) fn is_full(&self) -> bool {
         self.size == self.stride

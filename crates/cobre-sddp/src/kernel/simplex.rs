@@ -137,11 +137,8 @@ impl Basis {
         }
         self.compute_state(program);
         program.future?;
-        let tolerance = tolerance::cut(self.future);
-        let cut = scene
-            .cuts
-            .most_violated(&self.state, self.future, tolerance)?;
-        Some(((program.rows + cut.0) as u32, -cut.1))
+        let (cut, above) = scene.cuts.most_violated(&self.state, self.future)?;
+        Some(((program.rows + cut) as u32, -above))
     }
 
     fn violated_row(&mut self, scene: Scene<'_>) -> Option<(u32, f64)> {

@@ -3,8 +3,10 @@
 /// How far a value may be beyond a bound: absolutely, and relative to the bound.
 const PRIMAL: f64 = 1e-9;
 const PRIMAL_RELATIVE: f64 = 1e-11;
-/// How far a cost to go may be below a cut, relative to the cost to go.
+/// How far a cost to go may be below a cut, relative to the cost to go; and relative to the highest
+/// cut at state zero, which is what a cut's value is computed from.
 const CUT: f64 = 1e-10;
+const CUT_ROUNDING: f64 = 1e-14;
 /// How far a reduced cost may be beyond zero, relative to the largest cost: in the ratio test, and
 /// in an answer.
 pub(super) const DUAL_STEP: f64 = 1e-12;
@@ -28,8 +30,8 @@ pub(super) fn primal(bound: f64) -> f64 {
     PRIMAL + PRIMAL_RELATIVE * bound.abs()
 }
 
-/// How far a cost to go of about `future` may be below a cut.
+/// How far a cost to go of about `future` may be below a cut, among cuts as high as `highest`.
 #[inline]
-pub(super) fn cut(future: f64) -> f64 {
-    CUT * (1.0 + future.abs())
+pub(super) fn cut(future: f64, highest: f64) -> f64 {
+    CUT * (1.0 + future.abs()) + CUT_ROUNDING * highest
 }
