@@ -149,7 +149,7 @@ fn run_with<C: Backend, K: Kernel>(
             if level == 0 {
                 Vec::new()
             } else {
-                units(&problem, level, settings.passes)
+                units::<K>(&problem, level, settings.passes)
             }
         })
         .collect();

@@ -48,8 +48,9 @@ pub(super) struct Basis {
     /// The decided states and the cost to go, as last computed.
     pub(super) state: Vec<f64>,
     pub(super) future: f64,
-    /// How often a new inverse had to help.
+    /// How often a new inverse had to help, and pivots, of all solves.
     pub(super) refactored: u64,
+    pub(super) pivots: u64,
     pub(super) scratch: Scratch,
 }
 
@@ -64,6 +65,7 @@ pub(super) struct Scratch {
     pub(super) shift: Vec<f64>,
     pub(super) activity: Vec<f64>,
     pub(super) candidates: Candidates,
+    pub(super) chosen: Vec<u32>,
     pub(super) flips: Vec<u32>,
     matrix: Vec<f64>,
 }
@@ -93,6 +95,7 @@ impl Basis {
             state: vec![0.0; program.carriers.len()],
             future: 0.0,
             refactored: 0,
+            pivots: 0,
             scratch: Scratch {
                 rhs: zeros(),
                 pivot_row: zeros(),
@@ -100,6 +103,8 @@ impl Basis {
                 alpha: columns(),
                 shift: zeros(),
                 activity: vec![0.0; program.rows],
+                candidates: Candidates::new(program.columns() + length),
+                chosen: vec![0; program.columns()],
                 ..Scratch::default()
             },
         }

@@ -25,6 +25,7 @@ impl<R: Rules> Kernel for Checked<R> {
     type Memory = (Memory, Basis);
 
     const NAME: &'static str = "check";
+    const OPENINGS_PER_BLOCK: usize = StageKernel::<R>::OPENINGS_PER_BLOCK;
 
     fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         Ok(Self {

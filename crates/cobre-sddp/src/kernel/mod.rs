@@ -59,6 +59,7 @@ impl<R: Rules> Kernel for StageKernel<R> {
     type Memory = Memory;
 
     const NAME: &'static str = R::NAME;
+    const OPENINGS_PER_BLOCK: usize = 10;
 
     fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         let node = match Program::new(view, R::MOST_EQUALITIES) {
@@ -93,8 +94,10 @@ impl<R: Rules> Kernel for StageKernel<R> {
         for opening in openings {
             self.counts.solves += 1;
             own.setting.start_opening(view, opening);
+            let before = own.basis.pivots;
             match own.climb::<R>(dictionary, &mut self.counts) {
                 Ok(entry) => {
+                    self.counts.remembered += u64::from(own.basis.pivots == before);
                     own.read_answer(dictionary, entry, want);
                     each(opening, &own.answer);
                 }
@@ -114,6 +117,7 @@ impl<R: Rules> Kernel for StageKernel<R> {
                     highs: highs.solves,
                     fallbacks: highs.solves,
                     retries: highs.retries,
+                    pivots: own.basis.pivots,
                     refactored: self.counts.refactored + own.basis.refactored,
                     ..self.counts
                 }

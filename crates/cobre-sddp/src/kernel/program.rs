@@ -52,6 +52,7 @@ pub(super) struct Program {
     pub(super) cost: Vec<f64>,
     pub(super) lower: Vec<f64>,
     pub(super) upper: Vec<f64>,
+    pub(super) ranges: Vec<f64>,
     /// The bound each column is at before the first pivot: 1 the lower, −1 the upper, 0 none.
     pub(super) start: Vec<f64>,
     /// Columns without bounds and without cost.
@@ -246,6 +247,8 @@ impl Build {
         self.equalities.append(&mut self.inequalities);
         let (terms, rhs): (Vec<Terms>, Vec<Linear>) = self.equalities.into_iter().unzip();
         let by_row = Sparse::new(&terms);
+        let bounds = self.lower.iter().zip(&self.upper);
+        let ranges = bounds.map(|(lower, upper)| upper - lower).collect();
         let length = |row: &Terms| {
             let squares: f64 = row.iter().map(|(_, value)| value * value).sum();
             1.0 / squares.sqrt()
@@ -262,6 +265,7 @@ impl Build {
             cost: self.cost,
             lower: self.lower,
             upper: self.upper,
+            ranges,
             start,
             free,
             boxed,

@@ -193,6 +193,7 @@ impl Basis {
         self.change_duals(scene, position, entering, alpha);
         self.change_basis(scene, position, entering, bound, below);
         self.age += 1;
+        self.pivots += 1;
         Ok(())
     }
 
@@ -216,14 +217,19 @@ impl Basis {
         let slack = tolerance::DUAL_STEP * program.cost_scale;
         candidates.clear();
         let direction = if below { -1.0 } else { 1.0 };
+        // Without a branch for each column: which ones are chosen cannot be predicted.
+        let mut count = 0;
         let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
         for (column, (&alpha, &sense)) in columns {
+            scratch.chosen[count] = column as u32;
             let side = if sense < 0.0 { R::AT_UPPER } else { sense };
-            let size = direction * side * alpha;
-            if size > tolerance::PIVOT {
-                let range = program.upper[column] - program.lower[column];
-                candidates.push(column, sense * self.reduced[column], size, range, slack);
-            }
+            count += usize::from(direction * side * alpha > tolerance::PIVOT);
+        }
+        for &column in &scratch.chosen[..count] {
+            let column = column as usize;
+            let size = scratch.alpha[column].abs();
+            let reduced = self.sense[column] * self.reduced[column];
+            candidates.push(column, reduced, size, program.ranges[column], slack);
         }
         for &column in &program.free {
             let size = scratch.alpha[column].abs();
@@ -271,8 +277,7 @@ impl Basis {
         let flips = std::mem::take(&mut self.scratch.flips);
         for &column in &flips {
             let column = column as usize;
-            let range = program.upper[column] - program.lower[column];
-            let step = self.sense[column] * range;
+            let step = self.sense[column] * program.ranges[column];
             self.sense[column] = -self.sense[column];
             self.move_by(program, column, step);
             let scratch = &mut self.scratch;

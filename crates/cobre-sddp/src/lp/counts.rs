@@ -9,6 +9,10 @@ pub struct Counts {
     pub solves: u64,
     /// Those that HiGHS answered.
     pub highs: u64,
+    /// Those that a basis the kernel remembered answered without a pivot.
+    pub remembered: u64,
+    /// Pivots of the kernel.
+    pub pivots: u64,
     /// How often the kernel computed an inverse anew because something was off.
     pub refactored: u64,
     /// How often the kernel started from nothing because that did not help.
@@ -26,17 +30,19 @@ pub struct Counts {
 
 impl Counts {
     /// The counts as numbers that travel between ranks.
-    pub fn numbers(self) -> [f64; 8] {
+    pub fn numbers(self) -> [f64; 10] {
         let counts = [
             self.solves,
             self.highs,
+            self.remembered,
+            self.pivots,
             self.refactored,
             self.cold_starts,
             self.fallbacks,
             self.retries,
             self.checked,
         ];
-        let mut numbers = [self.difference; 8];
+        let mut numbers = [self.difference; 10];
         for (number, count) in numbers.iter_mut().zip(counts) {
             *number = count as f64;
         }
@@ -44,17 +50,19 @@ impl Counts {
     }
 
     /// What [`numbers`](Self::numbers) made.
-    pub fn from_numbers(numbers: [f64; 8]) -> Self {
+    pub fn from_numbers(numbers: [f64; 10]) -> Self {
         let count = |place: usize| numbers[place] as u64;
         Self {
             solves: count(0),
             highs: count(1),
-            refactored: count(2),
-            cold_starts: count(3),
-            fallbacks: count(4),
-            retries: count(5),
-            checked: count(6),
-            difference: numbers[7],
+            remembered: count(2),
+            pivots: count(3),
+            refactored: count(4),
+            cold_starts: count(5),
+            fallbacks: count(6),
+            retries: count(7),
+            checked: count(8),
+            difference: numbers[9],
         }
     }
 
@@ -62,6 +70,8 @@ impl Counts {
     pub fn json(self) -> serde_json::Value {
         serde_json::json!({
             "highs": self.highs,
+            "remembered": self.remembered,
+            "pivots": self.pivots,
             "refactored": self.refactored,
             "cold_starts": self.cold_starts,
             "fallbacks": self.fallbacks,
@@ -75,6 +85,8 @@ impl Counts {
         Self {
             solves: combine(self.solves, other.solves),
             highs: combine(self.highs, other.highs),
+            remembered: combine(self.remembered, other.remembered),
+            pivots: combine(self.pivots, other.pivots),
             refactored: combine(self.refactored, other.refactored),
             cold_starts: combine(self.cold_starts, other.cold_starts),
             fallbacks: combine(self.fallbacks, other.fallbacks),

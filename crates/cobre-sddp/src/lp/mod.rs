@@ -76,6 +76,10 @@ pub trait Kernel: Sized + Send {
     /// The name by which it is asked for.
     const NAME: &'static str;
 
+    /// The least openings of a work unit, where a node has that many. Short blocks share work out
+    /// better; long ones gain more from what a unit remembers.
+    const OPENINGS_PER_BLOCK: usize;
+
     /// A solver of this node, without any cuts yet.
     ///
     /// # Errors

@@ -85,6 +85,7 @@ impl Kernel for HighsNode {
     type Memory = Basis;
 
     const NAME: &'static str = "highs";
+    const OPENINGS_PER_BLOCK: usize = 5;
 
     fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         Self::create(view).map_err(|refused| refusal(view, refused))
