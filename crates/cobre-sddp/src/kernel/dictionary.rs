@@ -11,8 +11,8 @@ use super::tolerance;
 const CUT: u32 = 1 << 31;
 /// Values below this come from bounds that an opening has taken away.
 const NO_VALUE: f64 = -1e20;
-/// The least number of entries that a visit leaves, if there are as many.
-const LEAST_KEPT: usize = 8;
+/// Entries that a visit leaves beyond one per opening.
+const MORE_KEPT: usize = 8;
 
 /// A basis that was optimal once. Its reduced costs have the right signs whatever the right-hand
 /// sides are, so its value is a lower bound for every solve of the node.
@@ -132,7 +132,7 @@ impl Dictionary {
 
     /// Ends a visit of this many openings: entries that were of no use go, but for the latest few.
     pub(super) fn end_visit(&mut self, openings: usize) {
-        let most = openings.max(LEAST_KEPT);
+        let most = openings + MORE_KEPT;
         while self.entries.len() > most {
             let idle = self.entries.iter().map(|entry| entry.idle).max();
             if idle == Some(0) {

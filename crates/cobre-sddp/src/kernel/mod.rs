@@ -59,7 +59,7 @@ impl<R: Rules> Kernel for StageKernel<R> {
     type Memory = Memory;
 
     const NAME: &'static str = R::NAME;
-    const OPENINGS_PER_BLOCK: usize = 10;
+    const OPENINGS_PER_BLOCK: usize = 25;
 
     fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         let node = match Program::new(view, R::MOST_EQUALITIES) {
