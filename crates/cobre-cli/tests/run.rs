@@ -84,7 +84,7 @@ fn result_of(
     backend: &str,
     ranks: usize,
     threads: usize,
-    risk: &str,
+    (risk, solver): (&str, &str),
 ) -> (Value, BTreeMap<String, Vec<u8>>) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut command = cobre(&[
@@ -97,7 +97,8 @@ fn result_of(
     ]);
     command
         .arg(example())
-        .args(["--risk", risk, "--simulate", "150", "--seed", "3", "--json"]);
+        .args(["--risk", risk, "--simulate", "150", "--seed", "3", "--json"])
+        .args(["--solver", solver]);
     command.args([
         "--quiet",
         "--cut-selection",
@@ -127,7 +128,13 @@ fn result_of(
 #[test]
 fn every_backend_rank_and_thread_count_gives_the_same_bits() {
     let built = cobre_comm::available_backends();
-    for risk in ["expectation", "cvar:0.5,0.3"] {
+    let kinds = [
+        ("expectation", "auto"),
+        ("cvar:0.5,0.3", "auto"),
+        ("expectation", "kernel"),
+        ("cvar:0.5,0.3", "highs"),
+    ];
+    for risk in kinds {
         let (expected, expected_files) = result_of("local", 1, 1, risk);
         for (backend, ranks, threads) in MATRIX {
             if !built.contains(&backend) {
@@ -135,12 +142,12 @@ fn every_backend_rank_and_thread_count_gives_the_same_bits() {
                 continue;
             }
             let (found, found_files) = result_of(backend, ranks, threads, risk);
-            assert_eq!(found, expected, "{backend} {ranks} × {threads}, {risk}");
+            assert_eq!(found, expected, "{backend} {ranks} × {threads}, {risk:?}");
             for (name, bytes) in &expected_files {
                 let same = found_files.get(name) == Some(bytes);
                 assert!(
                     same,
-                    "{name} differs on {backend} {ranks} × {threads}, {risk}"
+                    "{name} differs on {backend} {ranks} × {threads}, {risk:?}"
                 );
             }
             assert_eq!(found_files.len(), expected_files.len());

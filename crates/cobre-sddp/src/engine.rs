@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::SddpError;
-use crate::lp::{Answer, Failure, Kernel, NodeView};
+use crate::lp::{Answer, Counts, Failure, Kernel, NodeView, Want};
 use crate::noise::{Noise, Purpose};
 use crate::path::{Paths, Walker};
 use crate::policy::CutPool;
@@ -53,16 +53,14 @@ impl<C: Backend> Field<'_, C> {
 /// The solvers of one thread, one per node once it has met that node.
 pub(crate) struct Solvers<K> {
     nodes: Vec<Option<K>>,
-    solves: u64,
-    retries: u64,
+    counts: Counts,
 }
 
 impl<K: Kernel> Solvers<K> {
     pub(crate) fn new(problem: &Problem) -> Self {
         Self {
             nodes: problem.nodes.iter().map(|_| None).collect(),
-            solves: 0,
-            retries: 0,
+            counts: Counts::default(),
         }
     }
 
@@ -73,6 +71,7 @@ impl<K: Kernel> Solvers<K> {
         node: usize,
         incoming: &[f64],
         openings: Range<usize>,
+        want: Want,
         memory: &mut K::Memory,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
@@ -81,10 +80,9 @@ impl<K: Kernel> Solvers<K> {
             Some(kernel) => kernel,
             empty => empty.insert(K::load(&view)?),
         };
-        self.solves += openings.len() as u64;
-        let before = kernel.retries();
-        let solved = kernel.solve(&view, incoming, openings, memory, each);
-        self.retries += kernel.retries() - before;
+        let before = kernel.counts();
+        let solved = kernel.solve(&view, incoming, openings, want, memory, each);
+        self.counts += kernel.counts() - before;
         solved
     }
 }
@@ -129,8 +127,7 @@ pub(crate) struct Engine<'p, C: Backend, K: Kernel> {
 /// What threads have counted, and the first thing that went wrong.
 #[derive(Default)]
 struct Tally {
-    solves: u64,
-    retries: u64,
+    counts: Counts,
     /// The lowest unit that failed, and how.
     failed: Option<(usize, SddpError)>,
 }
@@ -186,7 +183,7 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
     /// Does one unit of a task.
     pub(crate) fn work(&self, task: Task, unit: usize, solvers: &mut Solvers<K>) {
         let field = self.read();
-        let before = (solvers.solves, solvers.retries);
+        let before = solvers.counts;
         let (result, scenario) = match task {
             Task::Forward { iteration } => {
                 let mut walker = lock(&self.forward[unit]);
@@ -211,8 +208,7 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
             }
         };
         let mut tally = lock(&self.tally);
-        tally.solves += solvers.solves - before.0;
-        tally.retries += solvers.retries - before.1;
+        tally.counts += solvers.counts - before;
         if let Err(failure) = result
             && tally.failed.as_ref().is_none_or(|(first, _)| unit < *first)
         {
@@ -229,10 +225,9 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
             .map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Linear programs solved and solves tried again, by this rank so far.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let tally = lock(&self.tally);
-        (tally.solves, tally.retries)
+    /// What this rank has solved so far.
+    pub(crate) fn counts(&self) -> Counts {
+        lock(&self.tally).counts
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a run tells while it goes on.
 
+use crate::lp::Counts;
 use crate::training::Estimate;
 
 /// The state of training after an iteration, in the modeller's sense.
@@ -14,9 +15,7 @@ pub struct Iteration {
     /// How far the estimate's mean is from the bound, relative to the bound.
     pub gap: f64,
     /// Linear programs solved so far, by all ranks.
-    pub lp_solves: u64,
-    /// Solves tried again so far, by all ranks.
-    pub retries: u64,
+    pub lp: Counts,
     /// Cuts in use.
     pub cuts: usize,
     /// Where the time went so far.

@@ -5,6 +5,7 @@ mod agreement;
 mod engine;
 mod error;
 pub mod events;
+pub mod kernel;
 pub mod lp;
 pub mod noise;
 mod output;

@@ -1,7 +1,7 @@
 //! Paths through the graph: what a forward pass decides, stage by stage.
 
 use crate::engine::{Field, Solvers};
-use crate::lp::{Answer, Failure, Kernel};
+use crate::lp::{Answer, Failure, Kernel, Want};
 use crate::noise::{Noise, choose};
 use crate::problem::Problem;
 use crate::ranks::Backend;
@@ -152,6 +152,7 @@ impl<K: Kernel> Walker<K> {
                 node,
                 &state,
                 opening..opening + 1,
+                Want::State,
                 &mut self.memory[node],
                 &mut |_, answer: &Answer| {
                     record.extend([node as f64, opening as f64, answer.cost, answer.future]);

@@ -7,7 +7,8 @@ use crate::agreement::agree;
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
-use crate::lp::{HighsNode, Kernel};
+use crate::kernel::{Always, Auto, Checked, StageKernel};
+use crate::lp::{Counts, HighsNode, Kernel};
 use crate::output::{Directory, SimulationFiles};
 use crate::path::Paths;
 use crate::policy::{CutPool, Selection};
@@ -21,19 +22,36 @@ use crate::training::{Estimate, Stopping, Trained, Trainer};
 /// Which solver answers for nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Solver {
-    /// HiGHS.
+    /// The kernel on nodes where it is the faster one, HiGHS on the others.
     #[default]
+    Auto,
+    /// The kernel on every node that it can solve.
+    Kernel,
+    /// HiGHS.
     Highs,
+    /// The kernel, with HiGHS beside it: a run ends at the first answer that differs.
+    Check,
 }
 
 impl std::str::FromStr for Solver {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == HighsNode::NAME {
-            return Ok(Self::Highs);
+        let all = [Self::Auto, Self::Kernel, Self::Highs, Self::Check];
+        let found = all.into_iter().find(|solver| solver.name() == text);
+        found.ok_or_else(|| format!("one of {} is expected", all.map(Self::name).join(", ")))
+    }
+}
+
+impl Solver {
+    /// The name by which it is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => <StageKernel<Auto>>::NAME,
+            Self::Kernel => <StageKernel<Always>>::NAME,
+            Self::Highs => HighsNode::NAME,
+            Self::Check => <Checked<Always>>::NAME,
         }
-        Err(format!("{} is expected", HighsNode::NAME))
     }
 }
 
@@ -83,7 +101,7 @@ pub struct Results {
     /// The fingerprint of the policy.
     pub policy_sha256: String,
     /// Linear programs solved by all ranks, in training and simulation.
-    pub lp_solves: u64,
+    pub lp: Counts,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
     /// Where the time went.
@@ -105,6 +123,9 @@ pub fn run<C: Backend>(
     let ranks = Ranks::new(comm);
     agree(&ranks, &problem, settings)?;
     let result = match settings.solver {
+        Solver::Auto => run_with::<C, StageKernel<Auto>>(&ranks, problem, settings, observer),
+        Solver::Kernel => run_with::<C, StageKernel<Always>>(&ranks, problem, settings, observer),
+        Solver::Check => run_with::<C, Checked<Always>>(&ranks, problem, settings, observer),
         Solver::Highs => run_with::<C, HighsNode>(&ranks, problem, settings, observer),
     };
     if let Err(error @ (SddpError::Solver { .. } | SddpError::Io { .. })) = &result {
@@ -130,7 +151,7 @@ fn run_with<C: Backend, K: Kernel>(
             if level == 0 {
                 Vec::new()
             } else {
-                units(&problem, level, settings.passes)
+                units::<K>(&problem, level, settings.passes)
             }
         })
         .collect();
@@ -195,11 +216,11 @@ fn whole_job<C: Backend, K: Kernel>(
     let start = Instant::now();
     let sign = problem.sense.sign();
     let validation = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
-    let solves = job.solves()?;
+    let counts = job.counts()?;
     let field = job.engine.read();
     let mut results = Results {
         policy_sha256: field.pool.sha256(problem),
-        lp_solves: solves,
+        lp: counts,
         shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
         trained,
         simulated,

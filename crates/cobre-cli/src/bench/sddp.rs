@@ -35,7 +35,7 @@ pub(super) struct Args {
     backend: Option<String>,
 
     /// Solver of the linear programs
-    #[arg(long, value_name = "highs", default_value = "highs")]
+    #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
 
     /// Threads per rank
@@ -73,6 +73,7 @@ fn start(ranks: usize, args: &Args) -> u8 {
     }
     let mut words: Vec<OsString> = vec!["bench".into(), "sddp".into()];
     words.push(format!("--threads={}", args.threads.max(1)).into());
+    words.push(format!("--solver={}", args.solver.name()).into());
     words.push(format!("--iterations={}", args.iterations.max(1)).into());
     if let Some(problem) = &args.problem {
         words.extend(["--problem".into(), problem.clone().into()]);
@@ -133,7 +134,7 @@ fn join(args: &Args) -> u8 {
         let (ranks, threads) = (comm.size(), args.threads.max(1));
         say!(
             "{} on {}: {ranks} × {threads} (ranks × threads)",
-            "highs",
+            args.solver.name(),
             comm.name()
         );
         let heads = [
@@ -190,7 +191,7 @@ fn measure(
         return Ok(());
     };
     let seconds = last.time.total;
-    let per_second = last.lp_solves as f64 / seconds;
+    let per_second = last.lp.solves as f64 / seconds;
     let per_iteration = seconds / last.number as f64;
     let communication = last.time.communication / seconds;
     if args.json {
@@ -200,8 +201,9 @@ fn measure(
             "ranks": comm.size(),
             "threads": settings.threads,
             "iterations": last.number,
-            "lp_solves": last.lp_solves,
-            "retries": last.retries,
+            "lp_solves": last.lp.solves,
+            "solver": settings.solver.name(),
+            "lp": last.lp.json(),
             "seconds": seconds,
             "lp_per_second": per_second,
             "seconds_per_iteration": per_iteration,
@@ -213,7 +215,7 @@ fn measure(
     } else {
         say!(
             "{name:<34} {:>9} {seconds:>9.2} {per_second:>9.0} {:>13.2} {:>13.1}% {:>16.8e}",
-            last.lp_solves,
+            last.lp.solves,
             1000.0 * per_iteration,
             100.0 * communication,
             last.bound

@@ -77,7 +77,7 @@ pub(crate) struct Args {
     simulate: usize,
 
     /// Solver of the linear programs
-    #[arg(long, value_name = "highs", default_value = "highs")]
+    #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
 
     /// A bound that the cost to go is never below (for a revenue: above)
@@ -194,6 +194,7 @@ fn arguments(args: &Args, threads: usize) -> Vec<OsString> {
     option("seed", args.seed.to_string().into());
     option("forward-passes", args.forward_passes.to_string().into());
     option("simulate", args.simulate.to_string().into());
+    option("solver", args.solver.name().into());
     option("risk", args.risk.to_string().into());
     option("cut-selection", args.cut_selection.1.clone().into());
     if let Some(iterations) = args.iterations {

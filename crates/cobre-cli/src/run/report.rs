@@ -132,7 +132,8 @@ pub(super) fn tell_results(sense: Sense, results: &Results, load: f64, total: f6
             },
             "iterations": results.trained.iterations.len(),
             "stop_reason": results.trained.reason.to_string(),
-            "lp_solves": results.lp_solves,
+            "lp_solves": results.lp.solves,
+            "lp": results.lp.json(),
             "seconds": {
                 "load": load,
                 "train": seconds.train,

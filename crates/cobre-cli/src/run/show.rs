@@ -113,10 +113,17 @@ impl Show {
             let time = last.time;
             let share = |part: f64| 100.0 * part / time.total.max(1e-9);
             self.line(&format!(
-                "LP solves    {} ({:.0} per second), {} tried again",
-                last.lp_solves,
-                last.lp_solves as f64 / time.total.max(1e-9),
-                last.retries
+                "LP solves    {} ({:.0} per second)",
+                last.lp.solves,
+                last.lp.solves as f64 / time.total.max(1e-9),
+            ));
+            self.line(&format!(
+                "solver       HiGHS solved {}; the kernel refactored {}, started anew {}, gave up {}; HiGHS tried again {}",
+                last.lp.highs,
+                last.lp.refactored,
+                last.lp.cold_starts,
+                last.lp.fallbacks,
+                last.lp.retries
             ));
             self.line(&format!(
                 "time         {:.3} s: forward {:.1} %, backward {:.1} %; {:.1} % of all in communication",
@@ -138,7 +145,7 @@ impl Observer for Show {
             iteration.bound,
             estimate(iteration.estimate),
             100.0 * iteration.gap,
-            iteration.lp_solves,
+            iteration.lp.solves,
             iteration.cuts,
             iteration.time.total
         ));

@@ -67,7 +67,7 @@ impl Directory {
             ),
             ("gap", numbers(|iteration| iteration.gap)),
             ("cuts", counts(|iteration| iteration.cuts as u64)),
-            ("lp_solves", counts(|iteration| iteration.lp_solves)),
+            ("lp_solves", counts(|iteration| iteration.lp.solves)),
         ];
         self.write_table("training/convergence.parquet", &columns)?;
         let columns = [
@@ -85,7 +85,11 @@ impl Directory {
                 "communication_seconds",
                 numbers(|iteration| iteration.time.communication),
             ),
-            ("retries", counts(|iteration| iteration.retries)),
+            ("highs_solves", counts(|iteration| iteration.lp.highs)),
+            ("refactored", counts(|iteration| iteration.lp.refactored)),
+            ("cold_starts", counts(|iteration| iteration.lp.cold_starts)),
+            ("fallbacks", counts(|iteration| iteration.lp.fallbacks)),
+            ("retries", counts(|iteration| iteration.lp.retries)),
         ];
         self.write_table("training/timings.parquet", &columns)
     }
@@ -191,7 +195,9 @@ impl Directory {
             "ranks": ranks,
             "threads": settings.threads,
             "stop_reason": results.trained.reason.to_string(),
-            "lp_solves": results.lp_solves,
+            "solver": settings.solver.name(),
+            "lp_solves": results.lp.solves,
+            "lp": results.lp.json(),
             "shared_bytes": results.shared_bytes,
             "seconds": {"train": results.seconds.train, "simulate": results.seconds.simulate},
         });

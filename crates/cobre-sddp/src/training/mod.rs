@@ -14,7 +14,7 @@ use self::stopping::Progress;
 use crate::engine::{Engine, Solvers, Task};
 use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
-use crate::lp::Kernel;
+use crate::lp::{Counts, Kernel};
 use crate::policy::NewCut;
 use crate::ranks::{Backend, Ranks};
 use crate::team::{Team, lock};
@@ -147,35 +147,33 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
 
     /// Tells all ranks what each has counted; rank 0's clock is everybody's.
     fn agree(&self, time: TimeSplit, interrupted: bool) -> Result<News, SddpError> {
-        let (solves, retries) = self.engine.counts();
         let mine = [
-            solves as f64,
-            retries as f64,
             f64::from(u8::from(interrupted)),
             time.total,
             time.forward,
             time.backward,
             time.communication,
         ];
-        let all = self.ranks.gather_one(&mine)?;
-        let sum = |place: usize| all.iter().map(|rank| rank[place]).sum::<f64>();
+        let counts = self.engine.counts().numbers();
+        let all = self.ranks.gather_one(&[&counts[..], &mine].concat())?;
+        let own = |rank: &[f64]| rank[counts.len()..].to_vec();
+        let first = own(&all[0]);
         Ok(News {
-            solves: sum(0) as u64,
-            retries: sum(1) as u64,
-            interrupted: sum(2) > 0.0,
+            counts: sum(&all),
+            interrupted: all.iter().any(|rank| own(rank)[0] > 0.0),
             time: TimeSplit {
-                total: all[0][3],
-                forward: all[0][4],
-                backward: all[0][5],
-                communication: all[0][6],
+                total: first[1],
+                forward: first[2],
+                backward: first[3],
+                communication: first[4],
             },
         })
     }
 
-    /// Linear programs solved by all ranks so far. Collective.
-    pub(crate) fn solves(&self) -> Result<u64, SddpError> {
-        let all = self.ranks.gather_one(&[self.engine.counts().0 as f64])?;
-        Ok(all.iter().map(|rank| rank[0]).sum::<f64>() as u64)
+    /// What all ranks have solved so far. Collective.
+    pub(crate) fn counts(&self) -> Result<Counts, SddpError> {
+        let all = self.ranks.gather_one(&self.engine.counts().numbers())?;
+        Ok(sum(&all))
     }
 
     fn report(&self, bounds: &[f64], costs: &[f64], news: &News) -> Iteration {
@@ -186,8 +184,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             bound,
             estimate,
             gap: gap(bound, estimate.mean),
-            lp_solves: news.solves,
-            retries: news.retries,
+            lp: news.counts,
             cuts: self.engine.read().pool.used(),
             time: news.time,
         }
@@ -196,10 +193,18 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
 
 /// What ranks have told each other.
 struct News {
-    solves: u64,
-    retries: u64,
+    counts: Counts,
     interrupted: bool,
     time: TimeSplit,
+}
+
+/// The sum of what ranks have counted, which stands first in what they tell.
+fn sum(all: &[Vec<f64>]) -> Counts {
+    let mut counts = Counts::default();
+    for rank in all {
+        counts += Counts::from_numbers(std::array::from_fn(|place| rank[place]));
+    }
+    counts
 }
 
 /// How far an estimate is from the bound, relative to the bound.

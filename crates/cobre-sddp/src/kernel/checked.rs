@@ -1,0 +1,117 @@
+//! Every linear program solved twice: by the kernel, and by HiGHS with tight tolerances.
+
+use std::ops::Range;
+
+use super::{Memory, Rules, StageKernel};
+use crate::lp::{Answer, Basis, Counts, Failure, FailureKind, HighsNode, Kernel, NodeView, Want};
+
+/// The largest difference of two optimal values, relative to them, that is none.
+const TOLERANCE: f64 = 1e-7;
+
+/// The kernel with HiGHS beside it: answers are the kernel's, and a run ends at the first that
+/// differs.
+#[derive(Debug)]
+pub struct Checked<R> {
+    kernel: StageKernel<R>,
+    highs: HighsNode,
+    checked: u64,
+    difference: f64,
+}
+
+/// An opening with its answer.
+type Answered = (usize, Answer);
+
+impl<R: Rules> Kernel for Checked<R> {
+    type Memory = (Memory, Basis);
+
+    const NAME: &'static str = "check";
+    const OPENINGS_PER_BLOCK: usize = StageKernel::<R>::OPENINGS_PER_BLOCK;
+
+    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
+        Ok(Self {
+            kernel: StageKernel::load(view)?,
+            highs: HighsNode::load_tight(view)?,
+            checked: 0,
+            difference: 0.0,
+        })
+    }
+
+    fn solve(
+        &mut self,
+        view: &NodeView<'_>,
+        incoming: &[f64],
+        openings: Range<usize>,
+        want: Want,
+        memory: &mut Self::Memory,
+        each: &mut dyn FnMut(usize, &Answer),
+    ) -> Result<(), Box<Failure>> {
+        let mut found: Vec<Answered> = Vec::new();
+        let kernel = &mut self.kernel;
+        let mut keep = |opening: usize, answer: &Answer| found.push((opening, answer.clone()));
+        kernel.solve(
+            view,
+            incoming,
+            openings.clone(),
+            want,
+            &mut memory.0,
+            &mut keep,
+        )?;
+        let mut expected: Vec<Answered> = Vec::new();
+        let mut keep = |opening: usize, answer: &Answer| expected.push((opening, answer.clone()));
+        let highs = &mut self.highs;
+        highs.solve(view, incoming, openings, want, &mut memory.1, &mut keep)?;
+        for ((opening, answer), (_, expected)) in found.iter().zip(&expected) {
+            self.checked += 1;
+            let scale = 1.0 + expected.bound.abs();
+            let mut difference = (answer.bound - expected.bound).abs() / scale;
+            if want != Want::Cut {
+                let value = answer.cost + answer.future;
+                difference = difference.max((value - expected.bound).abs() / scale);
+            }
+            self.difference = self.difference.max(difference);
+            // A value that is no number differs from every other.
+            let close = difference <= TOLERANCE;
+            if !close {
+                return Err(Box::new(failure(
+                    view, incoming, *opening, answer, expected,
+                )));
+            }
+            each(*opening, answer);
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> Counts {
+        Counts {
+            checked: self.checked,
+            difference: self.difference,
+            ..self.kernel.counts()
+        }
+    }
+}
+
+fn failure(
+    view: &NodeView<'_>,
+    incoming: &[f64],
+    opening: usize,
+    answer: &Answer,
+    expected: &Answer,
+) -> Failure {
+    let problem = view.problem;
+    let values = problem.states.iter().zip(incoming);
+    Failure {
+        kind: FailureKind::NotSolved("two solvers differ".to_owned()),
+        node: problem.nodes[view.node].name.clone(),
+        opening: Some(opening + 1),
+        incoming: values
+            .map(|(state, value)| (state.name.clone(), *value))
+            .collect(),
+        explanation: format!(
+            "the kernel finds {} (its decisions cost {}), HiGHS {}",
+            answer.bound,
+            answer.cost + answer.future,
+            expected.bound
+        ),
+        file: None,
+    }
+}
