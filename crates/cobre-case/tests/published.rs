@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cobre_case::{Options, read};
 use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
@@ -56,6 +57,8 @@ fn solve(path: &Path, bound: f64, iterations: usize, solver: Solver) -> f64 {
         simulate: 0,
         sampling: Sampling::Fresh,
         solver,
+        checkpoints: Cadence::Never,
+        resume: false,
         output: None,
     };
     let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");

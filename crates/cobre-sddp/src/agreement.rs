@@ -2,6 +2,7 @@
 //! problem, and no collective would notice.
 
 use std::fmt::{self, Write as _};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
@@ -16,8 +17,8 @@ const PARTS: [&str; 2] = ["problem", "settings"];
 /// Compares what the ranks were asked; all of them find the same difference.
 ///
 /// # Errors
-/// When a rank has another problem or other settings than rank 0, threads and output apart, and when
-/// a rank is gone.
+/// When a rank has another problem or other settings than rank 0, threads and the place of results
+/// apart, and when a rank is gone.
 pub(crate) fn agree<C: Backend>(
     ranks: &Ranks<'_, C>,
     problem: &Problem,
@@ -28,7 +29,7 @@ pub(crate) fn agree<C: Backend>(
     }
     let common = Settings {
         threads: 1,
-        output: None,
+        output: settings.output.as_ref().map(|_| PathBuf::new()),
         ..settings.clone()
     };
     let mine = [fingerprint(problem), fingerprint(&common)].concat();
@@ -43,11 +44,28 @@ pub(crate) fn agree<C: Backend>(
     Ok(())
 }
 
-/// The SHA-256 of all that `value` says of itself, as numbers that ranks can gather.
-fn fingerprint(value: &impl fmt::Debug) -> Vec<f64> {
+/// The SHA-256 of all that `value` says of itself, as text.
+pub(crate) fn sha256(value: &impl fmt::Debug) -> String {
+    hex(&digest(value))
+}
+
+/// Bytes as text.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a text takes more");
+        text
+    })
+}
+
+fn digest(value: &impl fmt::Debug) -> [u8; 32] {
     let mut hasher = Hasher(Sha256::new());
     write!(hasher, "{value:?}").expect("hashing does not fail");
-    let digest = hasher.0.finalize();
+    hasher.0.finalize().into()
+}
+
+/// The SHA-256 of all that `value` says of itself, as numbers that ranks can gather.
+fn fingerprint(value: &impl fmt::Debug) -> Vec<f64> {
+    let digest = digest(value);
     let words = digest.chunks(4);
     words
         .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")).into())

@@ -120,6 +120,8 @@ pub(crate) struct Engine<'p, C: Backend, K: Kernel> {
     pub(crate) forward: Vec<Mutex<Walker<K>>>,
     /// By level.
     pub(crate) backward: Vec<Vec<Mutex<Unit<K>>>>,
+    /// By level, the units of all ranks.
+    pub(crate) unit_counts: Vec<usize>,
     pub(crate) simulation: RwLock<Vec<Mutex<Simulation<K>>>>,
     tally: Mutex<Tally>,
 }
@@ -139,6 +141,7 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
         passes: usize,
         own_passes: Range<usize>,
         backward: Vec<Vec<Mutex<Unit<K>>>>,
+        unit_counts: Vec<usize>,
     ) -> Self {
         let problem = field.problem;
         Self {
@@ -150,6 +153,7 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
                 .map(|_| Mutex::new(Walker::new(problem)))
                 .collect(),
             backward,
+            unit_counts,
             simulation: RwLock::new(Vec::new()),
             tally: Mutex::new(Tally::default()),
         }
@@ -223,6 +227,11 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
             .failed
             .take()
             .map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Adds what an earlier run has solved.
+    pub(crate) fn add_counts(&self, counts: Counts) {
+        lock(&self.tally).counts += counts;
     }
 
     /// What this rank has solved so far.

@@ -36,6 +36,9 @@ pub enum SddpError {
         /// What differs: `problem` or `settings`.
         what: &'static str,
     },
+    /// A checkpoint that this run cannot go on from, or would lose.
+    #[error("{0}")]
+    Checkpoint(String),
     /// A file could not be written.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -55,7 +58,7 @@ impl SddpError {
         match self {
             Self::Solver { .. } => SOLVER,
             Self::Io { .. } => IO,
-            Self::Disagreement { .. } => INPUT,
+            Self::Disagreement { .. } | Self::Checkpoint(_) => INPUT,
             Self::Communication(error) => {
                 let reason = match error {
                     CommError::CollectiveFailed {
@@ -64,7 +67,7 @@ impl SddpError {
                     } => reason.as_str(),
                     _ => "",
                 };
-                let known = [SOLVER, IO].into_iter();
+                let known = [SOLVER, IO, INPUT].into_iter();
                 let mut said = known.filter(|kind| reason.starts_with(&format!("{kind}: ")));
                 said.next().unwrap_or("communication")
             }

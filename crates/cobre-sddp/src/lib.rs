@@ -2,6 +2,7 @@
 //! bits for any backend, rank count and thread count.
 
 mod agreement;
+pub mod checkpoint;
 mod engine;
 mod error;
 pub mod events;

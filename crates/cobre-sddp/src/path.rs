@@ -95,7 +95,7 @@ fn discount(edges: &[crate::problem::Edge]) -> f64 {
 
 /// One who walks paths: what was remembered at each node, and the path walked last.
 pub(crate) struct Walker<K: Kernel> {
-    memory: Vec<K::Memory>,
+    pub(crate) memory: Vec<K::Memory>,
     pub(crate) record: Vec<f64>,
 }
 

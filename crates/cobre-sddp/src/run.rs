@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
+use crate::checkpoint::{Cadence, Checkpoints};
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
@@ -17,7 +18,7 @@ use crate::ranks::{Backend, Ranks};
 use crate::simulation::Sampling;
 use crate::team::with_team;
 use crate::training::backward::{Unit, UnitKey, units};
-use crate::training::{Estimate, Stopping, Trained, Trainer};
+use crate::training::{Estimate, Progress, StopReason, Stopping, Trained, Trainer};
 
 /// Which solver answers for nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +75,10 @@ pub struct Settings {
     pub sampling: Sampling,
     /// Which solver to use.
     pub solver: Solver,
+    /// How often the state of training is kept beside the results.
+    pub checkpoints: Cadence,
+    /// Whether to go on from the newest state kept there, if any.
+    pub resume: bool,
     /// Where results are written; `None` for nowhere.
     pub output: Option<PathBuf>,
 }
@@ -128,7 +133,10 @@ pub fn run<C: Backend>(
         Solver::Check => run_with::<C, Checked<Always>>(&ranks, problem, settings, observer),
         Solver::Highs => run_with::<C, HighsNode>(&ranks, problem, settings, observer),
     };
-    if let Err(error @ (SddpError::Solver { .. } | SddpError::Io { .. })) = &result {
+    if let Err(
+        error @ (SddpError::Solver { .. } | SddpError::Io { .. } | SddpError::Checkpoint(_)),
+    ) = &result
+    {
         ranks.abort(&error.reason());
     }
     result
@@ -168,7 +176,15 @@ fn run_with<C: Backend, K: Kernel>(
         failures: &failures,
     };
     let own_passes = ranks.share(settings.passes);
-    let engine = Engine::new(field, settings.seed, settings.passes, own_passes, backward);
+    let unit_counts = all_units.iter().map(Vec::len).collect();
+    let engine = Engine::new(
+        field,
+        settings.seed,
+        settings.passes,
+        own_passes,
+        backward,
+        unit_counts,
+    );
     with_team(
         settings.threads,
         || Solvers::<K>::new(&problem),
@@ -192,9 +208,15 @@ fn whole_job<C: Backend, K: Kernel>(
 ) -> Result<Results, SddpError> {
     let problem = job.engine.read().problem;
     let directory = directory(&job, settings)?;
+    let mut checkpoints = Checkpoints::new(directory.as_ref(), problem, settings)?;
+    let progress = if settings.resume {
+        resume(&mut checkpoints, &job, observer)?
+    } else {
+        Progress::default()
+    };
     let mut seconds = Seconds::default();
     let start = Instant::now();
-    let trained = job.train(&settings.stopping, observer)?;
+    let trained = job.train(&settings.stopping, progress, &mut checkpoints, observer)?;
     seconds.train = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let mut simulated = None;
@@ -235,8 +257,27 @@ fn whole_job<C: Backend, K: Kernel>(
         }
         directory.write_run(&results, job.ranks.size(), settings)?;
     }
+    if results.trained.reason != StopReason::Interrupted {
+        checkpoints.finish()?;
+    }
     results.seconds.write = start.elapsed().as_secs_f64();
     Ok(results)
+}
+
+/// The state that training goes on from.
+fn resume<C: Backend, K: Kernel>(
+    checkpoints: &mut Checkpoints,
+    job: &Trainer<'_, '_, '_, C, K>,
+    observer: &mut dyn Observer,
+) -> Result<Progress, SddpError> {
+    let warn = &mut |text: &str| observer.warning(text);
+    let restored = checkpoints.restore(job.engine, job.ranks, warn)?;
+    match &restored {
+        Some(progress) => observer.resumed(progress.iterations.len()),
+        None => observer
+            .warning("there is no checkpoint to resume from: this starts from the beginning"),
+    }
+    Ok(restored.unwrap_or_default())
 }
 
 /// Where the first rank writes; no other rank writes anything.

@@ -8,6 +8,7 @@
 mod random;
 
 use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::lp::Counts;
 use cobre_sddp::problem::{Change, ColumnId, Draft, Problem, RowId, Sense, Template};
 use cobre_sddp::run::{Settings, Solver, run};
@@ -228,6 +229,8 @@ fn check(seed: u64) -> Counts {
         simulate: 20,
         sampling: Sampling::Fresh,
         solver: Solver::Check,
+        checkpoints: Cadence::Never,
+        resume: false,
         output: None,
     };
     run(&LocalBackend, problem(seed), &settings, &mut ())

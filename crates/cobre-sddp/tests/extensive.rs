@@ -5,6 +5,7 @@ mod random;
 mod tree;
 
 use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::problem::{
     Change, ColumnId, Draft, NodeId, Problem, RowId, Sense, Template, TemplateId,
 };
@@ -165,6 +166,8 @@ fn settings(iterations: usize, cuts: &str, solver: Solver) -> Settings {
         simulate: 0,
         sampling: Sampling::Fresh,
         solver,
+        checkpoints: Cadence::Never,
+        resume: false,
         output: None,
     }
 }

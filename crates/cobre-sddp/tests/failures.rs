@@ -2,6 +2,7 @@
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::SddpError;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::lp::{Failure, FailureKind};
 use cobre_sddp::problem::{Change, Draft, Sense, Template};
 use cobre_sddp::run::{Settings, Solver, run};
@@ -54,6 +55,8 @@ fn failure(shortage_allowed: bool, release_cost: f64) -> (String, Failure) {
         simulate: 0,
         sampling: Sampling::Fresh,
         solver: Solver::default(),
+        checkpoints: Cadence::Never,
+        resume: false,
         output: Some(directory.path().to_owned()),
     };
     let problem = draft.build().expect("it makes sense");

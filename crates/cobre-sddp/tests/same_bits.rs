@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::kernel::{Always, StageKernel};
 use cobre_sddp::lp::{Answer, HighsNode, Kernel, NodeView, Want};
@@ -141,6 +142,8 @@ fn any_number_of_threads_gives_the_same_bits() {
             simulate: 100,
             sampling: Sampling::Fresh,
             solver: Solver::default(),
+            checkpoints: Cadence::Never,
+            resume: false,
             output: None,
         };
         let mut trace = Trace::default();

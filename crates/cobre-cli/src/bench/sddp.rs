@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use cobre_case::Options;
 use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
 use cobre_launch::Bind;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
 use cobre_sddp::risk::Risk;
@@ -179,6 +180,8 @@ fn measure(
         simulate: 0,
         sampling: Sampling::Fresh,
         solver: args.solver,
+        checkpoints: Cadence::Never,
+        resume: false,
         output: None,
     };
     let results = run_job(comm, problem, &settings, &mut ())?;

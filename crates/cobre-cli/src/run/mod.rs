@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use cobre_case::Options;
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
-use cobre_launch::{Bind, Interrupt, LaunchError, Outcome};
+use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::SddpError;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
@@ -59,6 +60,22 @@ pub(crate) struct Args {
     /// Directory for results: policy, convergence, simulation
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+
+    /// Keeps the state of training beside the results: iterations:K, minutes:M or none
+    #[arg(long, value_name = "RULE", default_value = "minutes:1", value_parser = cadence)]
+    checkpoint: Keep,
+
+    /// Goes on from the newest checkpoint in the output directory
+    #[arg(long, requires = "output")]
+    resume: bool,
+
+    /// With -n: how often a job that has lost a rank starts again from its newest checkpoint
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "output")]
+    retries: usize,
+
+    /// A lost rank is not the end: whoever started this rank starts it again
+    #[arg(long, hide = true)]
+    retried: bool,
 
     /// Where all chance comes from
     #[arg(long, value_name = "S", default_value_t = 0)]
@@ -114,6 +131,9 @@ pub(crate) struct Args {
 struct CutRule(Selection, String);
 
 #[derive(Debug, Clone)]
+struct Keep(Cadence, String);
+
+#[derive(Debug, Clone)]
 struct StopRule(Rule, String);
 
 /// Runs and returns the code to exit with.
@@ -154,17 +174,82 @@ fn start(ranks: usize, args: &Args) -> u8 {
     if let Err(error) = read(args) {
         return Failure::of_case(&error).tell(exit::of_case(&error), args.json);
     }
+    let mut left = args.retries;
+    let mut resume = args.resume;
+    loop {
+        let retried = left > 0;
+        let job = match job_of(ranks, args, Attempt { resume, retried }) {
+            Ok(job) => job.run(),
+            Err(problem) => return Failure::new("io", problem).tell(exit::IO, args.json),
+        };
+        let lost = |outcome: &Outcome| {
+            exit::of_ranks(outcome) == exit::RANKS
+                && matches!(outcome.cause, Some(Cause::Rank { .. }))
+        };
+        if let (true, Ok(outcome)) = (retried, &job)
+            && lost(outcome)
+        {
+            left -= 1;
+            resume = true;
+            report::tell_outcome(outcome, exit::RANKS, false, NAME);
+            exit::note(
+                NAME,
+                &format!("starting again from the newest checkpoint; {left} more retries"),
+            );
+            continue;
+        }
+        let code = ended(job, args.json);
+        if matches!(code, exit::RANKS | exit::STOPPED) {
+            advise(args);
+        }
+        return code;
+    }
+}
+
+/// One start of a job.
+#[derive(Clone, Copy)]
+struct Attempt {
+    resume: bool,
+    /// Whether another follows if a rank is lost.
+    retried: bool,
+}
+
+fn job_of(ranks: usize, args: &Args, attempt: Attempt) -> Result<Launch, String> {
     let threads = threads(args, ranks);
-    let job = match job::again(ranks, args.backend.as_deref(), arguments(args, threads)) {
-        Ok(job) => job.grace(GRACE),
-        Err(problem) => return Failure::new("io", problem).tell(exit::IO, args.json),
-    };
-    let job = if threads > 1 {
+    let words = arguments(args, threads, attempt);
+    let job = job::again(ranks, args.backend.as_deref(), words)?.grace(GRACE);
+    Ok(if threads > 1 {
         job.bind(Bind::None)
     } else {
         job
-    };
-    ended(job.run(), args.json)
+    })
+}
+
+/// Says how to go on, if something is there to go on from.
+fn advise(args: &Args) {
+    let kept = args
+        .output
+        .as_deref()
+        .is_some_and(cobre_sddp::checkpoint::exists);
+    if !kept {
+        return;
+    }
+    let resume = (!args.resume).then(|| "--resume".into());
+    let words = std::env::args_os().chain(resume);
+    let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    exit::note(
+        NAME,
+        &format!("to go on from the newest checkpoint: {}", words.join(" ")),
+    );
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Says how the job ended, and returns the code to exit with.
@@ -182,7 +267,7 @@ fn ended(job: Result<Outcome, LaunchError>, json: bool) -> u8 {
 }
 
 /// The arguments of a rank.
-fn arguments(args: &Args, threads: usize) -> Vec<OsString> {
+fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["run".into(), args.path.clone().into()];
     let mut option = |name: &str, value: OsString| {
         // Together, so that a value may begin with a dash.
@@ -197,6 +282,7 @@ fn arguments(args: &Args, threads: usize) -> Vec<OsString> {
     option("solver", args.solver.name().into());
     option("risk", args.risk.to_string().into());
     option("cut-selection", args.cut_selection.1.clone().into());
+    option("checkpoint", args.checkpoint.1.clone().into());
     if let Some(iterations) = args.iterations {
         option("iterations", iterations.to_string().into());
     }
@@ -213,6 +299,8 @@ fn arguments(args: &Args, threads: usize) -> Vec<OsString> {
         (args.stop_when_all, "--stop-when-all"),
         (args.json, "--json"),
         (args.quiet, "--quiet"),
+        (attempt.resume, "--resume"),
+        (attempt.retried, "--retried"),
     ];
     words.extend(
         flags
@@ -275,7 +363,7 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     let settings = settings(args, comm.size());
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
-    let mut show = Show::new(first && !args.quiet, interrupt, &settings);
+    let mut show = Show::new(first, args.quiet, interrupt, &settings);
     show.header(&args.path, &problem, comm.name(), comm.size());
     match cobre_sddp::run::run(comm, problem, &settings, &mut show) {
         Ok(results) => {
@@ -285,6 +373,9 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
                 report::tell_results(sense, &results, load, total);
             }
             if results.trained.reason == StopReason::Interrupted {
+                if comm.size() == 1 {
+                    advise(args);
+                }
                 exit::STOPPED
             } else {
                 exit::DONE
@@ -298,7 +389,10 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
                 SddpError::Communication(_) | SddpError::Disagreement { .. }
             );
             let speaks = first || !all_know;
-            Failure::of_run(&error).tell_if(speaks, exit::of_run(&error), args.json && first)
+            let code = exit::of_run(&error);
+            // Of a job that is started again only the last end is told as JSON.
+            let json = args.json && first && !(args.retried && code == exit::RANKS);
+            Failure::of_run(&error).tell_if(speaks, code, json)
         }
     }
 }
@@ -322,6 +416,8 @@ fn settings(args: &Args, ranks: usize) -> Settings {
         simulate: args.simulate,
         sampling: Sampling::Fresh,
         solver: args.solver,
+        checkpoints: args.checkpoint.0,
+        resume: args.resume,
         output: args.output.clone(),
     }
 }
@@ -338,6 +434,10 @@ fn finite(text: &str) -> Result<f64, String> {
 
 fn selection(text: &str) -> Result<CutRule, String> {
     text.parse().map(|rule| CutRule(rule, text.to_owned()))
+}
+
+fn cadence(text: &str) -> Result<Keep, String> {
+    text.parse().map(|cadence| Keep(cadence, text.to_owned()))
 }
 
 fn stop_rule(text: &str) -> Result<StopRule, String> {

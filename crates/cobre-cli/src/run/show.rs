@@ -10,17 +10,26 @@ use cobre_sddp::run::{Results, Settings};
 use cobre_sddp::training::{Estimate, Rule, gap};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::exit::say;
+use super::NAME;
+use crate::exit::{self, say};
 
 /// Shows a run on standard output, on the rank that speaks, and listens for signals on all ranks.
 pub(super) struct Show {
+    /// Whether this is the first rank, and whether that shows what it does.
+    first: bool,
     talks: bool,
     interrupt: Option<Interrupt>,
     bar: ProgressBar,
 }
 
 impl Show {
-    pub(super) fn new(talks: bool, interrupt: Option<Interrupt>, settings: &Settings) -> Self {
+    pub(super) fn new(
+        first: bool,
+        quiet: bool,
+        interrupt: Option<Interrupt>,
+        settings: &Settings,
+    ) -> Self {
+        let talks = first && !quiet;
         let limit = settings.stopping.rules.iter().find_map(|rule| match rule {
             Rule::Iterations(limit) => Some(*limit as u64),
             _ => None,
@@ -33,6 +42,7 @@ impl Show {
             ProgressBar::hidden()
         };
         Self {
+            first,
             talks,
             interrupt,
             bar,
@@ -150,6 +160,16 @@ impl Observer for Show {
             iteration.time.total
         ));
         self.bar.set_position(iteration.number as u64);
+    }
+
+    fn resumed(&mut self, iterations: usize) {
+        self.line(&format!("resumed after iteration {iterations}"));
+    }
+
+    fn warning(&mut self, text: &str) {
+        if self.first {
+            self.bar.suspend(|| exit::note(NAME, text));
+        }
     }
 
     fn interrupted(&mut self) -> bool {

@@ -1,6 +1,8 @@
 //! What a work unit remembers: bases that were optimal, each with its value as a function of the
 //! parameters of a solve.
 
+use serde::{Deserialize, Serialize};
+
 use super::basis::{Basis, Scene};
 use super::cut_table::CutTable;
 use super::program::Program;
@@ -16,7 +18,7 @@ const MORE_KEPT: usize = 8;
 
 /// A basis that was optimal once. Its reduced costs have the right signs whatever the right-hand
 /// sides are, so its value is a lower bound for every solve of the node.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Entry {
     head: Vec<u32>,
     /// Rows after the equalities: rows of the program, and cuts by slot with [`CUT`] set.
@@ -38,10 +40,11 @@ struct Entry {
 }
 
 /// The bases of a work unit at a node.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Dictionary {
     entries: Vec<Entry>,
     /// Entries whose room is used again.
+    #[serde(skip)]
     spare: Vec<Entry>,
 }
 

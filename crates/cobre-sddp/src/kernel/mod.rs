@@ -27,6 +27,8 @@ pub use rules::{Always, Auto, Rules};
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use self::basis::Basis;
 use self::program::{Origin, Program};
 use self::setting::Setting;
@@ -34,7 +36,7 @@ use self::simplex::Trouble;
 use crate::lp::{Answer, Counts, Failure, HighsNode, Kernel, NodeView, Want};
 
 /// What a work unit keeps from one solve to the next.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Memory {
     dictionary: Dictionary,
     /// Of nodes that HiGHS solves.

@@ -2,8 +2,10 @@
 
 use std::ops::{AddAssign, Sub};
 
+use serde::{Deserialize, Serialize};
+
 /// Linear programs solved, and how.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// All of them, each once.
     pub solves: u64,

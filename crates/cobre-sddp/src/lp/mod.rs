@@ -21,6 +21,9 @@ pub use standalone::{StandaloneError, optimum};
 
 use std::path::Path;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::policy::Cuts;
 use crate::problem::Problem;
 
@@ -71,7 +74,7 @@ pub enum Want {
 /// A solver of one node.
 pub trait Kernel: Sized + Send {
     /// What a work unit keeps from one solve to the next.
-    type Memory: Default + Send;
+    type Memory: Default + Send + Serialize + DeserializeOwned;
 
     /// The name by which it is asked for.
     const NAME: &'static str;

@@ -9,7 +9,7 @@ use crate::error::SddpError;
 /// A file written beside its place; [`finish`](Self::finish) puts it there. Without that, nothing
 /// is left of it.
 #[derive(Debug)]
-pub(super) struct Aside {
+pub(crate) struct Aside {
     file: Option<BufWriter<File>>,
     beside: PathBuf,
     place: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct Aside {
 
 impl Aside {
     /// Starts a file that will be at `place`.
-    pub(super) fn create(place: &Path) -> Result<Self, SddpError> {
+    pub(crate) fn create(place: &Path) -> Result<Self, SddpError> {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         let beside = place.with_file_name(format!(".{name}.part"));
         let file = File::create(&beside).map_err(SddpError::io("write", &beside))?;
@@ -29,12 +29,12 @@ impl Aside {
     }
 
     /// Where it will be.
-    pub(super) fn place(&self) -> &Path {
+    pub(crate) fn place(&self) -> &Path {
         &self.place
     }
 
     /// A second handle on the file, for a writer that wants to own one.
-    pub(super) fn handle(&self) -> Result<File, SddpError> {
+    pub(crate) fn handle(&self) -> Result<File, SddpError> {
         let error = || std::io::Error::other("the file is closed");
         let file = self
             .file
@@ -45,14 +45,14 @@ impl Aside {
     }
 
     /// Adds bytes.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SddpError> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SddpError> {
         let file = self.file.as_mut();
         let written = file.map_or(Ok(()), |file| file.write_all(bytes));
         written.map_err(SddpError::io("write", &self.place))
     }
 
     /// Puts the complete file in its place.
-    pub(super) fn finish(mut self) -> Result<(), SddpError> {
+    pub(crate) fn finish(mut self) -> Result<(), SddpError> {
         let Some(file) = self.file.take() else {
             return Ok(());
         };

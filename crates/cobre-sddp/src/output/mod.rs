@@ -4,13 +4,15 @@
 //! times: `run.json` and `training/timings.parquet`.
 
 mod aside;
+mod lock;
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use self::aside::Aside;
+pub(crate) use self::aside::Aside;
+use self::lock::Lock;
 use self::table::{Kind, TableFile, Values};
 use crate::error::SddpError;
 use crate::path::Paths;
@@ -23,17 +25,33 @@ use crate::training::Trained;
 /// The version of the files' layout.
 const FORMAT: u32 = 1;
 
-/// The directory that a run writes to.
-pub(crate) struct Directory(PathBuf);
+/// The directory that a run writes to, and that no other run writes to meanwhile.
+pub(crate) struct Directory {
+    path: PathBuf,
+    _lock: Lock,
+}
 
 impl Directory {
     /// Makes the directory and those in it.
+    ///
+    /// # Errors
+    /// When they cannot be made, and when another run writes there.
     pub(crate) fn create(path: &Path) -> Result<Self, SddpError> {
+        std::fs::create_dir_all(path).map_err(SddpError::io("create the directory", path))?;
+        let lock = Lock::take(path)?;
         for part in ["training", "policy", "simulation"] {
             let part = path.join(part);
             std::fs::create_dir_all(&part).map_err(SddpError::io("create the directory", &part))?;
         }
-        Ok(Self(path.to_owned()))
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The bound, the estimate and the size of the policy after each iteration.
@@ -159,7 +177,7 @@ impl Directory {
 
     /// Opens the files that simulated paths go to.
     pub(crate) fn simulation(&self, problem: &Problem) -> Result<SimulationFiles, SddpError> {
-        SimulationFiles::create(&self.0.join("simulation"), problem)
+        SimulationFiles::create(&self.path.join("simulation"), problem)
     }
 
     /// Writes the paths of the modeller's own scenarios.
@@ -209,13 +227,13 @@ impl Directory {
             .iter()
             .map(|(name, values)| (*name, values.kind()))
             .collect();
-        let mut file = TableFile::create(&self.0.join(name), &kinds)?;
+        let mut file = TableFile::create(&self.path.join(name), &kinds)?;
         file.append(columns.iter().map(|(_, values)| values))?;
         file.finish()
     }
 
     fn write_json(&self, name: &str, value: &serde_json::Value) -> Result<(), SddpError> {
-        let mut file = Aside::create(&self.0.join(name))?;
+        let mut file = Aside::create(&self.path.join(name))?;
         file.write(format!("{value:#}\n").as_bytes())?;
         file.finish()
     }

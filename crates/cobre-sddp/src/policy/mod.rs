@@ -5,5 +5,6 @@ mod pool;
 mod selection;
 
 pub use cuts::Cuts;
+pub(crate) use pool::SavedCuts;
 pub use pool::{CutPool, NewCut};
 pub use selection::{Rule, Selection};

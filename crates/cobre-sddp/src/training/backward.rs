@@ -22,7 +22,7 @@ pub(crate) struct UnitKey {
 /// A unit of work with what it remembers and its latest answers.
 pub(crate) struct Unit<K: Kernel> {
     pub(crate) key: UnitKey,
-    memory: K::Memory,
+    pub(crate) memory: K::Memory,
     /// For each opening the bound and its gradient; zeros where the pass has no use for the node.
     answers: Vec<f64>,
 }

@@ -2,15 +2,17 @@
 
 pub(crate) mod backward;
 mod estimate;
+mod progress;
 mod stopping;
 
 pub use estimate::Estimate;
+pub(crate) use progress::Progress;
 pub use stopping::{Rule, StopReason, Stopping};
 
 use std::time::Instant;
 
 use self::backward::{UnitKey, combine};
-use self::stopping::Progress;
+use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, Solvers, Task};
 use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
@@ -18,9 +20,6 @@ use crate::lp::{Counts, Kernel};
 use crate::policy::NewCut;
 use crate::ranks::{Backend, Ranks};
 use crate::team::{Team, lock};
-
-/// The most paths of the latest forward passes that the estimate after training is made from.
-const ESTIMATE_PATHS: usize = 100;
 
 /// What training found, in the modeller's sense.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,41 +55,42 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     pub(crate) fn train(
         &mut self,
         stopping: &Stopping,
+        mut progress: Progress,
+        checkpoints: &mut Checkpoints,
         observer: &mut dyn Observer,
     ) -> Result<Trained, SddpError> {
         let start = Instant::now();
         let sign = self.engine.read().problem.sense.sign();
-        let mut time = TimeSplit::default();
-        let (mut iterations, mut bounds) = (Vec::new(), Vec::new());
-        let mut costs: Vec<f64> = Vec::new();
+        let mut time = progress.time();
+        let before_start = time.total;
+        if let Some(reason) = stopping.reason(&progress) {
+            return Ok(trained(progress, reason));
+        }
         loop {
-            let iteration = bounds.len();
+            let iteration = progress.iterations.len();
             let before = (Instant::now(), self.ranks.spent());
             let passes = self.forward(iteration)?;
             let between = Instant::now();
             self.backward(iteration)?;
-            bounds.push(sign * self.bound(iteration)?);
+            progress.bounds.push(sign * self.bound(iteration)?);
             time.forward += (between - before.0).as_secs_f64();
             time.backward += between.elapsed().as_secs_f64();
             time.communication += self.ranks.spent().as_secs_f64() - before.1.as_secs_f64();
-            time.total = start.elapsed().as_secs_f64();
-            costs.extend(passes.iter().map(|cost| sign * cost));
+            time.total = before_start + start.elapsed().as_secs_f64();
+            let costs = passes.iter().map(|cost| sign * cost);
+            progress.costs.extend(costs);
             let news = self.agree(time, observer.interrupted())?;
-            let report = self.report(&bounds, &costs, &news);
+            let report = self.report(&progress, &news);
             observer.iteration(&report);
-            iterations.push(report);
-            let progress = Progress {
-                bounds: &bounds,
-                estimate: latest(&costs),
-                elapsed: std::time::Duration::from_secs_f64(news.time.total),
-            };
+            progress.iterations.push(report);
             let interrupted = news.interrupted.then_some(StopReason::Interrupted);
-            if let Some(reason) = interrupted.or_else(|| stopping.reason(&progress)) {
-                return Ok(Trained {
-                    iterations,
-                    reason,
-                    estimate: progress.estimate,
-                });
+            let reason = interrupted.or_else(|| stopping.reason(&progress));
+            if reason.is_some() || checkpoints.is_due(iteration + 1, news.time.total) {
+                checkpoints.keep(self.engine, self.ranks, &progress)?;
+            }
+            if let Some(reason) = reason {
+                checkpoints.settle()?;
+                return Ok(trained(progress, reason));
             }
         }
     }
@@ -176,7 +176,8 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         Ok(sum(&all))
     }
 
-    fn report(&self, bounds: &[f64], costs: &[f64], news: &News) -> Iteration {
+    fn report(&self, progress: &Progress, news: &News) -> Iteration {
+        let Progress { bounds, costs, .. } = progress;
         let bound = bounds[bounds.len() - 1];
         let estimate = Estimate::of(&costs[costs.len() - self.engine.passes..]);
         Iteration {
@@ -212,10 +213,13 @@ pub fn gap(bound: f64, mean: f64) -> f64 {
     (mean - bound).abs() / bound.abs().max(1e-9)
 }
 
-/// The estimate from the latest paths: all of the last iteration, and at most
-/// [`ESTIMATE_PATHS`] where iterations have fewer.
-fn latest(costs: &[f64]) -> Estimate {
-    Estimate::of(&costs[costs.len().saturating_sub(ESTIMATE_PATHS)..])
+/// What training found when it ended.
+fn trained(progress: Progress, reason: StopReason) -> Trained {
+    Trained {
+        estimate: progress.estimate(),
+        iterations: progress.iterations,
+        reason,
+    }
 }
 
 /// The value at the trial point becomes the value at state zero.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::Estimate;
+use super::Progress;
 
 /// One reason to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,15 +36,6 @@ pub struct Stopping {
     pub rules: Vec<Rule>,
     /// Whether all rules must apply at once.
     pub all: bool,
-}
-
-/// What rules look at, after an iteration.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Progress<'a> {
-    /// The bound after each iteration.
-    pub(crate) bounds: &'a [f64],
-    pub(crate) estimate: Estimate,
-    pub(crate) elapsed: Duration,
 }
 
 /// Why training ended.
@@ -82,7 +73,7 @@ impl Stopping {
 
     /// Why training should stop here, if it should. An iteration limit and a time limit end it
     /// also where all rules must agree: such training might never end.
-    pub(crate) fn reason(&self, progress: &Progress<'_>) -> Option<StopReason> {
+    pub(crate) fn reason(&self, progress: &Progress) -> Option<StopReason> {
         let reasons: Vec<Option<StopReason>> = self
             .rules
             .iter()
@@ -107,21 +98,23 @@ impl Stopping {
 }
 
 impl Rule {
-    fn reason(self, progress: &Progress<'_>) -> Option<StopReason> {
-        let bounds = progress.bounds;
+    fn reason(self, progress: &Progress) -> Option<StopReason> {
+        let bounds = &progress.bounds;
         let last = bounds.last().copied()?;
         match self {
             Self::Iterations(limit) => {
                 (bounds.len() >= limit).then_some(StopReason::IterationLimit)
             }
-            Self::TimeLimit(limit) => (progress.elapsed >= limit).then_some(StopReason::TimeLimit),
+            Self::TimeLimit(limit) => {
+                (progress.elapsed() >= limit).then_some(StopReason::TimeLimit)
+            }
             Self::BoundStalling { window, tolerance } => {
                 let before = bounds.len().checked_sub(window + 1).map(|at| bounds[at])?;
                 let still = (last - before).abs() <= tolerance * last.abs().max(1.0);
                 still.then_some(StopReason::BoundStalling)
             }
             Self::Statistical { paths } => {
-                let estimate = progress.estimate;
+                let estimate = progress.estimate();
                 let half_width = estimate.half_width_95.filter(|_| estimate.paths >= paths)?;
                 let inside = (last - estimate.mean).abs() <= half_width;
                 inside.then_some(StopReason::Statistical)
@@ -167,6 +160,9 @@ impl FromStr for Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::{Iteration, TimeSplit};
+    use crate::lp::Counts;
+    use crate::training::Estimate;
 
     fn reason(rules: &[&str], all: bool, bounds: &[f64]) -> Option<StopReason> {
         let rules = rules
@@ -174,10 +170,22 @@ mod tests {
             .map(|rule| rule.parse().expect("a rule"))
             .collect();
         let stopping = Stopping { rules, all };
-        stopping.reason(&Progress {
-            bounds,
+        let last = Iteration {
+            number: bounds.len(),
+            bound: bounds[bounds.len() - 1],
             estimate: Estimate::of(&[9.0, 11.0]),
-            elapsed: Duration::from_secs(5),
+            gap: 0.0,
+            lp: Counts::default(),
+            cuts: 0,
+            time: TimeSplit {
+                total: 5.0,
+                ..TimeSplit::default()
+            },
+        };
+        stopping.reason(&Progress {
+            iterations: vec![last],
+            bounds: bounds.to_vec(),
+            costs: vec![9.0, 11.0],
         })
     }
 
