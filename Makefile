@@ -34,6 +34,7 @@ bench: build ## measure training and the collectives, alone and beside the MPI l
 
 chaos: build ## end ranks in every way, at random instants, and check what the others do
 	ci/chaos.py 2000
+	ci/chaos_run.py 200
 
 openmpi: setup ## every contract of the backend mpi on Open MPI, if that is installed
 	ci/openmpi.sh

@@ -13,6 +13,7 @@ pub(crate) struct Aside {
     file: Option<BufWriter<File>>,
     beside: PathBuf,
     place: PathBuf,
+    in_place: bool,
 }
 
 impl Aside {
@@ -25,6 +26,7 @@ impl Aside {
             file: Some(BufWriter::new(file)),
             beside,
             place: place.to_owned(),
+            in_place: false,
         })
     }
 
@@ -62,6 +64,7 @@ impl Aside {
             .map_err(|lost| error()(lost.into_error()))?;
         file.sync_all().map_err(error())?;
         std::fs::rename(&self.beside, &self.place).map_err(error())?;
+        self.in_place = true;
         let directory = self.place.parent().map(File::open);
         directory
             .map_or(Ok(()), |opened| opened.and_then(|opened| opened.sync_all()))
@@ -71,7 +74,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        if self.file.is_some() {
+        if !self.in_place {
             // What is half written is of no use to anybody; that it may be gone already is fine.
             let _ = std::fs::remove_file(&self.beside);
         }
