@@ -2,10 +2,12 @@
 .DEFAULT_GOAL := help
 cobre := target/release/cobre
 
-.PHONY: help setup build demo test book bench chaos
+differential := COBRE_DIFFERENTIAL=100000 cargo test --release --workspace
+
+.PHONY: help setup build demo test book bench chaos differential
 
 help: ## list these targets
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install what is missing on a Debian-like machine
 	@ci/setup.sh
@@ -34,3 +36,9 @@ bench: build ## measure training and the collectives, alone and beside the MPI l
 
 chaos: build ## end ranks in every way, at random instants, and check what the others do
 	ci/chaos.py 2000
+
+differential: build ## solve 100,000 linear programs and more with the kernel and with HiGHS, and compare
+	$(differential) --test differential -- --nocapture
+	$(differential) --test published -- --nocapture
+	$(cobre) bench sddp --solver check --iterations 64 --json
+	$(cobre) bench sddp --solver check --iterations 20 --system par6 --system 60r3b --json

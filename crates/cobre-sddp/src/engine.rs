@@ -12,6 +12,7 @@ use crate::policy::CutPool;
 use crate::problem::Problem;
 use crate::ranks::{Backend, Shared};
 use crate::team::lock;
+use crate::training::MEMORY_SPAN;
 use crate::training::backward::Unit;
 
 /// What all threads read while they work, and what changes only between tasks.
@@ -50,6 +51,14 @@ impl<C: Backend> Field<'_, C> {
     }
 }
 
+/// What is to be solved: a node at a state, for some openings.
+pub(crate) struct Visit<'a> {
+    pub(crate) node: usize,
+    pub(crate) incoming: &'a [f64],
+    pub(crate) openings: Range<usize>,
+    pub(crate) want: Want,
+}
+
 /// The solvers of one thread, one per node once it has met that node.
 pub(crate) struct Solvers<K> {
     nodes: Vec<Option<K>>,
@@ -68,19 +77,22 @@ impl<K: Kernel> Solvers<K> {
     pub(crate) fn solve<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        node: usize,
-        incoming: &[f64],
-        openings: Range<usize>,
-        want: Want,
+        visit: Visit<'_>,
         memory: &mut K::Memory,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
-        let view = field.view(node);
-        let kernel = match &mut self.nodes[node] {
+        let view = field.view(visit.node);
+        let kernel = match &mut self.nodes[visit.node] {
             Some(kernel) => kernel,
             empty => empty.insert(K::load(&view)?),
         };
         let before = kernel.counts();
+        let Visit {
+            incoming,
+            openings,
+            want,
+            ..
+        } = visit;
         let solved = kernel.solve(&view, incoming, openings, want, memory, each);
         self.counts += kernel.counts() - before;
         solved
@@ -187,13 +199,19 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
         let (result, scenario) = match task {
             Task::Forward { iteration } => {
                 let mut walker = lock(&self.forward[unit]);
+                if iteration.is_multiple_of(MEMORY_SPAN) {
+                    walker.forget();
+                }
                 walker.record.clear();
                 let pass = self.first_pass + unit;
                 let noise = Noise::new(self.seed, Purpose::Training);
                 (walker.sample(&field, solvers, noise, iteration, pass), pass)
             }
-            Task::Backward { level, .. } => {
+            Task::Backward { iteration, level } => {
                 let mut unit = lock(&self.backward[level][unit]);
+                if iteration.is_multiple_of(MEMORY_SPAN) {
+                    unit.forget();
+                }
                 (unit.solve(&field, solvers, level), unit.key.pass)
             }
             Task::Simulate { purpose } => {

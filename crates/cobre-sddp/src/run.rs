@@ -132,7 +132,8 @@ pub fn run<C: Backend>(
     result
 }
 
-fn run_with<C: Backend, K: Kernel>(
+/// [`run`] with a solver of this type.
+pub(crate) fn run_with<C: Backend, K: Kernel>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,

@@ -22,6 +22,11 @@ use crate::team::{Team, lock};
 /// The most paths of the latest forward passes that the estimate after training is made from.
 const ESTIMATE_PATHS: usize = 100;
 
+/// Every this many iterations, work units forget what they remember of earlier solves. A run that
+/// goes on from what was saved after a multiple of it has the same bits as one that was never
+/// interrupted.
+pub const MEMORY_SPAN: usize = 64;
+
 /// What training found, in the modeller's sense.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trained {
