@@ -62,7 +62,7 @@ fn solve(path: &Path, bound: f64, iterations: usize, solver: Solver) -> f64 {
         output: None,
     };
     let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
-    results.trained.bound()
+    results.trained.bound
 }
 
 #[test]

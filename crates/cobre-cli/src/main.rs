@@ -40,6 +40,7 @@ fn main() -> ExitCode {
             // Without a reader there is nobody to tell.
             let _ = message.print();
             if message.use_stderr() {
+                run::tell_usage(&message.to_string());
                 exit::USAGE
             } else {
                 exit::DONE

@@ -31,7 +31,7 @@ const MATRIX: [(&str, usize, usize); 14] = [
 ];
 
 /// Files that hold times.
-const DIFFERENT: [&str; 2] = ["run.json", "training/timings.parquet"];
+const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")
@@ -101,6 +101,7 @@ fn result_of(
         .args(["--solver", solver]);
     command.args([
         "--quiet",
+        "--checkpoint=none",
         "--cut-selection",
         "lml1",
         "--threads",

@@ -50,6 +50,14 @@ impl<C: Backend> Field<'_, C> {
     }
 }
 
+/// What is to be solved: a node at a state, for some openings.
+pub(crate) struct Visit<'a> {
+    pub(crate) node: usize,
+    pub(crate) incoming: &'a [f64],
+    pub(crate) openings: Range<usize>,
+    pub(crate) want: Want,
+}
+
 /// The solvers of one thread, one per node once it has met that node.
 pub(crate) struct Solvers<K> {
     nodes: Vec<Option<K>>,
@@ -68,19 +76,22 @@ impl<K: Kernel> Solvers<K> {
     pub(crate) fn solve<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        node: usize,
-        incoming: &[f64],
-        openings: Range<usize>,
-        want: Want,
+        visit: Visit<'_>,
         memory: &mut K::Memory,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
-        let view = field.view(node);
-        let kernel = match &mut self.nodes[node] {
+        let view = field.view(visit.node);
+        let kernel = match &mut self.nodes[visit.node] {
             Some(kernel) => kernel,
             empty => empty.insert(K::load(&view)?),
         };
         let before = kernel.counts();
+        let Visit {
+            incoming,
+            openings,
+            want,
+            ..
+        } = visit;
         let solved = kernel.solve(&view, incoming, openings, want, memory, each);
         self.counts += kernel.counts() - before;
         solved

@@ -14,8 +14,8 @@ pub struct Iteration {
     pub bound: f64,
     /// The policy's value on this iteration's forward passes.
     pub estimate: Estimate,
-    /// How far the estimate's mean is from the bound, relative to the bound.
-    pub gap: f64,
+    /// How far the estimate's mean is from the bound, relative to the bound; none under a risk measure.
+    pub gap: Option<f64>,
     /// Linear programs solved so far, by all ranks.
     pub lp: Counts,
     /// Cuts in use.

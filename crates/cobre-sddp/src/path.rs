@@ -1,6 +1,6 @@
 //! Paths through the graph: what a forward pass decides, stage by stage.
 
-use crate::engine::{Field, Solvers};
+use crate::engine::{Field, Solvers, Visit};
 use crate::lp::{Answer, Failure, Kernel, Want};
 use crate::noise::{Noise, choose};
 use crate::problem::Problem;
@@ -147,12 +147,15 @@ impl<K: Kernel> Walker<K> {
         while let Some((node, opening)) = next(before) {
             let record = &mut self.record;
             let state_left = &mut state.clone();
+            let visit = Visit {
+                node,
+                incoming: &state,
+                openings: opening..opening + 1,
+                want: Want::State,
+            };
             solvers.solve(
                 field,
-                node,
-                &state,
-                opening..opening + 1,
-                Want::State,
+                visit,
                 &mut self.memory[node],
                 &mut |_, answer: &Answer| {
                     record.extend([node as f64, opening as f64, answer.cost, answer.future]);

@@ -105,6 +105,8 @@ pub struct Results {
     pub validation: Vec<f64>,
     /// The fingerprint of the policy.
     pub policy_sha256: String,
+    /// Whether someone asked it to end before it was done.
+    pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
     pub lp: Counts,
     /// Bytes of cuts and openings that ranks share.
@@ -142,7 +144,8 @@ pub fn run<C: Backend>(
     result
 }
 
-fn run_with<C: Backend, K: Kernel>(
+/// [`run`] with a solver of this type.
+pub(crate) fn run_with<C: Backend, K: Kernel>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
@@ -219,49 +222,78 @@ fn whole_job<C: Backend, K: Kernel>(
     let trained = job.train(&settings.stopping, progress, &mut checkpoints, observer)?;
     seconds.train = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let mut simulated = None;
+    let mut results = {
+        let field = job.engine.read();
+        Results {
+            policy_sha256: field.pool.sha256(problem),
+            lp: Counts::default(),
+            shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
+            interrupted: trained.reason == StopReason::Interrupted,
+            trained,
+            simulated: None,
+            validation: Vec::new(),
+            seconds,
+        }
+    };
+    // First what took longest: whatever fails below, it is there.
+    if let Some(directory) = &directory {
+        directory.write_training(&results.trained)?;
+        directory.write_policy(problem, &job.engine.read().pool, &results, settings)?;
+    }
+    results.seconds.write = start.elapsed().as_secs_f64();
+    if !results.interrupted {
+        let start = Instant::now();
+        try_policy(
+            &mut job,
+            directory.as_ref(),
+            settings,
+            observer,
+            &mut results,
+        )?;
+        results.seconds.simulate = start.elapsed().as_secs_f64();
+    }
+    results.lp = job.counts()?;
+    if let Some(directory) = &directory {
+        directory.write_run(&results, job.ranks.size(), settings)?;
+    }
+    if !results.interrupted {
+        checkpoints.finish()?;
+    }
+    Ok(results)
+}
+
+/// Simulates and validates as asked for, unless that is interrupted.
+fn try_policy<C: Backend, K: Kernel>(
+    job: &mut Trainer<'_, '_, '_, C, K>,
+    directory: Option<&Directory>,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+    results: &mut Results,
+) -> Result<(), SddpError> {
+    let problem = job.engine.read().problem;
     if settings.simulate > 0 {
-        let mut files = directory
-            .as_ref()
-            .map(|directory| directory.simulation(problem))
-            .transpose()?;
+        let files = directory.map(|directory| directory.simulation(problem));
+        let mut files = files.transpose()?;
         let sink = &mut |first: usize, paths: &Paths| {
             files
                 .as_mut()
                 .map_or(Ok(()), |files| files.append(problem, first, paths))
         };
-        simulated = Some(job.simulate(settings.simulate, settings.sampling, observer, sink)?);
+        results.simulated = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
+        results.interrupted = results.simulated.is_none();
+        if results.interrupted {
+            return Ok(());
+        }
         files.map_or(Ok(()), SimulationFiles::finish)?;
     }
     let validated = job.validate()?;
-    seconds.simulate = start.elapsed().as_secs_f64();
-    let start = Instant::now();
     let sign = problem.sense.sign();
-    let validation = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
-    let counts = job.counts()?;
-    let field = job.engine.read();
-    let mut results = Results {
-        policy_sha256: field.pool.sha256(problem),
-        lp: counts,
-        shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
-        trained,
-        simulated,
-        validation: validation.collect(),
-        seconds,
-    };
-    if let Some(directory) = directory {
-        directory.write_training(&results.trained)?;
-        directory.write_policy(problem, &field.pool, &results, settings)?;
-        if validated.count() > 0 {
-            directory.write_validation(problem, &validated)?;
-        }
-        directory.write_run(&results, job.ranks.size(), settings)?;
+    let values = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
+    results.validation = values.collect();
+    match directory {
+        Some(directory) if validated.count() > 0 => directory.write_validation(problem, &validated),
+        _ => Ok(()),
     }
-    if results.trained.reason != StopReason::Interrupted {
-        checkpoints.finish()?;
-    }
-    results.seconds.write = start.elapsed().as_secs_f64();
-    Ok(results)
 }
 
 /// The state that training goes on from.

@@ -187,7 +187,7 @@ fn the_bound_reaches_the_extensive_form() {
             let found = results
                 .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
                 .trained
-                .bound();
+                .bound;
             assert!(
                 (found - expected).abs() <= 1e-6 * (1.0 + expected.abs()),
                 "seed {seed}, {risk}, cuts {rule}, {}: {found} instead of {expected}",

@@ -17,8 +17,11 @@ use cobre_sddp::training::{Rule, Stopping};
 fn problem() -> Problem {
     let size = Hydrothermal {
         stages: 5,
+        regions: 3,
         reservoirs: 3,
         thermals: 12,
+        blocks: 1,
+        lags: 0,
         openings: 11,
         known_start: false,
     };

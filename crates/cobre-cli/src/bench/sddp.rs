@@ -20,10 +20,12 @@ use crate::{job, launch};
 /// In front of every message.
 const NAME: &str = "cobre bench sddp";
 
-/// Times training on two made-up hydrothermal systems, or on a problem of one's own.
+/// Times training on made-up hydrothermal systems, or on a problem of one's own.
 ///
-/// Both systems have 12 stages, 4 reservoirs and 126 thermal plants. `10x4` has 10 openings per
-/// stage and 4 forward passes per iteration; `82x1` has 82 openings and one pass. With -n it
+/// `10x4` and `82x1`, measured unless --system names others, have 12 stages, 4 reservoirs and 126
+/// thermal plants. `10x4` has 10 openings per stage and 4 forward passes per iteration; `82x1` has
+/// 82 openings and one pass. `par1` and `par6` are `10x4` with inflows that depend on one and on six
+/// before. `60r3b` has 60 reservoirs in cascades and 3 blocks, 20 openings and one pass. With -n it
 /// launches its own ranks; each uses one thread unless --threads says more.
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -47,8 +49,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "K", default_value_t = 256)]
     iterations: usize,
 
+    /// Measures this system; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = system)]
+    system: Vec<System>,
+
     /// Measures this StochOptFormat file, whose cost to go is never below 0, instead
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "system")]
     problem: Option<PathBuf>,
 
     /// Forward passes per iteration on a problem of one's own
@@ -80,6 +86,9 @@ fn start(ranks: usize, args: &Args) -> u8 {
         words.extend(["--problem".into(), problem.clone().into()]);
         words.push(format!("--forward-passes={}", args.forward_passes.max(1)).into());
     }
+    for system in &args.system {
+        words.push(format!("--system={}", system.name).into());
+    }
     if args.json {
         words.push("--json".into());
     }
@@ -107,18 +116,81 @@ fn cases(args: &Args) -> Result<Vec<Case>, String> {
             .into_owned();
         return Ok(vec![(name, problem, args.forward_passes.max(1))]);
     }
-    let made = |openings: usize, passes: usize, known_start: bool| -> Result<Case, String> {
-        let size = Hydrothermal {
-            stages: 12,
-            reservoirs: 4,
-            thermals: 126,
-            openings,
-            known_start,
-        };
-        let problem = hydrothermal(size).map_err(|errors| errors.to_string())?;
-        Ok((format!("{openings}x{passes}"), problem, passes))
+    let asked = if args.system.is_empty() {
+        &SYSTEMS[..2]
+    } else {
+        &args.system[..]
     };
-    Ok(vec![made(10, 4, false)?, made(82, 1, true)?])
+    let made = |system: &System| -> Result<Case, String> {
+        let problem = hydrothermal(system.size).map_err(|errors| errors.to_string())?;
+        Ok((system.name.to_owned(), problem, system.passes))
+    };
+    asked.iter().map(made).collect()
+}
+
+/// A made-up system.
+#[derive(Debug, Clone, Copy)]
+struct System {
+    name: &'static str,
+    size: Hydrothermal,
+    passes: usize,
+}
+
+/// Four regions with a reservoir each.
+const SMALL: Hydrothermal = Hydrothermal {
+    stages: 12,
+    regions: 4,
+    reservoirs: 4,
+    thermals: 126,
+    blocks: 1,
+    lags: 0,
+    openings: 10,
+    known_start: false,
+};
+
+/// What can be measured; the first two without being asked for.
+const SYSTEMS: [System; 5] = [
+    System {
+        name: "10x4",
+        size: SMALL,
+        passes: 4,
+    },
+    System {
+        name: "82x1",
+        size: Hydrothermal {
+            openings: 82,
+            known_start: true,
+            ..SMALL
+        },
+        passes: 1,
+    },
+    System {
+        name: "par1",
+        size: Hydrothermal { lags: 1, ..SMALL },
+        passes: 4,
+    },
+    System {
+        name: "par6",
+        size: Hydrothermal { lags: 6, ..SMALL },
+        passes: 4,
+    },
+    System {
+        name: "60r3b",
+        size: Hydrothermal {
+            reservoirs: 60,
+            thermals: 40,
+            blocks: 3,
+            openings: 20,
+            ..SMALL
+        },
+        passes: 1,
+    },
+];
+
+fn system(name: &str) -> Result<System, String> {
+    let found = SYSTEMS.into_iter().find(|system| system.name == name);
+    let names = SYSTEMS.map(|system| system.name).join(", ");
+    found.ok_or_else(|| format!("one of {names} is expected"))
 }
 
 fn join(args: &Args) -> u8 {

@@ -17,7 +17,7 @@ use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, StopReason, Stopping};
+use cobre_sddp::training::{Rule, Stopping};
 
 use self::report::Failure;
 use self::show::Show;
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     backend: Option<String>,
 
     /// Threads per rank [default: usable processors / ranks]
-    #[arg(long, value_name = "K", value_parser = positive)]
+    #[arg(long, value_name = "K", value_parser = threads_asked)]
     threads: Option<usize>,
 
     /// Directory for results: policy, convergence, simulation
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     iterations: Option<usize>,
 
     /// Forward passes per iteration
-    #[arg(long, value_name = "M", default_value_t = 1, value_parser = positive)]
+    #[arg(long, value_name = "M", default_value_t = 1, value_parser = passes)]
     forward_passes: usize,
 
     /// Simulates the trained policy on N new paths
@@ -98,7 +98,7 @@ pub(crate) struct Args {
     solver: Solver,
 
     /// A bound that the cost to go is never below (for a revenue: above)
-    #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = finite)]
+    #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = finite)]
     bound: Option<f64>,
 
     /// Risk measure: expectation, or cvar:LAMBDA,ALPHA
@@ -150,8 +150,25 @@ pub(crate) fn run(args: &Args) -> u8 {
     }
 }
 
+/// Tells as JSON of a command line that is wrong, if it is one of `cobre run --json`.
+pub(crate) fn tell_usage(message: &str) {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let first = words.first().is_some_and(|word| word == "run");
+    if first && words.iter().any(|word| word == "--json") {
+        let line = message.lines().next().unwrap_or_default();
+        Failure::new("usage", line.trim_start_matches("error: ")).tell_json();
+    }
+}
+
 /// What is wrong with how ranks are asked for.
 fn wrong_usage(args: &Args) -> Option<String> {
+    let statistical = |rule: &StopRule| matches!(rule.0, Rule::Statistical { .. });
+    if args.stop.iter().any(statistical) && !args.risk.is_expectation() {
+        return Some(
+            "--stop statistical compares the bound with a mean, and under --risk it is none on the mean"
+                .to_owned(),
+        );
+    }
     let backend = args.backend.as_deref();
     if let Some(ranks) = args.workers {
         return job::refusal(ranks, backend).map(str::to_owned);
@@ -268,7 +285,7 @@ fn ended(job: Result<Outcome, LaunchError>, json: bool) -> u8 {
 
 /// The arguments of a rank.
 fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
-    let mut words: Vec<OsString> = vec!["run".into(), args.path.clone().into()];
+    let mut words: Vec<OsString> = vec!["run".into()];
     let mut option = |name: &str, value: OsString| {
         // Together, so that a value may begin with a dash.
         let mut word = OsString::from(format!("--{name}="));
@@ -308,6 +325,8 @@ fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
             .filter(|(set, _)| *set)
             .map(|(_, flag)| flag.into()),
     );
+    // A path may begin with a dash too.
+    words.extend(["--".into(), args.path.clone().into()]);
     words
 }
 
@@ -363,16 +382,18 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     let settings = settings(args, comm.size());
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
-    let mut show = Show::new(first, args.quiet, interrupt, &settings);
+    let mut show = Show::new(first, args.quiet, interrupt, &settings, problem.risk);
     show.header(&args.path, &problem, comm.name(), comm.size());
     match cobre_sddp::run::run(comm, problem, &settings, &mut show) {
         Ok(results) => {
             show.summary(sense, &results);
             if first && args.json {
                 let total = start.elapsed().as_secs_f64();
-                report::tell_results(sense, &results, load, total);
+                if let Err(error) = report::tell_results(sense, &results, load, total) {
+                    return exit::fail(exit::IO, NAME, &format!("standard output: {error}"));
+                }
             }
-            if results.trained.reason == StopReason::Interrupted {
+            if results.interrupted {
                 if comm.size() == 1 {
                     advise(args);
                 }
@@ -425,6 +446,20 @@ fn settings(args: &Args, ranks: usize) -> Settings {
 fn positive(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "a positive whole number is expected".to_owned())
+}
+
+/// A positive number that is not out of all proportion.
+fn at_most(most: usize, text: &str) -> Result<usize, String> {
+    let number = positive(text).ok().filter(|number| *number <= most);
+    number.ok_or_else(|| format!("a whole number from 1 to {most} is expected"))
+}
+
+fn threads_asked(text: &str) -> Result<usize, String> {
+    at_most(1024, text)
+}
+
+fn passes(text: &str) -> Result<usize, String> {
+    at_most(100_000, text)
 }
 
 fn finite(text: &str) -> Result<f64, String> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use cobre_launch::Interrupt;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::problem::{Problem, Range, Sense};
+use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Results, Settings};
 use cobre_sddp::training::{Estimate, Rule, gap};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,6 +21,7 @@ pub(super) struct Show {
     talks: bool,
     interrupt: Option<Interrupt>,
     bar: ProgressBar,
+    risk: Risk,
 }
 
 impl Show {
@@ -28,6 +30,7 @@ impl Show {
         quiet: bool,
         interrupt: Option<Interrupt>,
         settings: &Settings,
+        risk: Risk,
     ) -> Self {
         let talks = first && !quiet;
         let limit = settings.stopping.rules.iter().find_map(|rule| match rule {
@@ -46,6 +49,7 @@ impl Show {
             talks,
             interrupt,
             bar,
+            risk,
         }
     }
 
@@ -93,10 +97,10 @@ impl Show {
     }
 
     /// What was found.
-    pub(super) fn summary(&self, sense: Sense, results: &Results) {
+    pub(super) fn summary(&mut self, sense: Sense, results: &Results) {
         self.clear();
         let trained = &results.trained;
-        let bound = trained.bound();
+        let bound = trained.bound;
         let side = match sense {
             Sense::Minimize => "lower",
             Sense::Maximize => "upper",
@@ -107,10 +111,15 @@ impl Show {
             None => (trained.estimate, "latest forward"),
         };
         self.line(&format!("estimate     {} ({source} paths)", estimate(told)));
-        self.line(&format!(
-            "gap          {:.4} %",
-            100.0 * gap(bound, told.mean)
-        ));
+        if let Some(gap) = gap(&self.risk, bound, told.mean) {
+            self.line(&format!("gap          {:.4} %", 100.0 * gap));
+        }
+        if self.risk.is_expectation() && is_beyond(sense, bound, told) {
+            self.warning(
+                "the bound is on the wrong side of the estimate: is the cost to go never below --bound \
+                 (for a revenue: above)?",
+            );
+        }
         for (number, value) in results.validation.iter().enumerate() {
             self.line(&format!("validation   scenario {}: {value}", number + 1));
         }
@@ -150,11 +159,11 @@ impl Show {
 impl Observer for Show {
     fn iteration(&mut self, iteration: &Iteration) {
         self.line(&format!(
-            "{:>9} {:>16.8e} {:>28} {:>8.3}% {:>10} {:>7} {:>9.3}",
+            "{:>9} {:>16.8e} {:>28} {:>9} {:>10} {:>7} {:>9.3}",
             iteration.number,
             iteration.bound,
             estimate(iteration.estimate),
-            100.0 * iteration.gap,
+            percent(iteration.gap),
             iteration.lp.solves,
             iteration.cuts,
             iteration.time.total
@@ -182,6 +191,23 @@ fn estimate(estimate: Estimate) -> String {
         Some(half) => format!("{:.5e} ± {:.1e} ({})", estimate.mean, half, estimate.paths),
         None => format!("{:.5e} ({})", estimate.mean, estimate.paths),
     }
+}
+
+fn percent(gap: Option<f64>) -> String {
+    gap.map_or_else(String::new, |gap| format!("{:.3}%", 100.0 * gap))
+}
+
+/// Whether a bound contradicts an estimate by more than chance would.
+fn is_beyond(sense: Sense, bound: f64, estimate: Estimate) -> bool {
+    // Twice the interval: one in ten thousand.
+    let margin = estimate
+        .half_width_95
+        .map_or(f64::INFINITY, |half| 2.0 * half);
+    let beyond = match sense {
+        Sense::Minimize => bound - estimate.mean,
+        Sense::Maximize => estimate.mean - bound,
+    };
+    beyond > margin + 1e-6 * bound.abs()
 }
 
 fn range(range: Range) -> String {

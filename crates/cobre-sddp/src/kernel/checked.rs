@@ -14,7 +14,7 @@ const TOLERANCE: f64 = 1e-7;
 pub struct Checked<R> {
     kernel: StageKernel<R>,
     highs: HighsNode,
-    checked: u64,
+    solves: u64,
     difference: f64,
 }
 
@@ -31,7 +31,7 @@ impl<R: Rules> Kernel for Checked<R> {
         Ok(Self {
             kernel: StageKernel::load(view)?,
             highs: HighsNode::load_tight(view)?,
-            checked: 0,
+            solves: 0,
             difference: 0.0,
         })
     }
@@ -61,7 +61,7 @@ impl<R: Rules> Kernel for Checked<R> {
         let highs = &mut self.highs;
         highs.solve(view, incoming, openings, want, &mut memory.1, &mut keep)?;
         for ((opening, answer), (_, expected)) in found.iter().zip(&expected) {
-            self.checked += 1;
+            self.solves += 1;
             let scale = 1.0 + expected.bound.abs();
             let mut difference = (answer.bound - expected.bound).abs() / scale;
             if want != Want::Cut {
@@ -83,7 +83,7 @@ impl<R: Rules> Kernel for Checked<R> {
 
     fn counts(&self) -> Counts {
         Counts {
-            checked: self.checked,
+            checked: self.solves,
             difference: self.difference,
             ..self.kernel.counts()
         }

@@ -89,7 +89,7 @@ impl<'a> Ground<'a> {
         terms.retain(|term| term.1 != 0.0);
         terms.sort_unstable_by_key(|term| term.0);
         let rows = &self.view.problem.nodes[self.view.node].places.rows;
-        let changes = rows.len();
+        let count = rows.len();
         let Ok(at) = rows.binary_search(&number) else {
             return GroundRow {
                 terms,
@@ -102,7 +102,7 @@ impl<'a> Ground<'a> {
         };
         let all = |test: fn(f64, f64) -> bool| {
             (0..self.openings)
-                .all(|opening| test(self.raw(opening, at), self.raw(opening, changes + at)))
+                .all(|opening| test(self.raw(opening, at), self.raw(opening, count + at)))
         };
         GroundRow {
             equality: all(|lower, upper| lower == upper),
@@ -110,7 +110,7 @@ impl<'a> Ground<'a> {
             has_upper: !all(|_, upper| upper == f64::INFINITY),
             terms,
             lower: self.number(at),
-            upper: self.number(changes + at),
+            upper: self.number(count + at),
         }
     }
 

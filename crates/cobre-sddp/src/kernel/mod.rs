@@ -54,7 +54,7 @@ pub struct StageKernel<R> {
 #[derive(Debug)]
 enum Node {
     Own(Box<Own>),
-    Highs(HighsNode),
+    Highs(Box<HighsNode>),
 }
 
 impl<R: Rules> Kernel for StageKernel<R> {
@@ -66,7 +66,7 @@ impl<R: Rules> Kernel for StageKernel<R> {
     fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         let node = match Program::new(view, R::MOST_EQUALITIES) {
             Ok(program) => Node::Own(Box::new(Own::new(program))),
-            Err(_) => Node::Highs(HighsNode::load(view)?),
+            Err(_) => Node::Highs(Box::new(HighsNode::load(view)?)),
         };
         Ok(Self {
             node,
@@ -283,3 +283,6 @@ impl Own {
         highs.solve(view, incoming, opening..opening + 1, want, basis, each)
     }
 }
+
+#[cfg(test)]
+mod tests;

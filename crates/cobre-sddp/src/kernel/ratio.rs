@@ -65,9 +65,9 @@ impl Candidates {
             for (group, (steps, sizes)) in steps.zip(self.sizes.chunks_exact(LANES)).enumerate() {
                 let within = |lane: usize| steps[lane] <= limit;
                 if within(0) | within(1) | within(2) | within(3) {
-                    for lane in 0..LANES {
-                        if within(lane) && sizes[lane] > size {
-                            (best, size) = (group * LANES + lane, sizes[lane]);
+                    for (lane, &other) in sizes.iter().enumerate() {
+                        if within(lane) && other > size {
+                            (best, size) = (group * LANES + lane, other);
                         }
                     }
                 }

@@ -153,8 +153,9 @@ impl Basis {
             }
         }
         let (mut most, mut found) = (0.0, None);
-        for row in program.equalities..program.rows {
-            let below = scene.rhs[row] - activity[row];
+        let rows = activity.iter().enumerate().skip(program.equalities);
+        for (row, activity) in rows {
+            let below = scene.rhs[row] - activity;
             if below > tolerance::primal(scene.rhs[row]) && self.row_places[row] == NO_ROW {
                 let score = below * program.row_scale[row];
                 if score > most {

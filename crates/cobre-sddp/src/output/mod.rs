@@ -83,7 +83,10 @@ impl Directory {
                 "estimate_paths",
                 counts(|iteration| iteration.estimate.paths as u64),
             ),
-            ("gap", numbers(|iteration| iteration.gap)),
+            (
+                "gap",
+                Values::Maybe(all().map(|iteration| iteration.gap).collect()),
+            ),
             ("cuts", counts(|iteration| iteration.cuts as u64)),
             ("lp_solves", counts(|iteration| iteration.lp.solves)),
         ];
@@ -166,7 +169,7 @@ impl Directory {
             "seed": settings.seed,
             "forward_passes": settings.passes,
             "iterations": results.trained.iterations.len(),
-            "bound": results.trained.bound(),
+            "bound": results.trained.bound,
             "states": states.map(|state| json!({"name": state.name, "initial": state.initial})).collect::<Vec<_>>(),
             "nodes": problem.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
             "cuts": slots.len(),

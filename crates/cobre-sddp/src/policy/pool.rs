@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::cuts::{Cuts, record_width};
-use super::selection::{Contest, Selection};
+use super::selection::{Contest, Rule, Selection};
 use crate::agreement::hex;
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks, Shared};
@@ -152,7 +152,11 @@ impl<C: Backend> CutPool<C> {
         let mut new = Vec::new();
         for &slot in slots {
             let same = own.known.entry(hash(&all, slot)).or_default();
-            if !same.iter().any(|&other| equal(&all, slot, other)) {
+            // Without a contest, a cut that was dropped counts for nothing until it is made again.
+            let forgets = self.selection.rule == Rule::All;
+            let has =
+                |&other: &u32| equal(&all, slot, other) && (!forgets || own.used.contains(&other));
+            if !same.iter().any(has) {
                 same.push(slot);
                 new.push(slot);
             }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::engine::{Engine, Field, Solvers};
+use crate::engine::{Engine, Field, Solvers, Visit};
 use crate::error::SddpError;
 use crate::lp::{Answer, Failure, Kernel, Want};
 use crate::policy::NewCut;
@@ -87,16 +87,13 @@ impl<K: Kernel> Unit<K> {
                 answers.push(answer.bound);
                 answers.extend_from_slice(&answer.gradient);
             };
-            let openings = self.key.openings.clone();
-            solvers.solve(
-                field,
-                self.key.node,
-                &state,
-                openings,
-                Want::Cut,
-                &mut self.memory,
-                keep,
-            )?;
+            let visit = Visit {
+                node: self.key.node,
+                incoming: &state,
+                openings: self.key.openings.clone(),
+                want: Want::Cut,
+            };
+            solvers.solve(field, visit, &mut self.memory, keep)?;
         }
         self.answers.resize(width * self.key.openings.len(), 0.0);
         Ok(())

@@ -18,7 +18,9 @@ use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
 use crate::lp::{Counts, Kernel};
 use crate::policy::NewCut;
+use crate::problem::Sense;
 use crate::ranks::{Backend, Ranks};
+use crate::risk::Risk;
 use crate::team::{Team, lock};
 
 /// What training found, in the modeller's sense.
@@ -28,17 +30,10 @@ pub struct Trained {
     pub iterations: Vec<Iteration>,
     /// Why it ended.
     pub reason: StopReason,
+    /// The best bound on the optimal value.
+    pub bound: f64,
     /// The policy's value on the latest forward passes.
     pub estimate: Estimate,
-}
-
-impl Trained {
-    /// The last bound.
-    pub fn bound(&self) -> f64 {
-        self.iterations
-            .last()
-            .map_or(f64::NAN, |iteration| iteration.bound)
-    }
 }
 
 /// One rank's part in training.
@@ -60,11 +55,12 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         observer: &mut dyn Observer,
     ) -> Result<Trained, SddpError> {
         let start = Instant::now();
-        let sign = self.engine.read().problem.sense.sign();
+        let sense = self.engine.read().problem.sense;
+        let sign = sense.sign();
         let mut time = progress.time();
         let before_start = time.total;
         if let Some(reason) = stopping.reason(&progress) {
-            return Ok(trained(progress, reason));
+            return Ok(trained(progress, reason, sense));
         }
         loop {
             let iteration = progress.iterations.len();
@@ -90,7 +86,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             }
             if let Some(reason) = reason {
                 checkpoints.settle()?;
-                return Ok(trained(progress, reason));
+                return Ok(trained(progress, reason, sense));
             }
         }
     }
@@ -170,6 +166,12 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         })
     }
 
+    /// Whether any rank says so. Collective.
+    pub(crate) fn any(&self, here: bool) -> Result<bool, SddpError> {
+        let all = self.ranks.gather_one(&[f64::from(u8::from(here))])?;
+        Ok(all.iter().any(|rank| rank[0] > 0.0))
+    }
+
     /// What all ranks have solved so far. Collective.
     pub(crate) fn counts(&self) -> Result<Counts, SddpError> {
         let all = self.ranks.gather_one(&self.engine.counts().numbers())?;
@@ -184,7 +186,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             number: bounds.len(),
             bound,
             estimate,
-            gap: gap(bound, estimate.mean),
+            gap: gap(&self.engine.read().problem.risk, bound, estimate.mean),
             lp: news.counts,
             cuts: self.engine.read().pool.used(),
             time: news.time,
@@ -208,15 +210,18 @@ fn sum(all: &[Vec<f64>]) -> Counts {
     counts
 }
 
-/// How far an estimate is from the bound, relative to the bound.
-pub fn gap(bound: f64, mean: f64) -> f64 {
-    (mean - bound).abs() / bound.abs().max(1e-9)
+/// How far an estimate is from the bound, relative to the bound. A risk measure has none: its bound is
+/// not one on the mean.
+pub fn gap(risk: &Risk, bound: f64, mean: f64) -> Option<f64> {
+    let gap = (mean - bound).abs() / bound.abs().max(1e-9);
+    risk.is_expectation().then_some(gap)
 }
 
 /// What training found when it ended.
-fn trained(progress: Progress, reason: StopReason) -> Trained {
+fn trained(progress: Progress, reason: StopReason, sense: Sense) -> Trained {
     Trained {
-        estimate: progress.estimate(),
+        bound: progress.bound(sense),
+        estimate: progress.estimate(0),
         iterations: progress.iterations,
         reason,
     }

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 use crate::events::{Iteration, TimeSplit};
+use crate::problem::Sense;
 
-/// The most paths of the latest forward passes that an estimate is made from.
+/// The least paths of the latest forward passes that an estimate is made from, once there are so many.
 const ESTIMATE_PATHS: usize = 100;
 
 /// The figures of the iterations so far, in the modeller's sense.
@@ -32,10 +33,25 @@ impl Progress {
         Duration::from_secs_f64(self.time().total)
     }
 
-    /// The estimate from the latest paths: all of the last iteration, and at most [`ESTIMATE_PATHS`]
-    /// where iterations have fewer.
-    pub(super) fn estimate(&self) -> Estimate {
-        let first = self.costs.len().saturating_sub(ESTIMATE_PATHS);
+    /// The estimate from the latest paths: all of the last iteration, and those of the iterations before
+    /// until there are [`ESTIMATE_PATHS`], or `least` if that is more.
+    pub(super) fn estimate(&self, least: usize) -> Estimate {
+        let of_last = self.iterations.last().map_or(0, |last| last.estimate.paths);
+        let count = of_last.max(ESTIMATE_PATHS).max(least);
+        let first = self.costs.len().saturating_sub(count);
         Estimate::of(&self.costs[first..])
+    }
+
+    /// The best bound so far, which need not be the last one where cuts are dropped.
+    pub(super) fn bound(&self, sense: Sense) -> f64 {
+        let better = match sense {
+            Sense::Minimize => f64::max,
+            Sense::Maximize => f64::min,
+        };
+        self.bounds
+            .iter()
+            .copied()
+            .reduce(better)
+            .unwrap_or(f64::NAN)
     }
 }

@@ -109,12 +109,13 @@ impl Rule {
                 (progress.elapsed() >= limit).then_some(StopReason::TimeLimit)
             }
             Self::BoundStalling { window, tolerance } => {
-                let before = bounds.len().checked_sub(window + 1).map(|at| bounds[at])?;
+                let before = bounds.len().checked_sub(window)?.checked_sub(1)?;
+                let before = bounds[before];
                 let still = (last - before).abs() <= tolerance * last.abs().max(1.0);
                 still.then_some(StopReason::BoundStalling)
             }
             Self::Statistical { paths } => {
-                let estimate = progress.estimate();
+                let estimate = progress.estimate(paths);
                 let half_width = estimate.half_width_95.filter(|_| estimate.paths >= paths)?;
                 let inside = (last - estimate.mean).abs() <= half_width;
                 inside.then_some(StopReason::Statistical)
@@ -174,7 +175,7 @@ mod tests {
             number: bounds.len(),
             bound: bounds[bounds.len() - 1],
             estimate: Estimate::of(&[9.0, 11.0]),
-            gap: 0.0,
+            gap: None,
             lp: Counts::default(),
             cuts: 0,
             time: TimeSplit {
@@ -206,6 +207,8 @@ mod tests {
             Some(StopReason::BoundStalling)
         );
         assert_eq!(reason(&["stalling:1,0.01"], false, &[8.0, 9.0]), None);
+        let endless = format!("stalling:{},0", usize::MAX);
+        assert_eq!(reason(&[&endless], false, &[9.0, 9.0]), None);
         assert_eq!(
             reason(&["statistical:2"], false, &[8.5]),
             Some(StopReason::Statistical)
