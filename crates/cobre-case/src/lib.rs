@@ -2,6 +2,7 @@
 
 mod error;
 mod stoch_opt_format;
+mod unique;
 
 pub use error::CaseError;
 

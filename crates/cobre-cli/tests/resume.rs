@@ -93,13 +93,16 @@ fn a_run_goes_on_anywhere_with_the_bits_of_one_that_was_never_interrupted() {
     }
 }
 
+/// What is said of a damage, and what does it to a state.
+type Damage = (&'static str, fn(&Path));
+
 #[test]
 fn what_is_not_whole_is_passed_over_for_the_one_before() {
     let scratch = tempfile::tempdir().expect("a directory");
     let whole = scratch.path().join("whole");
     finish(&mut cobre(&whole, &["--iterations=20"]), 0);
     let expected = results(&whole);
-    let damages: [(&str, fn(&Path)); 4] = [
+    let damages: [Damage; 4] = [
         ("bytes of", |state| {
             let bytes = std::fs::read(state).expect("a state");
             std::fs::write(state, &bytes[..bytes.len() / 2]).expect("it is cut");

@@ -40,6 +40,7 @@ const GRACE: Duration = Duration::from_secs(60);
 /// started as a rank of a job (cobre launch, mpiexec, srun) it joins that job. The results are the
 /// same bits for any number of ranks and threads.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Args {
     /// The problem
     #[arg(value_name = "PATH")]

@@ -102,13 +102,14 @@ impl Checkpoints {
         let count = progress.iterations.len();
         self.latest = progress.time().total;
         let forward = engine.forward.iter();
-        let mut memories = vec![ranks.gather_bytes(
-            engine.passes,
-            forward.map(|walker| encode(&lock(walker).memory)).collect(),
-        )?];
+        let mine: Vec<_> = forward.map(|walker| encode(&lock(walker).memory)).collect();
+        let mut memories = vec![ranks.gather_bytes(engine.passes, &mine)?];
         for (units, all) in engine.backward.iter().zip(&engine.unit_counts) {
-            let mine = units.iter().map(|unit| encode(&lock(unit).memory));
-            memories.push(ranks.gather_bytes(*all, mine.collect())?);
+            let mine: Vec<_> = units
+                .iter()
+                .map(|unit| encode(&lock(unit).memory))
+                .collect();
+            memories.push(ranks.gather_bytes(*all, &mine)?);
         }
         let Some(store) = &mut self.store else {
             return Ok(());

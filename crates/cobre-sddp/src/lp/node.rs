@@ -14,6 +14,7 @@ use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
 use super::standalone::columnwise;
 use super::{Answer, Basis, Counts, Failure, FailureKind, Kernel, NodeView, Want, duals, explain};
 use crate::policy::Cuts;
+use crate::problem::Template;
 
 /// Entries of the matrix that are not larger than this are none.
 const NO_ENTRY: f64 = 1e-12;
@@ -23,6 +24,9 @@ const VIOLATION: f64 = 1e-8;
 /// The same, and the solver's tolerances, where answers are compared.
 const TIGHT_VIOLATION: f64 = 1e-10;
 const TIGHT: f64 = 1e-9;
+/// The solver's own tolerance, and the least that it knows.
+const TOLERANCE: f64 = 1e-7;
+const LEAST_TOLERANCE: f64 = 1e-10;
 
 /// Violated cuts that become rows at a time.
 const MOST_AT_ONCE: usize = 8;
@@ -174,6 +178,7 @@ impl HighsNode {
         }
         let mut highs = Highs::new()?;
         set_options(&mut highs)?;
+        highs.set_number(c"dual_feasibility_tolerance", dual_tolerance(template))?;
         highs.pass(&lp)?;
         let states = template.states.iter().enumerate();
         let states = states.map(|(number, state)| (state.incoming, Source::State(number)));
@@ -364,12 +369,8 @@ impl HighsNode {
         if status == Status::Optimal {
             return Ok(());
         }
-        let mut believed = false;
+        // To the top, whatever is said on the way: of badly scaled programs that may be wrong.
         for rung in LADDER {
-            // What a cold start and presolve both say is true.
-            if believed && matches!(status, Status::Infeasible | Status::Unbounded) {
-                break;
-            }
             self.counts.retries += 1;
             let refused = |refused| refusal(view, refused);
             self.highs.clear_solver().map_err(refused)?;
@@ -379,7 +380,6 @@ impl HighsNode {
             if status == Status::Optimal {
                 return Ok(());
             }
-            believed = rung != Rung::Cold;
         }
         Err(Box::new(self.failure(view, incoming, opening, status)))
     }
@@ -492,6 +492,17 @@ fn set_options(highs: &mut Highs) -> Result<(), Refused> {
     highs.set_integer(c"simplex_dual_edge_weight_strategy", 0)?;
     highs.set_number(c"dual_simplex_cost_perturbation_multiplier", 0.0)?;
     highs.set_number(c"small_matrix_value", NO_ENTRY)
+}
+
+/// The tolerance of reduced costs: the solver's own, or less where all costs are small, as a price off by
+/// more than its costs would put the value of a dual solution above the optimum.
+fn dual_tolerance(template: &Template) -> f64 {
+    let costs = template.columns.iter().map(|column| column.cost.abs());
+    let largest = costs.fold(0.0, f64::max);
+    if largest == 0.0 {
+        return TOLERANCE;
+    }
+    (TOLERANCE * largest).clamp(LEAST_TOLERANCE, TOLERANCE)
 }
 
 /// Turns what a rung tries on or off.

@@ -180,7 +180,7 @@ impl<C: Backend> CutPool<C> {
             }
         }
         let records = self.levels.iter().map(|pieces| {
-            let numbers = pieces.iter().flat_map(|piece| piece.read());
+            let numbers = pieces.iter().flat_map(Shared::read);
             numbers.take(slots * width).copied().collect()
         });
         let records = records.collect();

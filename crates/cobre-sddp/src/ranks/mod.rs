@@ -98,11 +98,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub fn gather_bytes(
-        &self,
-        things: usize,
-        mine: Vec<Vec<u8>>,
-    ) -> Result<Vec<Vec<u8>>, CommError> {
+    pub fn gather_bytes(&self, things: usize, mine: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, CommError> {
         let lengths: Vec<f64> = mine.iter().map(|bytes| bytes.len() as f64).collect();
         let mut all_lengths = Vec::new();
         self.gather(things, |_| 1, &lengths, &mut all_lengths)?;
