@@ -255,7 +255,7 @@ mod tests {
     }
 
     fn matrix(size: usize, seed: f64) -> Vec<f64> {
-        let number = |at: usize| (at as f64 * 12.9898 + seed).sin() * 3.0;
+        let number = |at: usize| ((at * at) as f64 * 12.9898 + seed).sin() * 3.0;
         (0..size * size).map(number).collect()
     }
 
