@@ -25,9 +25,11 @@ fn settings(solver: Solver) -> Settings {
     }
 }
 
-/// The optimum of one linear program, by each solver: columns as (cost, lower, upper), and rows with
-/// their lower bounds.
-fn optima(columns: &[(f64, f64, f64)], rows: &[(f64, f64, &[(usize, f64)])]) -> [f64; 2] {
+/// Bounds, and terms by the number of their column.
+type Row<'a> = (f64, f64, &'a [(usize, f64)]);
+
+/// The optimum of one linear program, by each solver; columns are (cost, lower, upper).
+fn optima(columns: &[(f64, f64, f64)], rows: &[Row<'_>]) -> [f64; 2] {
     [Solver::Kernel, Solver::Highs].map(|solver| {
         let mut draft = Draft::new(Sense::Minimize, 0.0);
         let mut lp = Template::new();
@@ -55,7 +57,7 @@ fn optima(columns: &[(f64, f64, f64)], rows: &[(f64, f64, &[(usize, f64)])]) -> 
 fn small_costs_are_costs() {
     let infinite = f64::INFINITY;
     let columns = [(6e-8, 0.0, infinite), (1e-8, 0.0, infinite)];
-    let rows: [(f64, f64, &[(usize, f64)]); 1] = [(1e8, infinite, &[(0, 2.0), (1, 1.0)])];
+    let rows: [Row<'_>; 1] = [(1e8, infinite, &[(0, 2.0), (1, 1.0)])];
     for found in optima(&columns, &rows) {
         assert!((found - 1.0).abs() < 1e-6, "{found}");
     }
@@ -71,7 +73,7 @@ fn a_program_of_many_scales_is_not_called_unbounded() {
         (0.0, -100.0, infinite),
         (1.0, -infinite, infinite),
     ];
-    let rows: [(f64, f64, &[(usize, f64)]); 4] = [
+    let rows: [Row<'_>; 4] = [
         (1.84e-5, 1.84e-5, &[(0, 1.7e-6), (1, 1.7e-6), (3, -1.7e-6)]),
         (52712.0, infinite, &[(1, 38790.0), (2, 38790.0)]),
         (0.0, infinite, &[(3, -9.5e-6), (4, 2.7e-6)]),

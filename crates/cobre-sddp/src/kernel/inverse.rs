@@ -255,8 +255,7 @@ mod tests {
     }
 
     fn matrix(size: usize, seed: f64) -> Vec<f64> {
-        // A sine alone would make a matrix of rank 2.
-        let number = |at: usize| ((at as f64 * 12.9898 + seed).sin() * 43758.5453).fract() * 3.0;
+        let number = |at: usize| ((at * at) as f64 * 12.9898 + seed).sin() * 3.0;
         (0..size * size).map(number).collect()
     }
 
