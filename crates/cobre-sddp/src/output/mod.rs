@@ -17,7 +17,7 @@ use self::table::{Kind, TableFile, Values};
 use crate::error::SddpError;
 use crate::path::Paths;
 use crate::policy::CutPool;
-use crate::problem::Problem;
+use crate::problem::{Problem, State};
 use crate::ranks::Backend;
 use crate::run::{Results, Settings};
 use crate::training::Trained;
@@ -256,11 +256,12 @@ pub(crate) struct SimulationFiles {
 
 impl SimulationFiles {
     fn create(directory: &Path, problem: &Problem) -> Result<Self, SddpError> {
-        let names: Vec<String> = problem
-            .states
-            .iter()
-            .map(|state| state.name.clone())
-            .collect();
+        let name = |state: &State| match state.name.as_str() {
+            // Columns of the table have these names already.
+            "path" | "stage" => format!("state:{}", state.name),
+            name => name.to_owned(),
+        };
+        let names: Vec<String> = problem.states.iter().map(name).collect();
         let paths = [("path", Kind::Integer), ("value", Kind::Number)];
         let of_stages = [
             ("path", Kind::Integer),
