@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use cobre_case::Finding;
 use cobre_launch::Interrupt;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::problem::{Problem, Range, Sense};
@@ -73,13 +74,20 @@ impl Show {
             range(size.matrix),
             range(size.costs),
             range(size.bounds),
-            problem.risk
+            problem.risk_name()
         ));
         self.line(&format!("{} on {backend}", plural(ranks, "rank")));
         self.line(&format!(
             "{:>9} {:>16} {:>28} {:>9} {:>10} {:>7} {:>9}",
             "iteration", "bound", "estimate (paths)", "gap", "LPs", "cuts", "seconds"
         ));
+    }
+
+    /// What looks wrong with the case.
+    pub(super) fn warnings(&self, warnings: &[Finding]) {
+        for warning in warnings {
+            self.line(&format!("warning: {warning}"));
+        }
     }
 
     /// What was found.
