@@ -5,9 +5,11 @@ mod error;
 mod finding;
 mod hydrothermal;
 mod stoch_opt_format;
+pub mod template;
 
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
+pub use hydrothermal::{TableDescription, schemas, tables};
 
 use std::path::Path;
 
@@ -88,6 +90,12 @@ pub fn load(path: &Path, options: &Options) -> Result<Case, CaseError> {
         settings: None,
         warnings: Vec::new(),
     })
+}
+
+/// The name of the schema of a file, given by its path below a case.
+pub fn schema_name(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.replace(".json", ".schema.json")
 }
 
 /// The problem at `path`; see [`load`].

@@ -5,6 +5,7 @@
 
 mod chance;
 mod date;
+mod doubts;
 mod files;
 mod json;
 mod model;
@@ -41,12 +42,16 @@ pub(crate) fn read(path: &Path, options: &Options) -> Result<Case, Vec<Finding>>
     if findings.any_wrong() {
         return Err(findings.sorted());
     }
+    doubts::find(&files, &system, &mut findings);
     match model::build(&system, &chance, options) {
-        Ok(problem) => Ok(Case {
-            problem,
-            settings: Some(settings),
-            warnings: findings.sorted(),
-        }),
+        Ok(problem) => {
+            doubts::scale(&problem, &mut findings);
+            Ok(Case {
+                problem,
+                settings: Some(settings),
+                warnings: findings.sorted(),
+            })
+        }
         Err(problems) => {
             for problem in problems {
                 findings.wrong(&Place::file("."), problem);
@@ -54,4 +59,34 @@ pub(crate) fn read(path: &Path, options: &Options) -> Result<Case, Vec<Finding>>
             Err(findings.sorted())
         }
     }
+}
+
+/// The JSON Schemas of the files of a case: the file's path below the case, and the schema.
+pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+    let files = files::json_files().into_iter();
+    let titled = files.map(|(file, _, mut schema)| {
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = file.into();
+        (file, schema)
+    });
+    titled.collect()
+}
+
+/// A table of the format: its path below a case, and its columns: name, what it holds, whether it may
+/// be left out, and what it means.
+pub type TableDescription = (
+    &'static str,
+    Vec<(&'static str, &'static str, bool, &'static str)>,
+);
+
+/// The tables of a case.
+pub fn tables() -> Vec<TableDescription> {
+    let tables = files::tables().into_iter();
+    let described = tables.map(|(file, columns)| {
+        let columns = columns.into_iter();
+        let columns =
+            columns.map(|(name, holds, optional, means)| (name, holds.name(), optional, means));
+        (file, columns.collect())
+    });
+    described.collect()
 }

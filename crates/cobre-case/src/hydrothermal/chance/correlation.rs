@@ -21,33 +21,37 @@ pub(super) struct Group {
     pub(super) factor: Vec<Vec<f64>>,
 }
 
-/// By stage, the groups that hold there.
-pub(super) fn resolve(files: &Files, system: &System, findings: &mut Findings) -> Vec<Vec<Group>> {
-    let none = || system.stages.iter().map(|_| Vec::new()).collect();
+/// The groups of each profile, and the profile of each stage.
+#[derive(Debug, Default)]
+pub(super) struct Together {
+    profiles: Vec<Vec<Group>>,
+    of_stage: Vec<usize>,
+}
+
+impl Together {
+    /// The groups that hold in a stage.
+    pub(super) fn groups(&self, stage: usize) -> &[Group] {
+        let profile = self.of_stage.get(stage);
+        profile.map_or(&[], |profile| &self.profiles[*profile])
+    }
+}
+
+/// Which series move together; says what is wrong with it.
+pub(super) fn resolve(files: &Files, system: &System, findings: &mut Findings) -> Together {
     let Some(correlation) = &files.correlation else {
-        return none();
+        return Together::default();
     };
     let at = Place::file(CORRELATION);
-    let chosen = schedule(correlation, system, &at, findings);
-    // Every profile is checked, whether a stage uses it or not.
-    for (name, profile) in &correlation.profiles.0 {
+    let of_stage = schedule(correlation, system, &at, findings);
+    let profiles = correlation.profiles.0.iter();
+    let profiles = profiles.map(|(name, profile)| {
         let at = at.key("profiles").key(name);
-        groups(profile, correlation.method, system, &at, findings);
+        groups(profile, correlation.method, system, &at, findings)
+    });
+    Together {
+        profiles: profiles.collect(),
+        of_stage: of_stage.unwrap_or_default(),
     }
-    let Some(chosen) = chosen.filter(|_| !findings.any_wrong()) else {
-        return none();
-    };
-    let of_stage = |profile: &usize| {
-        let (_, profile) = &correlation.profiles.0[*profile];
-        groups(
-            profile,
-            correlation.method,
-            system,
-            &at,
-            &mut Findings::default(),
-        )
-    };
-    chosen.iter().map(of_stage).collect()
 }
 
 /// The profile of each stage, by place.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use cobre_sddp::noise::{Noise, Purpose};
 
-use self::correlation::Group;
+use self::correlation::Together;
 use super::files::Files;
 use super::system::System;
 use crate::finding::Findings;
@@ -42,8 +42,7 @@ impl Kinds {
 pub(crate) struct Chance {
     noise: Noise,
     kinds: Kinds,
-    /// By stage.
-    groups: Vec<Vec<Group>>,
+    together: Together,
 }
 
 impl Chance {
@@ -57,7 +56,7 @@ impl Chance {
         Self {
             noise: Noise::new(seed, Purpose::Openings),
             kinds: Kinds::of(system),
-            groups: correlation::resolve(files, system, findings),
+            together: correlation::resolve(files, system, findings),
         }
     }
 
@@ -82,7 +81,7 @@ impl Chance {
             }
         }
         for opening in &mut drawn {
-            for group in &self.groups[stage] {
+            for group in self.together.groups(stage) {
                 let own: Vec<f64> = group
                     .members
                     .iter()

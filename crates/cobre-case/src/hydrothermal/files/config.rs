@@ -5,6 +5,10 @@ use crate::hydrothermal::number::{Count, NonNegative, Positive, Seed};
 
 pub(crate) const FILE: &str = "config.json";
 
+/// Anything that can be read.
+pub(super) const STAND_IN: &str = r#"{"training": {
+    "forward_passes": 1, "stopping_rules": [{"type": "iteration_limit", "limit": 1}]}}"#;
+
 object! {
     /// How a case is trained and tried. Options of the command line override it.
     Config {

@@ -105,7 +105,7 @@ pub(crate) type ColumnDescription = (&'static str, Column, bool, &'static str);
 /// Declares the files of a case: the list from which they are read and described.
 macro_rules! files {
     (
-        needed { $($needed:ident: $needed_kind:ty = $needed_file:expr,)* }
+        needed { $($needed:ident: $needed_kind:ty = $needed_file:expr, or $stand_in:expr,)* }
         optional { $($optional:ident: $optional_kind:ty = $optional_file:expr,)* }
         tables { $($table:ident: $row:ty,)* }
     ) => {
@@ -121,7 +121,8 @@ macro_rules! files {
             /// Reads all files of a case, or finds everything that is wrong with them.
             pub(crate) fn read(case: &Path, findings: &mut Findings) -> Option<Self> {
                 strangers(case, findings);
-                $( let $needed = json::<$needed_kind>(case, $needed_file, true, findings); )*
+                $( let $needed = json::<$needed_kind>(case, $needed_file, true, findings)
+                    .or_else(|| stand_in($stand_in)); )*
                 $( let $optional = json::<$optional_kind>(case, $optional_file, false, findings); )*
                 $( let $table = table::read::<$row>(case, findings).unwrap_or_default(); )*
                 Some(Self { $( $needed: $needed?, )* $( $optional, )* $( $table, )* })
@@ -145,14 +146,14 @@ macro_rules! files {
 
 files! {
     needed {
-        config: Config = config::FILE,
-        penalties: Penalties = penalties::FILE,
-        stages: Stages = stages::FILE,
-        initial: InitialConditions = initial::FILE,
-        buses: Buses = system::BUSES,
-        lines: Lines = system::LINES,
-        hydros: Hydros = system::HYDROS,
-        thermals: Thermals = system::THERMALS,
+        config: Config = config::FILE, or config::STAND_IN,
+        penalties: Penalties = penalties::FILE, or penalties::STAND_IN,
+        stages: Stages = stages::FILE, or "",
+        initial: InitialConditions = initial::FILE, or "",
+        buses: Buses = system::BUSES, or "",
+        lines: Lines = system::LINES, or "",
+        hydros: Hydros = system::HYDROS, or "",
+        thermals: Thermals = system::THERMALS, or "",
     }
     optional {
         sources: Sources = system::SOURCES,
@@ -169,6 +170,13 @@ files! {
         hydro_bounds: HydroBounds,
         line_bounds: LineBounds,
     }
+}
+
+/// What stands for a file that is wrong, so that others can be checked all the same; the case is
+/// refused anyway.
+fn stand_in<T: Read>(text: &str) -> Option<T> {
+    let json = serde_json::from_str::<Json>(text).ok()?;
+    T::read(&json, &Place::file(""), &mut Findings::default())
 }
 
 fn json<T: Read>(

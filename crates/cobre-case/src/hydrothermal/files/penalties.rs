@@ -5,6 +5,19 @@ use crate::hydrothermal::number::{NonNegative, Positive};
 
 pub(crate) const FILE: &str = "penalties.json";
 
+/// Anything that can be read.
+pub(super) const STAND_IN: &str = r#"{
+    "bus": {"deficit_segments": [{"depth_mw": null, "cost": 1}], "excess_cost": 1},
+    "line": {"exchange_cost": 1},
+    "hydro": {
+        "spillage_cost": 1, "fpha_turbined_cost": 1, "diversion_cost": 1, "storage_violation_below_cost": 1,
+        "filling_target_violation_cost": 1, "turbined_violation_below_cost": 1, "outflow_violation_below_cost": 1,
+        "outflow_violation_above_cost": 1, "generation_violation_below_cost": 1, "evaporation_violation_cost": 1,
+        "water_withdrawal_violation_cost": 1
+    },
+    "non_controllable_source": {"curtailment_cost": 1}
+}"#;
+
 object! {
     /// What violations cost where nothing else is said.
     Penalties {

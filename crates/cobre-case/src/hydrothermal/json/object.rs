@@ -38,9 +38,12 @@ impl<'j, 'f> Object<'j, 'f> {
 
     fn find(&mut self, key: &'static str) -> Option<&'j Json> {
         self.known.push(key);
-        let entry = self.entries.iter_mut().find(|(name, _, _)| *name == key)?;
-        entry.2 = true;
-        Some(entry.1)
+        let mut found = None;
+        for (_, value, seen) in self.entries.iter_mut().filter(|(name, _, _)| *name == key) {
+            *seen = true;
+            found = found.or(Some(*value));
+        }
+        found
     }
 
     /// The value of a key.

@@ -213,36 +213,27 @@ fn worth(system: &System, plant: &Hydro) -> f64 {
 /// The least and the most of flows and generation, with what it costs to miss them.
 fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro, limits: &HydroLimits) {
     let (label, costs) = (&plant.label, plant.costs);
-    let turbined = program.turbined[place].clone();
-    let spilled = program.spilled[place].clone();
-    if limits.min_turbined > 0.0 {
-        let below = program.by_block(
-            "turbined_below",
-            label,
-            costs.turbined_below,
-            0.0,
-            UNLIMITED,
-        );
-        for (block, _, name) in program.blocks() {
-            let terms = [(turbined[block], 1.0), (below[block], 1.0)];
-            let name = format!("min_turbined.{label}.{name}");
-            program.lp.row(name, limits.min_turbined, UNLIMITED, &terms);
-        }
-    }
-    if limits.min_generation > 0.0 {
-        let below = program.by_block(
-            "generation_below",
-            label,
+    let (turbined, spilled) = (
+        program.turbined[place].clone(),
+        program.spilled[place].clone(),
+    );
+    for (what, least, factor, cost) in [
+        ("turbined", limits.min_turbined, 1.0, costs.turbined_below),
+        (
+            "generation",
+            limits.min_generation,
+            plant.productivity,
             costs.generation_below,
-            0.0,
-            UNLIMITED,
-        );
+        ),
+    ] {
+        if least == 0.0 {
+            continue;
+        }
+        let below = program.by_block(&format!("{what}_below"), label, cost, 0.0, UNLIMITED);
         for (block, _, name) in program.blocks() {
-            let terms = [(turbined[block], plant.productivity), (below[block], 1.0)];
-            let name = format!("min_generation.{label}.{name}");
-            program
-                .lp
-                .row(name, limits.min_generation, UNLIMITED, &terms);
+            let terms = [(turbined[block], factor), (below[block], 1.0)];
+            let name = format!("min_{what}.{label}.{name}");
+            program.lp.row(name, least, UNLIMITED, &terms);
         }
     }
     let has_most = limits.max_outflow.is_finite();

@@ -101,3 +101,31 @@ fn the_system_of_four_regions_costs_about_what_it_does_elsewhere() {
     println!("4ree: {bound}");
     assert!((5.4e10..6.7e10).contains(&bound), "{bound}");
 }
+
+/// Files of an example that templates do not have, and of templates that examples do not need.
+const APART: [&str; 3] = ["README.md", "expected.json", "schemas/"];
+
+#[test]
+fn examples_are_what_cobre_init_writes() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut checked = 0;
+    for template in cobre_case::template::TEMPLATES {
+        let example = examples.join(template.name);
+        if !example.is_dir() {
+            continue;
+        }
+        checked += 1;
+        for (path, bytes) in template.files().iter() {
+            if APART.iter().any(|apart| path.starts_with(apart)) {
+                continue;
+            }
+            let found = std::fs::read(example.join(path)).unwrap_or_default();
+            assert!(
+                found == bytes,
+                "examples/{}/{path} is not what the template has; write it anew by `cobre init`",
+                template.name
+            );
+        }
+    }
+    assert_eq!(checked, 4);
+}
