@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use cobre_case::{Options, read};
 use cobre_comm::LocalBackend;
 use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
@@ -45,7 +44,7 @@ fn table(directory: &Path) -> Vec<Expected> {
 fn solve(path: &Path, bound: f64, iterations: usize, solver: Solver) -> f64 {
     let options = Options {
         bound: Some(bound),
-        risk: Risk::EXPECTATION,
+        risk: None,
     };
     let problem = read(path, &options).expect("it is sound");
     let settings = Settings {

@@ -1,13 +1,15 @@
 //! `cobre run` from the outside: the same bits on every backend, and an exit code for every end.
 
+mod outputs;
 #[path = "../../cobre-launch/tests/processes/mod.rs"]
 mod processes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
+use outputs::{files, finish, json};
 use processes::{wait_until, with_argument};
 use serde_json::Value;
 
@@ -41,42 +43,6 @@ fn cobre(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
     command.arg("run").args(arguments);
     command
-}
-
-fn finish(command: &mut Command) -> Output {
-    command.output().expect("cobre can be started")
-}
-
-/// The JSON line, which must be the last one.
-fn json(output: &Output) -> Value {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let last = text
-        .lines()
-        .last()
-        .unwrap_or_else(|| panic!("no output: {output:?}"));
-    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {last}"))
-}
-
-/// The contents of all files below a directory, by relative name.
-fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut directories = vec![root.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(directory).expect("it is there").flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                directories.push(path);
-            } else {
-                let name = path
-                    .strip_prefix(root)
-                    .expect("it is below")
-                    .display()
-                    .to_string();
-                found.insert(name, std::fs::read(path).expect("it can be read"));
-            }
-        }
-    }
-    found
 }
 
 /// What a run must give, whatever it runs on.

@@ -235,3 +235,34 @@ fn no_bound_on_the_way_passes_the_optimum() {
         }
     }
 }
+
+#[test]
+fn a_node_weighs_what_follows_it_by_its_own_measure() {
+    let worst: Risk = "cvar:1,0".parse().expect("a measure");
+    for (all, of_first, expected) in [
+        (Risk::EXPECTATION, worst, 3.0),
+        (worst, Risk::EXPECTATION, 2.0),
+    ] {
+        let mut draft = Draft::new(Sense::Minimize, 0.0);
+        let first = draft.template(Template::new());
+        let first = draft.node("first", first);
+        let mut lp = Template::new();
+        let paid = lp.column("paid", 1.0, 0.0, f64::INFINITY);
+        let price = lp.row("price", 0.0, f64::INFINITY, &[(paid, 1.0)]);
+        let second = draft.template(lp);
+        let second = draft.node("second", second);
+        for lower in [1.0, 3.0] {
+            let upper = f64::INFINITY;
+            let row = price;
+            draft.opening(second, 0.5, vec![Change::RowBounds { row, lower, upper }]);
+        }
+        draft.start(first, 1.0);
+        draft.edge(first, second, 1.0);
+        draft.risk(all);
+        draft.node_risk(first, of_first);
+        let problem = draft.build().expect("it is sound");
+        let settings = settings(3, "none", Solver::Highs);
+        let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
+        assert!((results.trained.bound - expected).abs() < 1e-9);
+    }
+}

@@ -6,6 +6,7 @@ mod file;
 mod subproblem;
 
 use cobre_sddp::problem::{Change, Draft, NodeId, Problem, Sense, Step, TemplateId};
+use cobre_sddp::risk::Risk;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -42,7 +43,7 @@ pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
         errors.push("a bound on the cost to go is needed: add --bound".to_owned());
     }
     let mut draft = Draft::new(sense, options.bound.unwrap_or(0.0));
-    draft.risk(options.risk);
+    draft.risk(options.risk.unwrap_or(Risk::EXPECTATION));
     for (name, initial) in &file.root.state_variables.0 {
         draft.state(name, *initial);
     }

@@ -1,9 +1,8 @@
 use super::*;
-use cobre_sddp::risk::Risk;
 
 const OPTIONS: Options = Options {
     bound: Some(0.0),
-    risk: Risk::EXPECTATION,
+    risk: None,
 };
 
 /// Two stages of a reservoir; `{…}` parts are replaced by tests.

@@ -9,7 +9,6 @@ use cobre_launch::Bind;
 use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
-use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver, run as run_job};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
@@ -106,7 +105,7 @@ fn cases(args: &Args) -> Result<Vec<Case>, String> {
     if let Some(path) = &args.problem {
         let options = Options {
             bound: Some(0.0),
-            risk: Risk::EXPECTATION,
+            risk: None,
         };
         let problem = cobre_case::read(path, &options).map_err(|error| exit::told(&error))?;
         let name = path

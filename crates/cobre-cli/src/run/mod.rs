@@ -7,13 +7,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cobre_case::Options;
+use cobre_case::{Case, CaseError, CaseSettings, Options};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::SddpError;
 use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::policy::Selection;
-use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver};
 use cobre_sddp::simulation::Sampling;
@@ -36,9 +35,11 @@ const GRACE: Duration = Duration::from_secs(60);
 
 /// Trains a policy for a problem under uncertainty, and tells what it is worth.
 ///
-/// PATH is a StochOptFormat file (*.sof.json). With -n it starts its own ranks on this machine;
-/// started as a rank of a job (cobre launch, mpiexec, srun) it joins that job. The results are the
-/// same bits for any number of ranks and threads.
+/// PATH is the directory of a hydrothermal case, or a StochOptFormat file (*.sof.json). A case says
+/// in its config.json how it wants to be trained and simulated; options given here override that.
+/// With -n it starts its own ranks on this machine; started as a rank of a job (cobre launch,
+/// mpiexec, srun) it joins that job. The results are the same bits for any number of ranks and
+/// threads.
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Args {
@@ -78,37 +79,39 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     retried: bool,
 
-    /// Where all chance comes from
-    #[arg(long, value_name = "S", default_value_t = 0)]
-    seed: u64,
+    /// Where the paths of forward passes and of the simulation come from [default: as the case says,
+    /// else 0]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
 
-    /// Number of iterations [default: until the bound stalls, 1000 at most]
+    /// Number of iterations [default: as the case says, else until the bound stalls, 1000 at most]
     #[arg(long, value_name = "K", value_parser = positive)]
     iterations: Option<usize>,
 
-    /// Forward passes per iteration
-    #[arg(long, value_name = "M", default_value_t = 1, value_parser = passes)]
-    forward_passes: usize,
+    /// Forward passes per iteration [default: as the case says, else 1]
+    #[arg(long, value_name = "M", value_parser = passes)]
+    forward_passes: Option<usize>,
 
-    /// Simulates the trained policy on N new paths
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    simulate: usize,
+    /// Simulates the trained policy on N new paths [default: as the case says, else 0]
+    #[arg(long, value_name = "N")]
+    simulate: Option<usize>,
 
     /// Solver of the linear programs
     #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
 
-    /// A bound that the cost to go is never below (for a revenue: above)
+    /// A bound that the cost to go is never below (for a revenue: above) [default: a case has its own]
     #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = finite)]
     bound: Option<f64>,
 
-    /// Risk measure: expectation, or cvar:LAMBDA,ALPHA
-    #[arg(long, value_name = "R", default_value = "expectation")]
-    risk: Risk,
+    /// Risk measure: expectation, or cvar:LAMBDA,ALPHA [default: as the case says, else expectation]
+    #[arg(long, value_name = "R")]
+    risk: Option<Risk>,
 
-    /// Cuts in use: none (all of them), level1 or lml1, with :CAP for at most CAP per node
-    #[arg(long, value_name = "RULE", default_value = "none", value_parser = selection)]
-    cut_selection: CutRule,
+    /// Cuts in use: none (all of them), level1 or lml1, with :CAP for at most CAP per node [default: as
+    /// the case says, else none]
+    #[arg(long, value_name = "RULE", value_parser = selection)]
+    cut_selection: Option<CutRule>,
 
     /// Stops also by iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE or statistical:PATHS
     #[arg(long, value_name = "RULE", value_parser = stop_rule)]
@@ -164,7 +167,7 @@ pub(crate) fn tell_usage(message: &str) {
 /// What is wrong with how ranks are asked for.
 fn wrong_usage(args: &Args) -> Option<String> {
     let statistical = |rule: &StopRule| matches!(rule.0, Rule::Statistical { .. });
-    if args.stop.iter().any(statistical) && !args.risk.is_expectation() {
+    if args.stop.iter().any(statistical) && args.risk.is_some_and(|risk| !risk.is_expectation()) {
         return Some(
             "--stop statistical compares the bound with a mean, and under --risk it is none on the mean"
                 .to_owned(),
@@ -293,19 +296,31 @@ fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
         word.push(value);
         words.push(word);
     };
-    option("threads", threads.to_string().into());
-    option("seed", args.seed.to_string().into());
-    option("forward-passes", args.forward_passes.to_string().into());
-    option("simulate", args.simulate.to_string().into());
-    option("solver", args.solver.name().into());
-    option("risk", args.risk.to_string().into());
-    option("cut-selection", args.cut_selection.1.clone().into());
-    option("checkpoint", args.checkpoint.1.clone().into());
-    if let Some(iterations) = args.iterations {
-        option("iterations", iterations.to_string().into());
-    }
-    if let Some(bound) = args.bound {
-        option("bound", format!("{bound:?}").into());
+    let given = [
+        ("threads", Some(threads.to_string())),
+        ("seed", args.seed.map(|seed| seed.to_string())),
+        (
+            "forward-passes",
+            args.forward_passes.map(|passes| passes.to_string()),
+        ),
+        ("simulate", args.simulate.map(|paths| paths.to_string())),
+        ("solver", Some(args.solver.name().to_owned())),
+        ("checkpoint", Some(args.checkpoint.1.clone())),
+        ("risk", args.risk.map(|risk| risk.to_string())),
+        (
+            "cut-selection",
+            args.cut_selection.as_ref().map(|rule| rule.1.clone()),
+        ),
+        (
+            "iterations",
+            args.iterations.map(|iterations| iterations.to_string()),
+        ),
+        ("bound", args.bound.map(|bound| format!("{bound:?}"))),
+    ];
+    for (name, value) in given {
+        if let Some(value) = value {
+            option(name, value.into());
+        }
     }
     if let Some(output) = &args.output {
         option("output", output.clone().into());
@@ -336,12 +351,12 @@ fn threads(args: &Args, ranks: usize) -> usize {
         .unwrap_or_else(|| (cpus::usable() / ranks).max(1))
 }
 
-fn read(args: &Args) -> Result<Problem, cobre_case::CaseError> {
+fn read(args: &Args) -> Result<Case, CaseError> {
     let options = Options {
         bound: args.bound,
         risk: args.risk,
     };
-    cobre_case::read(&args.path, &options)
+    cobre_case::load(&args.path, &options)
 }
 
 /// Runs as a rank of the job this process belongs to, or alone.
@@ -373,18 +388,29 @@ fn join(args: &Args) -> u8 {
 fn solve(comm: &CommBackend, args: &Args) -> u8 {
     let first = comm.rank() == 0;
     let start = Instant::now();
-    let problem = match read(args) {
-        Ok(problem) => problem,
+    let Case {
+        problem,
+        settings,
+        warnings,
+    } = match read(args) {
+        Ok(case) => case,
         Err(error) => {
             return Failure::of_case(&error).tell_if(first, exit::of_case(&error), args.json);
         }
     };
     let load = start.elapsed().as_secs_f64();
-    let settings = settings(args, comm.size());
+    let settings = chosen(args, settings.as_ref(), comm.size());
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
-    let mut show = Show::new(first, args.quiet, interrupt, &settings, problem.risk);
+    let mut show = Show::new(
+        first,
+        args.quiet,
+        interrupt,
+        &settings,
+        problem.is_risk_neutral(),
+    );
     show.header(&args.path, &problem, comm.name(), comm.size());
+    show.warnings(&warnings);
     match cobre_sddp::run::run(comm, problem, &settings, &mut show) {
         Ok(results) => {
             show.summary(sense, &results);
@@ -419,23 +445,39 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     }
 }
 
-fn settings(args: &Args, ranks: usize) -> Settings {
+/// What the command line asks for, then the case, then what is usual.
+fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
     let mut rules: Vec<Rule> = args.stop.iter().map(|rule| rule.0).collect();
-    match args.iterations {
-        Some(iterations) => rules.insert(0, Rule::Iterations(iterations)),
-        None if rules.is_empty() => rules = vec![Rule::Iterations(ITERATIONS), STALLING],
-        None => rules.push(Rule::Iterations(ITERATIONS)),
-    }
+    let stopping = match (args.iterations, case) {
+        (None, Some(case)) if rules.is_empty() => case.stopping.clone(),
+        (iterations, _) => {
+            match iterations {
+                Some(iterations) => rules.insert(0, Rule::Iterations(iterations)),
+                None if rules.is_empty() => rules = vec![Rule::Iterations(ITERATIONS), STALLING],
+                None => rules.push(Rule::Iterations(ITERATIONS)),
+            }
+            Stopping {
+                rules,
+                all: args.stop_when_all,
+            }
+        }
+    };
+    let selection = args.cut_selection.as_ref().map(|rule| rule.0);
     Settings {
-        seed: args.seed,
-        passes: args.forward_passes,
-        selection: args.cut_selection.0,
-        stopping: Stopping {
-            rules,
-            all: args.stop_when_all,
-        },
+        seed: args.seed.or(case.map(|case| case.seed)).unwrap_or(0),
+        passes: args
+            .forward_passes
+            .or(case.map(|case| case.forward_passes))
+            .unwrap_or(1),
+        selection: selection
+            .or(case.map(|case| case.selection))
+            .unwrap_or(Selection::ALL),
+        stopping,
         threads: threads(args, ranks),
-        simulate: args.simulate,
+        simulate: args
+            .simulate
+            .or(case.map(|case| case.simulate))
+            .unwrap_or(0),
         sampling: Sampling::Fresh,
         solver: args.solver,
         checkpoints: args.checkpoint.0,

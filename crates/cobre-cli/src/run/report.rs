@@ -35,7 +35,8 @@ impl Failure {
             "input"
         };
         let mut failure = Self::new(kind, exit::told(error));
-        if let CaseError::Invalid { errors, .. } = error {
+        let errors = error.errors();
+        if !errors.is_empty() {
             failure.more.insert("errors".to_owned(), json!(errors));
         }
         failure

@@ -3,10 +3,10 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use cobre_case::Finding;
 use cobre_launch::Interrupt;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::problem::{Problem, Range, Sense};
-use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Results, Settings};
 use cobre_sddp::training::{Estimate, Rule, gap};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,7 +21,7 @@ pub(super) struct Show {
     talks: bool,
     interrupt: Option<Interrupt>,
     bar: ProgressBar,
-    risk: Risk,
+    risk_neutral: bool,
 }
 
 impl Show {
@@ -30,7 +30,7 @@ impl Show {
         quiet: bool,
         interrupt: Option<Interrupt>,
         settings: &Settings,
-        risk: Risk,
+        risk_neutral: bool,
     ) -> Self {
         let talks = first && !quiet;
         let limit = settings.stopping.rules.iter().find_map(|rule| match rule {
@@ -49,7 +49,7 @@ impl Show {
             talks,
             interrupt,
             bar,
-            risk,
+            risk_neutral,
         }
     }
 
@@ -87,13 +87,20 @@ impl Show {
             range(size.matrix),
             range(size.costs),
             range(size.bounds),
-            problem.risk
+            problem.risk_name()
         ));
         self.line(&format!("{} on {backend}", plural(ranks, "rank")));
         self.line(&format!(
             "{:>9} {:>16} {:>28} {:>9} {:>10} {:>7} {:>9}",
             "iteration", "bound", "estimate (paths)", "gap", "LPs", "cuts", "seconds"
         ));
+    }
+
+    /// What looks wrong with the case.
+    pub(super) fn warnings(&self, warnings: &[Finding]) {
+        for warning in warnings {
+            self.line(&format!("warning: {warning}"));
+        }
     }
 
     /// What was found.
@@ -111,10 +118,11 @@ impl Show {
             None => (trained.estimate, "latest forward"),
         };
         self.line(&format!("estimate     {} ({source} paths)", estimate(told)));
-        if let Some(gap) = gap(&self.risk, bound, told.mean) {
-            self.line(&format!("gap          {:.4} %", 100.0 * gap));
+        if self.risk_neutral {
+            let gap = 100.0 * gap(bound, told.mean);
+            self.line(&format!("gap          {gap:.4} %"));
         }
-        if self.risk.is_expectation() && is_beyond(sense, bound, told) {
+        if self.risk_neutral && is_beyond(sense, bound, told) {
             self.warning(
                 "the bound is on the wrong side of the estimate: is the cost to go never below --bound \
                  (for a revenue: above)?",

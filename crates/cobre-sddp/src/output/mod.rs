@@ -165,7 +165,7 @@ impl Directory {
         let manifest = json!({
             "format": FORMAT,
             "sense": problem.sense.name(),
-            "risk": problem.risk.to_string(),
+            "risk": problem.risk_name(),
             "seed": settings.seed,
             "forward_passes": settings.passes,
             "iterations": results.trained.iterations.len(),

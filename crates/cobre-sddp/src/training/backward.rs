@@ -180,7 +180,11 @@ fn weigh<C: Backend, K: Kernel>(
             .collect()
     };
     let mut weights: Vec<Vec<f64>> = units.iter().map(probabilities).collect();
-    if problem.risk.is_expectation() {
+    let risk = |pass: usize| match parents[pass] {
+        Some(Some(node)) => problem.nodes[node].risk,
+        _ => problem.risk,
+    };
+    if (0..parents.len()).all(|pass| risk(pass).is_expectation()) {
         return Ok(weights);
     }
     let width = 1 + problem.states.len();
@@ -204,9 +208,7 @@ fn weigh<C: Backend, K: Kernel>(
             .unwrap_or(0);
         let members = &mut weights[first..first + group.len()];
         let flat: Vec<f64> = members.iter().flatten().copied().collect();
-        problem
-            .risk
-            .weights(&flat, &values[start..start + flat.len()], &mut weighed);
+        risk(group[0].pass).weights(&flat, &values[start..start + flat.len()], &mut weighed);
         start += flat.len();
         let mut rest = &weighed[..];
         for member in members {

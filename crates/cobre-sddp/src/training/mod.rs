@@ -20,7 +20,6 @@ use crate::lp::{Counts, Kernel};
 use crate::policy::NewCut;
 use crate::problem::Sense;
 use crate::ranks::{Backend, Ranks};
-use crate::risk::Risk;
 use crate::team::{Team, lock};
 
 /// What training found, in the modeller's sense.
@@ -180,13 +179,14 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
 
     fn report(&self, progress: &Progress, news: &News) -> Iteration {
         let Progress { bounds, costs, .. } = progress;
+        let is_neutral = self.engine.read().problem.is_risk_neutral();
         let bound = bounds[bounds.len() - 1];
         let estimate = Estimate::of(&costs[costs.len() - self.engine.passes..]);
         Iteration {
             number: bounds.len(),
             bound,
             estimate,
-            gap: gap(&self.engine.read().problem.risk, bound, estimate.mean),
+            gap: is_neutral.then(|| gap(bound, estimate.mean)),
             lp: news.counts,
             cuts: self.engine.read().pool.used(),
             time: news.time,
@@ -210,11 +210,9 @@ fn sum(all: &[Vec<f64>]) -> Counts {
     counts
 }
 
-/// How far an estimate is from the bound, relative to the bound. A risk measure has none: its bound is
-/// not one on the mean.
-pub fn gap(risk: &Risk, bound: f64, mean: f64) -> Option<f64> {
-    let gap = (mean - bound).abs() / bound.abs().max(1e-9);
-    risk.is_expectation().then_some(gap)
+/// How far an estimate is from the bound, relative to the bound.
+pub fn gap(bound: f64, mean: f64) -> f64 {
+    (mean - bound).abs() / bound.abs().max(1e-9)
 }
 
 /// What training found when it ended.
