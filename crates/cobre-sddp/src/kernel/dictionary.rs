@@ -2,6 +2,7 @@
 //! parameters of a solve.
 
 use super::basis::{Basis, Scene};
+use super::curve::Mark;
 use super::cut_table::CutTable;
 use super::program::Program;
 use super::simplex::Trouble;
@@ -24,6 +25,7 @@ struct Entry {
     duals: Vec<f64>,
     sense: Vec<f64>,
     reduced: Vec<f64>,
+    marks: Vec<Mark>,
     activity: Vec<f64>,
     bound_cost: f64,
     inverse: Vec<f64>,
@@ -54,7 +56,7 @@ impl Dictionary {
         while let Some(entry) = self.entries.get_mut(at) {
             let gone = |row: &u32| row & CUT != 0 && cuts.place(row ^ CUT).is_none();
             if entry.rows.iter().any(gone) {
-                let entry = self.entries.remove(at);
+                let entry = self.entries.swap_remove(at);
                 self.spare.push(entry);
                 continue;
             }
@@ -142,7 +144,7 @@ impl Dictionary {
                 .entries
                 .iter()
                 .position(|entry| Some(entry.idle) == idle);
-            let entry = self.entries.remove(oldest.unwrap_or(0));
+            let entry = self.entries.swap_remove(oldest.unwrap_or(0));
             self.spare.push(entry);
         }
     }
@@ -176,6 +178,7 @@ impl Entry {
             basis.put(program, position, variable as usize);
         }
         basis.sense.copy_from_slice(&self.sense);
+        basis.marks.copy_from_slice(&self.marks);
         let size = self.head.len();
         basis.inverse.load(size, &self.inverse);
         basis.duals[..size].copy_from_slice(&self.duals);
@@ -227,6 +230,7 @@ impl Entry {
         copy(&basis.duals[..size], &mut self.duals);
         copy(&basis.sense, &mut self.sense);
         copy(&basis.reduced, &mut self.reduced);
+        self.marks.clone_from(&basis.marks);
         copy(&basis.activity, &mut self.activity);
         self.bound_cost = basis.bound_cost;
         basis.inverse.save(&mut self.inverse);
@@ -258,7 +262,19 @@ fn bound_part(program: &Program, basis: &mut Basis) -> Result<f64, Trouble> {
         let wrong = sense * *reduced < 0.0 && other.is_finite();
         sum += *reduced * if wrong { other } else { own };
     }
-    // A value that is no number is worse than any tolerance.
+    for (curve, &mark) in program.curves.iter().zip(&basis.marks) {
+        let (pieces, dual) = (program.members(curve), basis.duals[curve.row]);
+        let (activity, cost) = curve.at_bounds(pieces, mark);
+        sum += cost - dual * activity;
+        let on = mark.on as usize;
+        let between = mark.basic.then(|| pieces[on].reduced(dual).abs());
+        let last_on = on.checked_sub(1).map(|place| pieces[place].reduced(dual));
+        let first_off = pieces.get(on + usize::from(mark.basic));
+        let first_off = first_off.map(|piece| -piece.reduced(dual));
+        for beyond in [between, last_on, first_off].into_iter().flatten() {
+            worst = worst.max(beyond);
+        }
+    }
     if worst <= most {
         Ok(sum)
     } else {
