@@ -299,8 +299,8 @@ impl Basis {
                 None => scene.rhs[row] - self.activity[row],
                 Some(cut) => {
                     let mut height = scene.cuts.height(cut) - self.future;
-                    for (carrier, value) in self.state.iter().enumerate() {
-                        height += scene.cuts.slope(program, cut, carrier) * value;
+                    for (slope, value) in scene.cuts.slopes(program, cut).zip(&self.state) {
+                        height += slope * value;
                     }
                     height
                 }
@@ -431,8 +431,9 @@ pub(super) fn add_row(scene: Scene<'_>, row: u32, factor: f64, into: &mut [f64])
             if let Some(future) = program.future {
                 into[future] += factor;
             }
-            for (carrier, &(_, column)) in program.carriers.iter().enumerate() {
-                into[column] -= factor * scene.cuts.slope(program, cut, carrier);
+            let slopes = scene.cuts.slopes(program, cut);
+            for (slope, &(_, column)) in slopes.zip(&program.carriers) {
+                into[column] -= factor * slope;
             }
         }
     }

@@ -13,7 +13,7 @@ const CUT: u32 = 1 << 31;
 /// Values below this come from bounds that an opening has taken away.
 const NO_VALUE: f64 = -1e20;
 /// Entries that a visit leaves beyond one per opening.
-const MORE_KEPT: usize = 8;
+const MORE_KEPT: usize = 24;
 
 /// A basis that was optimal once. Its reduced costs have the right signs whatever the right-hand
 /// sides are, so its value is a lower bound for every solve of the node.
@@ -158,7 +158,8 @@ impl Entry {
 
     #[inline]
     fn value(&self, program: &Program, parameters: &[f64]) -> f64 {
-        let slopes = self.slopes.iter().zip(parameters).skip(program.states);
+        let states = program.states;
+        let slopes = self.slopes[states..].iter().zip(&parameters[states..]);
         slopes.fold(self.at_visit, |sum, (slope, value)| sum + slope * value)
     }
 

@@ -20,6 +20,7 @@ mod setting;
 mod simplex;
 mod sparse;
 mod tolerance;
+mod wide;
 
 pub use checked::Checked;
 pub use dictionary::Dictionary;

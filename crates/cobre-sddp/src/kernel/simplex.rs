@@ -104,11 +104,12 @@ impl Basis {
     }
 
     /// The position that leaves: the one furthest outside its bounds, measured along the edge that
-    /// it moves on.
+    /// it moves on unless the basis is small.
     #[inline]
     fn leaving(&self) -> Option<usize> {
         let (mut most, mut found) = (0.0, None);
         let size = self.size();
+        let by_edges = size > tolerance::SMALL;
         let bounds = self.lower[..size].iter().zip(&self.upper[..size]);
         for (position, (&value, (&lower, &upper))) in self.values.iter().zip(bounds).enumerate() {
             let (below, above) = (lower - value, value - upper);
@@ -118,8 +119,12 @@ impl Basis {
                 (above, upper)
             };
             if beyond > 0.0 && beyond > tolerance::primal(bound) {
-                let row = self.inverse.row(position);
-                let score = beyond * beyond / dot(row, row);
+                let score = if by_edges {
+                    let row = self.inverse.row(position);
+                    beyond * beyond / dot(row, row)
+                } else {
+                    beyond
+                };
                 if score > most {
                     (most, found) = (score, Some(position));
                 }
@@ -373,16 +378,13 @@ impl Basis {
         let flips = std::mem::take(&mut self.scratch.flips);
         for &column in &flips {
             let column = column as usize;
-            let step = if column < program.plain {
-                let sense = self.sense[column];
-                self.sense[column] = -sense;
-                sense * program.ranges[column]
-            } else {
-                let (piece, on) = self.piece(program, column);
-                let (piece, on) = (&program.pieces[piece], on == Some(true));
-                self.scratch.switches.push((column, !on));
-                piece.value(!on) - piece.value(on)
-            };
+            if column >= program.plain {
+                self.switch(program, column);
+                continue;
+            }
+            let sense = self.sense[column];
+            self.sense[column] = -sense;
+            let step = sense * program.ranges[column];
             self.move_by(program, column, step);
             let scratch = &mut self.scratch;
             let list = &mut scratch.entering;
@@ -404,6 +406,19 @@ impl Basis {
         for (value, change) in self.values[..size].iter_mut().zip(&*change) {
             *value -= change;
         }
+    }
+
+    /// Moves a column of a curve to its other bound.
+    #[inline]
+    fn switch(&mut self, program: &Program, column: usize) {
+        let (piece, on) = self.piece(program, column);
+        let (piece, on) = (&program.pieces[piece], on == Some(true));
+        let step = piece.value(!on) - piece.value(on);
+        let row = program.curves[piece.curve].row;
+        self.bound_cost += piece.cost * step;
+        self.activity[row] += piece.factor * step;
+        self.scratch.shift[row] += piece.factor * step;
+        self.scratch.switches.push((column, !on));
     }
 
     /// Takes the step in the dual values and reduced costs.
