@@ -4,6 +4,7 @@
 //! variable of its own, what is above its right-hand side: fixed at 0 for equalities, at least 0
 //! for the rest. An inequality whose own variable enters the basis leaves it with its row.
 
+use super::curve::Mark;
 use super::cut_table::CutTable;
 use super::inverse::{Inverse, Singular, padded};
 use super::program::Program;
@@ -37,9 +38,11 @@ pub(super) struct Basis {
     /// By row of the program, the row here.
     pub(super) row_places: Vec<u32>,
     pub(super) inverse: Inverse,
-    /// By column: 1 at the lower bound, −1 at the upper, 0 basic or free at zero.
+    /// By plain column: 1 at the lower bound, −1 at the upper, 0 basic or free at zero.
     pub(super) sense: Vec<f64>,
     pub(super) reduced: Vec<f64>,
+    /// By curve.
+    pub(super) marks: Vec<Mark>,
     /// What columns at bounds put into each row of the program, and what they cost.
     pub(super) activity: Vec<f64>,
     pub(super) bound_cost: f64,
@@ -67,6 +70,8 @@ pub(super) struct Scratch {
     pub(super) candidates: Candidates,
     pub(super) chosen: Vec<u32>,
     pub(super) flips: Vec<u32>,
+    /// Columns of curves that go on or off.
+    pub(super) switches: Vec<(usize, bool)>,
     matrix: Vec<f64>,
 }
 
@@ -76,7 +81,7 @@ impl Basis {
         let most = program.largest_basis();
         let length = padded(most);
         let zeros = || vec![0.0; length];
-        let columns = || vec![0.0; program.columns()];
+        let columns = || vec![0.0; program.plain];
         Self {
             head: vec![0; length],
             lower: zeros(),
@@ -89,6 +94,7 @@ impl Basis {
             inverse: Inverse::new(most),
             sense: columns(),
             reduced: columns(),
+            marks: program.start_marks.clone(),
             activity: vec![0.0; program.rows],
             bound_cost: 0.0,
             age: 0,
@@ -103,8 +109,8 @@ impl Basis {
                 alpha: columns(),
                 shift: zeros(),
                 activity: vec![0.0; program.rows],
-                candidates: Candidates::new(program.columns() + length),
-                chosen: vec![0; program.columns()],
+                candidates: Candidates::new(program.plain + program.curves.len() + length),
+                chosen: vec![0; program.plain],
                 ..Scratch::default()
             },
         }
@@ -118,7 +124,10 @@ impl Basis {
     /// The value of a column that is not basic.
     #[inline]
     pub(super) fn at_bound(&self, program: &Program, column: usize) -> f64 {
-        let sense = self.sense[column];
+        let Some(&sense) = self.sense.get(column) else {
+            let (piece, on) = self.piece(program, column);
+            return on.map_or(0.0, |on| program.pieces[piece].value(on));
+        };
         if sense > 0.0 {
             program.lower[column]
         } else if sense < 0.0 {
@@ -126,6 +135,21 @@ impl Basis {
         } else {
             0.0
         }
+    }
+
+    /// A column of a curve: its number among pieces, and whether it is on, or nothing if it is
+    /// basic.
+    #[inline]
+    pub(super) fn piece(&self, program: &Program, column: usize) -> (usize, Option<bool>) {
+        let number = column - program.plain;
+        let curve = program.pieces[number].curve;
+        let (place, mark) = (
+            column - program.curves[curve].columns.start,
+            self.marks[curve],
+        );
+        let on = mark.on as usize;
+        let basic = mark.basic && place == on;
+        (number, (!basic).then_some(place < on))
     }
 
     /// Every row's own variable basic, every column at the bound its cost prefers.
@@ -140,7 +164,8 @@ impl Basis {
         self.inverse.set_to_minus_identity(rows);
         self.duals.fill(0.0);
         self.sense.copy_from_slice(&program.start);
-        self.reduced.copy_from_slice(&program.cost);
+        self.reduced.copy_from_slice(&program.cost[..program.plain]);
+        self.marks.copy_from_slice(&program.start_marks);
         self.activity.copy_from_slice(&program.start_activity);
         self.bound_cost = program.start_cost;
         self.age = 0;
@@ -227,7 +252,12 @@ impl Basis {
         self.compute_duals(scene);
         self.activity.fill(0.0);
         self.bound_cost = 0.0;
-        for column in 0..columns {
+        for (curve, mark) in program.curves.iter().zip(&self.marks) {
+            let (activity, cost) = curve.at_bounds(program.members(curve), *mark);
+            self.activity[curve.row] += activity;
+            self.bound_cost += cost;
+        }
+        for column in 0..program.plain {
             self.move_by(program, column, self.at_bound(program, column));
         }
         Ok(())
@@ -251,7 +281,7 @@ impl Basis {
         for dual in &mut self.duals[program.equalities..size] {
             *dual = dual.max(0.0);
         }
-        self.reduced.copy_from_slice(&program.cost);
+        self.reduced.copy_from_slice(&program.cost[..program.plain]);
         for (&row, &dual) in self.rows.iter().zip(&self.duals) {
             add_row(scene, row, -dual, &mut self.reduced);
         }
@@ -269,8 +299,8 @@ impl Basis {
                 None => scene.rhs[row] - self.activity[row],
                 Some(cut) => {
                     let mut height = scene.cuts.height(cut) - self.future;
-                    for (carrier, value) in self.state.iter().enumerate() {
-                        height += scene.cuts.slope(program, cut, carrier) * value;
+                    for (slope, value) in scene.cuts.slopes(program, cut).zip(&self.state) {
+                        height += slope * value;
                     }
                     height
                 }
@@ -313,17 +343,14 @@ impl Basis {
     pub(super) fn add_row(&mut self, scene: Scene<'_>, row: u32, value: f64) {
         let (program, size) = (scene.program, self.size());
         let columns = program.columns();
+        // Columns of curves stand in equalities only.
         let coefficients = &mut self.scratch.alpha;
         coefficients.fill(0.0);
         add_row(scene, row, 1.0, coefficients);
         let border = &mut self.scratch.pivot_column;
         for (border, &variable) in border.iter_mut().zip(&self.head[..size]) {
-            let column = variable as usize;
-            *border = if column < columns {
-                coefficients[column]
-            } else {
-                0.0
-            };
+            let coefficient = coefficients.get(variable as usize);
+            *border = coefficient.copied().unwrap_or(0.0);
         }
         self.inverse.border(&border[..size]);
         self.rows.push(row);
@@ -404,8 +431,9 @@ pub(super) fn add_row(scene: Scene<'_>, row: u32, factor: f64, into: &mut [f64])
             if let Some(future) = program.future {
                 into[future] += factor;
             }
-            for (carrier, &(_, column)) in program.carriers.iter().enumerate() {
-                into[column] -= factor * scene.cuts.slope(program, cut, carrier);
+            let slopes = scene.cuts.slopes(program, cut);
+            for (slope, &(_, column)) in slopes.zip(&program.carriers) {
+                into[column] -= factor * slope;
             }
         }
     }

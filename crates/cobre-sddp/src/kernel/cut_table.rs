@@ -3,6 +3,7 @@
 use super::linear::Linear;
 use super::program::Program;
 use super::tolerance;
+use super::wide::wide;
 use crate::policy::Cuts;
 
 /// Cuts that are looked at together.
@@ -42,6 +43,11 @@ enum Fold {
 }
 
 /// The number of slopes kept per cut: at least one, so that blocks have a size.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
 fn width(count: usize) -> usize {
     count.max(1)
 }
@@ -105,6 +111,13 @@ impl CutTable {
         self.slopes[at(place, width(program.carriers.len()), carrier)]
     }
 
+    /// The slopes of the cut at `place` for all decided states.
+    #[inline]
+    pub(super) fn slopes(&self, program: &Program, place: usize) -> impl Iterator<Item = &f64> {
+        let start = at(place, width(program.carriers.len()), 0);
+        self.slopes[start..].iter().step_by(LANES)
+    }
+
     /// The slope of the cut at `place` for a known state.
     pub(super) fn known_slope(&self, program: &Program, place: usize, known: usize) -> f64 {
         self.known[at(place, program.known_states.len(), known)]
@@ -161,29 +174,49 @@ impl CutTable {
     /// above, and how much; the first of those that are equally high.
     #[inline]
     pub(super) fn most_violated(&self, state: &[f64], future: f64) -> Option<(usize, f64)> {
-        let (mut most, mut found) = (tolerance::cut(future, self.highest), None);
-        let blocks = self.heights().chunks_exact(LANES);
-        let slopes = self.slopes.chunks_exact(LANES * width(state.len()));
-        for (block, (heights, slopes)) in blocks.zip(slopes).enumerate() {
-            let mut above = [0.0; LANES];
-            for (above, height) in above.iter_mut().zip(heights) {
-                *above = height - future;
+        let least = tolerance::cut(future, self.highest);
+        wide(
+            #[inline(always)]
+            || most_violated(self.heights(), &self.slopes, state, future, least),
+        )
+    }
+}
+
+/// The first of the highest cuts that are more than `least` above `future`, and how much.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+fn most_violated(
+    heights: &[f64],
+    slopes: &[f64],
+    state: &[f64],
+    future: f64,
+    least: f64,
+) -> Option<(usize, f64)> {
+    let (mut most, mut found) = (least, None);
+    let blocks = heights.chunks_exact(LANES);
+    let slopes = slopes.chunks_exact(LANES * width(state.len()));
+    for (block, (heights, slopes)) in blocks.zip(slopes).enumerate() {
+        let mut above = [0.0; LANES];
+        for (above, height) in above.iter_mut().zip(heights) {
+            *above = height - future;
+        }
+        for (slopes, value) in slopes.chunks_exact(LANES).zip(state) {
+            for (above, slope) in above.iter_mut().zip(slopes) {
+                *above += slope * value;
             }
-            for (slopes, value) in slopes.chunks_exact(LANES).zip(state) {
-                for (above, slope) in above.iter_mut().zip(slopes) {
-                    *above += slope * value;
-                }
-            }
-            if largest(&above) > most {
-                for (lane, &above) in above.iter().enumerate() {
-                    if above > most {
-                        (most, found) = (above, Some(block * LANES + lane));
-                    }
+        }
+        if largest(&above) > most {
+            for (lane, &above) in above.iter().enumerate() {
+                if above > most {
+                    (most, found) = (above, Some(block * LANES + lane));
                 }
             }
         }
-        found.map(|place| (place, most))
     }
+    found.map(|place| (place, most))
 }
 
 /// Where the slope of a cut for state `number` of `count` is.
@@ -192,7 +225,11 @@ fn at(place: usize, count: usize, number: usize) -> usize {
     (place / LANES * count + number) * LANES + place % LANES
 }
 
-#[inline]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
 fn largest(values: &[f64; LANES]) -> f64 {
     let mut half = [0.0; LANES / 2];
     for (at, most) in half.iter_mut().enumerate() {

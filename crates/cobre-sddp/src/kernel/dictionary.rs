@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::basis::{Basis, Scene};
+use super::curve::Mark;
 use super::cut_table::CutTable;
 use super::program::Program;
 use super::simplex::Trouble;
@@ -14,7 +15,7 @@ const CUT: u32 = 1 << 31;
 /// Values below this come from bounds that an opening has taken away.
 const NO_VALUE: f64 = -1e20;
 /// Entries that a visit leaves beyond one per opening.
-const MORE_KEPT: usize = 8;
+const MORE_KEPT: usize = 24;
 
 /// A basis that was optimal once. Its reduced costs have the right signs whatever the right-hand
 /// sides are, so its value is a lower bound for every solve of the node.
@@ -26,6 +27,7 @@ struct Entry {
     duals: Vec<f64>,
     sense: Vec<f64>,
     reduced: Vec<f64>,
+    marks: Vec<Mark>,
     activity: Vec<f64>,
     bound_cost: f64,
     inverse: Vec<f64>,
@@ -57,7 +59,7 @@ impl Dictionary {
         while let Some(entry) = self.entries.get_mut(at) {
             let gone = |row: &u32| row & CUT != 0 && cuts.place(row ^ CUT).is_none();
             if entry.rows.iter().any(gone) {
-                let entry = self.entries.remove(at);
+                let entry = self.entries.swap_remove(at);
                 self.spare.push(entry);
                 continue;
             }
@@ -145,7 +147,7 @@ impl Dictionary {
                 .entries
                 .iter()
                 .position(|entry| Some(entry.idle) == idle);
-            let entry = self.entries.remove(oldest.unwrap_or(0));
+            let entry = self.entries.swap_remove(oldest.unwrap_or(0));
             self.spare.push(entry);
         }
     }
@@ -159,7 +161,8 @@ impl Entry {
 
     #[inline]
     fn value(&self, program: &Program, parameters: &[f64]) -> f64 {
-        let slopes = self.slopes.iter().zip(parameters).skip(program.states);
+        let states = program.states;
+        let slopes = self.slopes[states..].iter().zip(&parameters[states..]);
         slopes.fold(self.at_visit, |sum, (slope, value)| sum + slope * value)
     }
 
@@ -179,6 +182,7 @@ impl Entry {
             basis.put(program, position, variable as usize);
         }
         basis.sense.copy_from_slice(&self.sense);
+        basis.marks.copy_from_slice(&self.marks);
         let size = self.head.len();
         basis.inverse.load(size, &self.inverse);
         basis.duals[..size].copy_from_slice(&self.duals);
@@ -230,6 +234,7 @@ impl Entry {
         copy(&basis.duals[..size], &mut self.duals);
         copy(&basis.sense, &mut self.sense);
         copy(&basis.reduced, &mut self.reduced);
+        self.marks.clone_from(&basis.marks);
         copy(&basis.activity, &mut self.activity);
         self.bound_cost = basis.bound_cost;
         basis.inverse.save(&mut self.inverse);
@@ -261,7 +266,19 @@ fn bound_part(program: &Program, basis: &mut Basis) -> Result<f64, Trouble> {
         let wrong = sense * *reduced < 0.0 && other.is_finite();
         sum += *reduced * if wrong { other } else { own };
     }
-    // A value that is no number is worse than any tolerance.
+    for (curve, &mark) in program.curves.iter().zip(&basis.marks) {
+        let (pieces, dual) = (program.members(curve), basis.duals[curve.row]);
+        let (activity, cost) = curve.at_bounds(pieces, mark);
+        sum += cost - dual * activity;
+        let on = mark.on as usize;
+        let between = mark.basic.then(|| pieces[on].reduced(dual).abs());
+        let last_on = on.checked_sub(1).map(|place| pieces[place].reduced(dual));
+        let first_off = pieces.get(on + usize::from(mark.basic));
+        let first_off = first_off.map(|piece| -piece.reduced(dual));
+        for beyond in [between, last_on, first_off].into_iter().flatten() {
+            worst = worst.max(beyond);
+        }
+    }
     if worst <= most {
         Ok(sum)
     } else {

@@ -3,10 +3,11 @@
 //!
 //! Read from the idea to the arithmetic: [`Dictionary`] (where a solve starts), `simplex` (how it
 //! goes on), `ratio`, `basis` (what it works on), `inverse`; and from the model down: `known` (what
-//! is known before a solve), `program` (what is left), `cut_table`.
+//! is known before a solve), `program` (what is left), `curve`, `cut_table`.
 
 mod basis;
 mod checked;
+mod curve;
 mod cut_table;
 mod dictionary;
 mod inverse;
@@ -19,6 +20,7 @@ mod setting;
 mod simplex;
 mod sparse;
 mod tolerance;
+mod wide;
 
 pub use checked::Checked;
 pub use dictionary::Dictionary;

@@ -4,14 +4,19 @@
 //! then inequalities Σ coefficient × column ≥ right-hand side, one per side. Right-hand sides,
 //! the values of known columns and the constant of the objective are [`Linear`].
 
+use super::curve::{Curve, Mark, Piece};
 use super::known::{Ground, Known};
 use super::linear::Linear;
 use super::sparse::Sparse;
 use crate::lp::NodeView;
+use crate::problem::Template;
 
 /// The bound invented for a column whose cost pulls it where it has none. A solution that needs it
 /// is no solution.
 const BOX: f64 = 1e8;
+
+/// The fewest columns that make a curve.
+const LEAST_CURVE: usize = 3;
 
 /// Why the kernel does not take a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +52,20 @@ pub(super) struct Program {
     pub(super) equalities: usize,
     /// All rows, those of cuts not among them.
     pub(super) rows: usize,
+    /// Without the columns of curves.
     pub(super) by_row: Sparse,
     pub(super) by_column: Sparse,
     pub(super) cost: Vec<f64>,
     pub(super) lower: Vec<f64>,
     pub(super) upper: Vec<f64>,
     pub(super) ranges: Vec<f64>,
-    /// The bound each column is at before the first pivot: 1 the lower, −1 the upper, 0 none.
+    /// The last columns, from this number on, are those of curves.
+    pub(super) plain: usize,
+    pub(super) curves: Vec<Curve>,
+    /// By column after the plain ones.
+    pub(super) pieces: Vec<Piece>,
+    pub(super) start_marks: Vec<Mark>,
+    /// The bound each plain column is at before the first pivot: 1 the lower, −1 the upper, 0 none.
     pub(super) start: Vec<f64>,
     /// Columns without bounds and without cost.
     pub(super) free: Vec<usize>,
@@ -109,6 +121,12 @@ impl Program {
     /// Columns.
     pub(super) fn columns(&self) -> usize {
         self.cost.len()
+    }
+
+    /// The pieces of a curve.
+    #[inline]
+    pub(super) fn members(&self, curve: &Curve) -> &[Piece] {
+        &self.pieces[curve.columns.start - self.plain..curve.columns.end - self.plain]
     }
 
     /// The most rows a basis can have: each inequality row once, and as many cuts as are
@@ -209,6 +227,68 @@ impl Build {
         }
     }
 
+    /// The curves there are: row, and columns by ascending price.
+    fn find_curves(&self, template: &Template, future: Option<usize>) -> Vec<(usize, Vec<usize>)> {
+        let mut rows_of = vec![0; self.cost.len()];
+        for (terms, _) in self.equalities.iter().chain(&self.inequalities) {
+            for &(column, _) in terms {
+                rows_of[column as usize] += 1;
+            }
+        }
+        for column in template.states.iter().map(|state| state.outgoing) {
+            if let Some(column) = self.numbers[column] {
+                rows_of[column] = 0;
+            }
+        }
+        if let Some(column) = future {
+            rows_of[column] = 0;
+        }
+        let mut curves = Vec::new();
+        for (row, (terms, _)) in self.equalities.iter().enumerate() {
+            let alone = terms.iter().filter(|term| rows_of[term.0 as usize] == 1);
+            let pieces = alone.map(|&(column, factor)| {
+                let column = column as usize;
+                (column, self.piece(column, curves.len(), factor))
+            });
+            let mut pieces: Vec<(usize, Piece)> = pieces.filter(|piece| piece.1.fits()).collect();
+            pieces.sort_by(|one, other| one.1.price().total_cmp(&other.1.price()));
+            if pieces.len() >= LEAST_CURVE {
+                curves.push((row, pieces.into_iter().map(|piece| piece.0).collect()));
+            }
+        }
+        curves
+    }
+
+    fn piece(&self, column: usize, curve: usize, factor: f64) -> Piece {
+        let bounds = (self.lower[column], self.upper[column]);
+        Piece::new(curve, factor, self.cost[column], bounds.0, bounds.1)
+    }
+
+    /// Puts the columns of curves after all others; returns where each column went.
+    fn reorder(&mut self, curves: &[(usize, Vec<usize>)]) -> Vec<usize> {
+        let count = self.cost.len();
+        let last: Vec<usize> = curves.iter().flat_map(|curve| curve.1.clone()).collect();
+        let mut order: Vec<usize> = (0..count).filter(|at| !last.contains(at)).collect();
+        order.extend(last);
+        let mut places = vec![0; count];
+        for (new, &old) in order.iter().enumerate() {
+            places[old] = new;
+        }
+        for list in [&mut self.cost, &mut self.lower, &mut self.upper] {
+            *list = order.iter().map(|&old| list[old]).collect();
+        }
+        for number in self.numbers.iter_mut().flatten() {
+            *number = places[*number];
+        }
+        for (terms, _) in self.equalities.iter_mut().chain(&mut self.inequalities) {
+            for (column, _) in &mut *terms {
+                *column = places[*column as usize] as u32;
+            }
+            terms.sort_unstable_by_key(|term| term.0);
+        }
+        places
+    }
+
     fn finish(
         mut self,
         view: &NodeView<'_>,
@@ -218,7 +298,29 @@ impl Build {
     ) -> Program {
         let template = ground.template;
         let columns = self.cost.len();
-        let (start, free, boxed) = self.start();
+        let found = self.find_curves(template, future);
+        let places = self.reorder(&found);
+        let future = future.map(|column| places[column]);
+        let (mut pieces, mut curves, mut start_marks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut next = columns - found.iter().map(|curve| curve.1.len()).sum::<usize>();
+        let plain = next;
+        for (row, members) in found {
+            let factor = |column: usize| {
+                let terms = &self.equalities[row].0;
+                let found = terms.iter().find(|term| term.0 as usize == column);
+                found.map_or(0.0, |term| term.1)
+            };
+            let all = next..next + members.len();
+            let own = all
+                .clone()
+                .map(|column| self.piece(column, curves.len(), factor(column)));
+            let own: Vec<Piece> = own.collect();
+            start_marks.push(Curve::start(&own));
+            curves.push(Curve::new(row, all, &own));
+            next += own.len();
+            pieces.extend(own);
+        }
+        let (start, free, boxed) = self.start(plain);
         self.guards.extend(known.guards);
         let mut known_cost = ground.constant.clone();
         for (cost, value) in ground.costs.iter().zip(&known.values) {
@@ -246,7 +348,12 @@ impl Build {
         let equalities = self.equalities.len();
         self.equalities.append(&mut self.inequalities);
         let (terms, rhs): (Vec<Terms>, Vec<Linear>) = self.equalities.into_iter().unzip();
-        let by_row = Sparse::new(&terms);
+        let all_by_row = Sparse::new(&terms);
+        let of_plain = |row: &Terms| {
+            let terms = row.iter().filter(|term| (term.0 as usize) < plain);
+            terms.copied().collect()
+        };
+        let by_row = Sparse::new(&terms.iter().map(of_plain).collect::<Vec<Terms>>());
         let bounds = self.lower.iter().zip(&self.upper);
         let ranges = bounds.map(|(lower, upper)| upper - lower).collect();
         let length = |row: &Terms| {
@@ -256,7 +363,7 @@ impl Build {
         let mut program = Program {
             equalities,
             rows: terms.len(),
-            by_column: by_row.turned(columns),
+            by_column: all_by_row.turned(columns),
             by_row,
             cost_scale: self
                 .cost
@@ -266,6 +373,10 @@ impl Build {
             lower: self.lower,
             upper: self.upper,
             ranges,
+            plain,
+            curves,
+            pieces,
+            start_marks,
             start,
             free,
             boxed,
@@ -287,10 +398,10 @@ impl Build {
         program
     }
 
-    /// Where each column starts; invents bounds where a cost pulls a column that has none.
-    fn start(&mut self) -> (Vec<f64>, Vec<usize>, Vec<usize>) {
+    /// Where each plain column starts; invents bounds where a cost pulls a column that has none.
+    fn start(&mut self, plain: usize) -> (Vec<f64>, Vec<usize>, Vec<usize>) {
         let (mut start, mut free, mut boxed) = (Vec::new(), Vec::new(), Vec::new());
-        for column in 0..self.cost.len() {
+        for column in 0..plain {
             let (cost, lower, upper) = (self.cost[column], self.lower[column], self.upper[column]);
             let side = if cost > 0.0 || (cost == 0.0 && lower.is_finite()) {
                 1.0
@@ -315,7 +426,12 @@ impl Build {
 
 impl Program {
     fn put_at_start(&mut self) {
-        for column in 0..self.columns() {
+        for (curve, mark) in self.curves.iter().zip(&self.start_marks) {
+            let (activity, cost) = curve.at_bounds(self.members(curve), *mark);
+            self.start_activity[curve.row] += activity;
+            self.start_cost += cost;
+        }
+        for column in 0..self.plain {
             let value = match self.start[column] {
                 side if side > 0.0 => self.lower[column],
                 side if side < 0.0 => self.upper[column],

@@ -14,6 +14,16 @@ pub(super) struct Candidates {
     count: usize,
 }
 
+/// A variable that may enter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) id: usize,
+    /// Its reduced cost, negative if it is beyond zero already.
+    pub(super) reduced: f64,
+    pub(super) size: f64,
+    pub(super) range: f64,
+}
+
 /// Steps that are looked at together.
 const LANES: usize = 4;
 
@@ -35,24 +45,42 @@ impl Candidates {
         self.count = 0;
     }
 
-    /// Adds a variable with this reduced cost, negative if it is beyond zero already.
+    /// Adds a candidate.
     #[inline]
-    pub(super) fn push(&mut self, id: usize, reduced: f64, size: f64, range: f64, tolerance: f64) {
+    pub(super) fn push(&mut self, candidate: Candidate, tolerance: f64) {
+        self.put(self.count, candidate, tolerance);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn put(&mut self, at: usize, candidate: Candidate, tolerance: f64) {
+        let Candidate {
+            id,
+            reduced,
+            size,
+            range,
+        } = candidate;
         let reduced = if reduced > 0.0 { reduced } else { 0.0 };
-        let (factor, at) = (1.0 / size, self.count);
+        let factor = 1.0 / size;
         self.ids[at] = id as u32;
         self.sizes[at] = size;
         self.ranges[at] = range;
         self.steps[at] = reduced * factor;
         self.relaxed[at] = (reduced + tolerance) * factor;
-        self.count += 1;
     }
 
     /// The variable that enters. Those before it, in the order of steps, go to their other bound
     /// as long as the leaving variable stays `infeasible`. Among steps that the tolerance does not
-    /// tell apart, the largest size wins, and then the first.
+    /// tell apart, the largest size wins, and then the first. `after` gives the candidate that
+    /// takes the place of one that is passed.
     #[inline]
-    pub(super) fn choose(&mut self, mut infeasible: f64, flips: &mut Vec<u32>) -> Option<usize> {
+    pub(super) fn choose(
+        &mut self,
+        mut infeasible: f64,
+        tolerance: f64,
+        flips: &mut Vec<u32>,
+        after: impl Fn(usize) -> Option<Candidate>,
+    ) -> Option<usize> {
         flips.clear();
         let mut left = self.count;
         let end = left.next_multiple_of(LANES);
@@ -74,12 +102,20 @@ impl Candidates {
             }
             let id = self.ids[best];
             infeasible -= size * self.ranges[best];
-            if infeasible < 0.0 || left == 1 {
+            if infeasible < 0.0 {
+                return Some(id as usize);
+            }
+            let next = after(id as usize);
+            if left == 1 && next.is_none() {
                 return Some(id as usize);
             }
             flips.push(id);
-            (self.steps[best], self.relaxed[best]) = (f64::INFINITY, f64::INFINITY);
-            left -= 1;
+            if let Some(next) = next {
+                self.put(best, next, tolerance);
+            } else {
+                (self.steps[best], self.relaxed[best]) = (f64::INFINITY, f64::INFINITY);
+                left -= 1;
+            }
         }
         None
     }
@@ -106,10 +142,17 @@ mod tests {
     fn choose(list: &[(f64, f64, f64)], infeasible: f64) -> (Option<usize>, Vec<u32>) {
         let mut candidates = Candidates::new(list.len());
         for (id, &(reduced, size, range)) in list.iter().enumerate() {
-            candidates.push(id, reduced, size, range, 1e-9);
+            let candidate = Candidate {
+                id,
+                reduced,
+                size,
+                range,
+            };
+            candidates.push(candidate, 1e-9);
         }
         let mut flips = Vec::new();
-        (candidates.choose(infeasible, &mut flips), flips)
+        let chosen = candidates.choose(infeasible, 1e-9, &mut flips, |_| None);
+        (chosen, flips)
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //! values are within their bounds. Costs never change, so every basis found before is a start.
 
 use super::basis::{Basis, NO_ROW, Scene, add_row};
+use super::curve::Mark;
 use super::inverse::{Singular, dot, padded};
+use super::program::Program;
+use super::ratio::{Candidate, Candidates};
 use super::rules::Rules;
 use super::tolerance;
 
@@ -101,11 +104,12 @@ impl Basis {
     }
 
     /// The position that leaves: the one furthest outside its bounds, measured along the edge that
-    /// it moves on.
+    /// it moves on unless the basis is small.
     #[inline]
     fn leaving(&self) -> Option<usize> {
         let (mut most, mut found) = (0.0, None);
         let size = self.size();
+        let by_edges = size > tolerance::SMALL;
         let bounds = self.lower[..size].iter().zip(&self.upper[..size]);
         for (position, (&value, (&lower, &upper))) in self.values.iter().zip(bounds).enumerate() {
             let (below, above) = (lower - value, value - upper);
@@ -115,8 +119,12 @@ impl Basis {
                 (above, upper)
             };
             if beyond > 0.0 && beyond > tolerance::primal(bound) {
-                let row = self.inverse.row(position);
-                let score = beyond * beyond / dot(row, row);
+                let score = if by_edges {
+                    let row = self.inverse.row(position);
+                    beyond * beyond / dot(row, row)
+                } else {
+                    beyond
+                };
                 if score > most {
                     (most, found) = (score, Some(position));
                 }
@@ -176,12 +184,8 @@ impl Basis {
         };
         let infeasible = (self.values[position] - bound).abs();
         self.price(scene, position);
-        self.gather_candidates::<R>(scene, position, below);
-        let scratch = &mut self.scratch;
-        let entering = scratch
-            .candidates
-            .choose(infeasible, &mut scratch.flips)
-            .ok_or(Trouble::Stuck)?;
+        let entering = self.choose::<R>(scene, position, below, infeasible);
+        let entering = entering.ok_or(Trouble::Stuck)?;
         let alpha = self.transform(scene, entering);
         let pivot = self.scratch.pivot_column[position];
         let apart = (alpha - pivot).abs() > tolerance::PIVOT_GAP * (1e-3 + alpha.abs());
@@ -210,13 +214,74 @@ impl Basis {
         }
     }
 
+    /// The variable that enters; the columns to be flipped are left in `flips`.
     #[inline]
-    fn gather_candidates<R: Rules>(&mut self, scene: Scene<'_>, position: usize, below: bool) {
+    fn choose<R: Rules>(
+        &mut self,
+        scene: Scene<'_>,
+        position: usize,
+        below: bool,
+        infeasible: f64,
+    ) -> Option<usize> {
         let program = scene.program;
-        let scratch = &mut self.scratch;
-        let candidates = &mut scratch.candidates;
+        let mut candidates = std::mem::take(&mut self.scratch.candidates);
+        let mut flips = std::mem::take(&mut self.scratch.flips);
         let slack = tolerance::DUAL_STEP * program.cost_scale;
         candidates.clear();
+        self.gather_columns::<R>(scene, below, slack, &mut candidates);
+        for (number, curve) in program.curves.iter().enumerate() {
+            let (mark, factor) = (self.marks[number], self.scratch.pivot_row[curve.row]);
+            let basic = mark.basic.then(|| curve.columns.start + mark.on as usize);
+            if basic.is_some_and(|column| column != self.head[position] as usize) {
+                continue;
+            }
+            let rises = (factor < 0.0) == below;
+            if let Some((column, _)) = curve.next(mark, rises)
+                && factor.abs() * program.pieces[column - program.plain].factor.abs()
+                    > tolerance::PIVOT
+            {
+                candidates.push(self.candidate(scene, column, rises), slack);
+            }
+        }
+        self.gather_rows(scene, position, below, slack, &mut candidates);
+        let after = |id: usize| {
+            let piece = program.pieces.get(id.checked_sub(program.plain)?)?;
+            let curve = &program.curves[piece.curve];
+            let rises = (self.scratch.pivot_row[curve.row] < 0.0) == below;
+            let next = if rises { id + 1 } else { id.wrapping_sub(1) };
+            let inside = curve.columns.contains(&next);
+            inside.then(|| self.candidate(scene, next, rises))
+        };
+        let entering = candidates.choose(infeasible, slack, &mut flips, after);
+        (self.scratch.candidates, self.scratch.flips) = (candidates, flips);
+        entering
+    }
+
+    /// A column of a curve as the dual value of its row rises or falls.
+    #[inline]
+    fn candidate(&self, scene: Scene<'_>, column: usize, rises: bool) -> Candidate {
+        let program = scene.program;
+        let piece = &program.pieces[column - program.plain];
+        let row = program.curves[piece.curve].row;
+        let reduced = piece.reduced(self.duals[row]);
+        Candidate {
+            id: column,
+            reduced: if rises { reduced } else { -reduced },
+            size: (self.scratch.pivot_row[row] * piece.factor).abs(),
+            range: program.ranges[column],
+        }
+    }
+
+    #[inline]
+    fn gather_columns<R: Rules>(
+        &mut self,
+        scene: Scene<'_>,
+        below: bool,
+        slack: f64,
+        candidates: &mut Candidates,
+    ) {
+        let program = scene.program;
+        let scratch = &mut self.scratch;
         let direction = if below { -1.0 } else { 1.0 };
         // Without a branch for each column: which ones are chosen cannot be predicted.
         let mut count = 0;
@@ -228,23 +293,53 @@ impl Basis {
         }
         for &column in &scratch.chosen[..count] {
             let column = column as usize;
-            let size = scratch.alpha[column].abs();
-            let reduced = self.sense[column] * self.reduced[column];
-            candidates.push(column, reduced, size, program.ranges[column], slack);
+            let candidate = Candidate {
+                id: column,
+                reduced: self.sense[column] * self.reduced[column],
+                size: scratch.alpha[column].abs(),
+                range: program.ranges[column],
+            };
+            candidates.push(candidate, slack);
         }
         for &column in &program.free {
             let size = scratch.alpha[column].abs();
             let basic = || self.head[..self.rows.len()].contains(&(column as u32));
             if size > tolerance::PIVOT && self.sense[column] == 0.0 && !basic() {
-                candidates.push(column, 0.0, size, f64::INFINITY, slack);
+                let candidate = Candidate {
+                    id: column,
+                    reduced: 0.0,
+                    size,
+                    range: f64::INFINITY,
+                };
+                candidates.push(candidate, slack);
             }
         }
+    }
+
+    /// Inequalities and cuts that may leave the basis.
+    #[inline]
+    fn gather_rows(
+        &self,
+        scene: Scene<'_>,
+        position: usize,
+        below: bool,
+        slack: f64,
+        candidates: &mut Candidates,
+    ) {
+        let program = scene.program;
+        let direction = if below { 1.0 } else { -1.0 };
         let leaving = self.head[position] as usize;
         let own = program.columns();
         for row in program.equalities..self.rows.len() {
-            let size = -direction * scratch.pivot_row[row];
+            let size = direction * self.scratch.pivot_row[row];
             if size > tolerance::PIVOT && leaving != own + row {
-                candidates.push(own + row, self.duals[row], size, f64::INFINITY, slack);
+                let candidate = Candidate {
+                    id: own + row,
+                    reduced: self.duals[row],
+                    size,
+                    range: f64::INFINITY,
+                };
+                candidates.push(candidate, slack);
             }
         }
     }
@@ -258,7 +353,11 @@ impl Basis {
             let list = &mut scratch.entering;
             Self::column(scene, &self.rows, &self.row_places, entering, list);
             self.inverse.times_sparse(list, &mut scratch.pivot_column);
-            scratch.alpha[entering]
+            scratch.alpha.get(entering).copied().unwrap_or_else(|| {
+                let piece = &scene.program.pieces[entering - scene.program.plain];
+                let row = scene.program.curves[piece.curve].row;
+                scratch.pivot_row[row] * piece.factor
+            })
         } else {
             let row = entering - columns;
             self.inverse
@@ -270,6 +369,7 @@ impl Basis {
     /// Moves the columns that the ratio test has passed to their other bounds.
     #[inline]
     fn flip(&mut self, scene: Scene<'_>) {
+        self.scratch.switches.clear();
         if self.scratch.flips.is_empty() {
             return;
         }
@@ -278,8 +378,13 @@ impl Basis {
         let flips = std::mem::take(&mut self.scratch.flips);
         for &column in &flips {
             let column = column as usize;
-            let step = self.sense[column] * program.ranges[column];
-            self.sense[column] = -self.sense[column];
+            if column >= program.plain {
+                self.switch(program, column);
+                continue;
+            }
+            let sense = self.sense[column];
+            self.sense[column] = -sense;
+            let step = sense * program.ranges[column];
             self.move_by(program, column, step);
             let scratch = &mut self.scratch;
             let list = &mut scratch.entering;
@@ -303,12 +408,32 @@ impl Basis {
         }
     }
 
+    /// Moves a column of a curve to its other bound.
+    #[inline]
+    fn switch(&mut self, program: &Program, column: usize) {
+        let (piece, on) = self.piece(program, column);
+        let (piece, on) = (&program.pieces[piece], on == Some(true));
+        let step = piece.value(!on) - piece.value(on);
+        let row = program.curves[piece.curve].row;
+        self.bound_cost += piece.cost * step;
+        self.activity[row] += piece.factor * step;
+        self.scratch.shift[row] += piece.factor * step;
+        self.scratch.switches.push((column, !on));
+    }
+
     /// Takes the step in the dual values and reduced costs.
     #[inline]
     fn change_duals(&mut self, scene: Scene<'_>, position: usize, entering: usize, alpha: f64) {
-        let (columns, size) = (scene.program.columns(), self.size());
-        let (reduced, sense) = if entering < columns {
+        let (program, size) = (scene.program, self.size());
+        let columns = program.columns();
+        let (reduced, sense) = if entering < program.plain {
             (self.reduced[entering], self.sense[entering])
+        } else if entering < columns {
+            let (piece, on) = self.piece(program, entering);
+            let piece = &program.pieces[piece];
+            let dual = self.duals[program.curves[piece.curve].row];
+            let reduced = piece.cost - dual * piece.factor;
+            (reduced, piece.sense(on == Some(true)))
         } else {
             (self.duals[entering - columns], 1.0)
         };
@@ -330,8 +455,45 @@ impl Basis {
         if let Some(reduced) = self.reduced.get_mut(self.head[position] as usize) {
             *reduced = -step;
         }
-        if entering < columns {
-            self.reduced[entering] = 0.0;
+        if let Some(reduced) = self.reduced.get_mut(entering) {
+            *reduced = 0.0;
+        }
+    }
+
+    /// Writes down at which bound the leaving variable is, and that the entering one is at none.
+    #[inline]
+    fn mark(&mut self, program: &Program, leaving: usize, entering: usize, below: bool) {
+        let place = |column: usize| {
+            let piece = program.pieces.get(column.checked_sub(program.plain)?)?;
+            let start = program.curves[piece.curve].columns.start;
+            Some((piece, (column - start) as u32))
+        };
+        if let Some(sense) = self.sense.get_mut(leaving) {
+            *sense = if below { 1.0 } else { -1.0 };
+        } else if let Some((piece, place)) = place(leaving) {
+            let on = u32::from((piece.sign > 0.0) != below);
+            self.marks[piece.curve] = Mark {
+                on: place + on,
+                basic: false,
+            };
+        }
+        for &(column, on) in &self.scratch.switches {
+            if let Some((piece, place)) = place(column) {
+                let mark = &mut self.marks[piece.curve].on;
+                *mark = if on {
+                    (*mark).max(place + 1)
+                } else {
+                    (*mark).min(place)
+                };
+            }
+        }
+        if let Some(sense) = self.sense.get_mut(entering) {
+            *sense = 0.0;
+        } else if let Some((piece, place)) = place(entering) {
+            self.marks[piece.curve] = Mark {
+                on: place,
+                basic: true,
+            };
         }
     }
 
@@ -354,17 +516,16 @@ impl Basis {
             *value -= step * factor;
         }
         let leaving = self.head[position] as usize;
-        if leaving < columns {
-            self.sense[leaving] = if below { 1.0 } else { -1.0 };
-            self.move_by(program, leaving, bound);
-        }
         let mut value = step;
         if entering < columns {
             let before = self.at_bound(program, entering);
             self.move_by(program, entering, -before);
-            self.sense[entering] = 0.0;
             value += before;
         }
+        if leaving < columns {
+            self.move_by(program, leaving, bound);
+        }
+        self.mark(program, leaving, entering, below);
         let scratch = &mut self.scratch;
         let column = &scratch.pivot_column[..size];
         self.inverse

@@ -24,6 +24,9 @@ pub(super) const MOST_PIVOTS: usize = 200;
 /// Pivots after which an inverse is computed anew.
 pub(super) const MOST_AGE: u32 = 100;
 
+/// The most rows of a basis whose edges are taken to be equally long.
+pub(super) const SMALL: usize = 40;
+
 /// How far a value may be beyond `bound`.
 #[inline]
 pub(super) fn primal(bound: f64) -> f64 {
