@@ -28,6 +28,14 @@ pub enum Column {
     Maybe(Vec<Option<f64>>),
 }
 
+impl Column {
+    /// A column of places.
+    pub fn of_places(places: Vec<usize>) -> Self {
+        let id = |place: usize| i32::try_from(place).unwrap_or(i32::MAX);
+        Self::Ids(places.into_iter().map(id).collect())
+    }
+}
+
 impl CaseFiles {
     /// The files, in the order of their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {

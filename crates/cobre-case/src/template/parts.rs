@@ -212,31 +212,31 @@ fn inflows(plants: &[Hydro], months: &Months, files: &mut CaseFiles) {
         // Long memory leaves less that is new.
         let known: f64 = plant.memory.iter().map(|factor| factor * factor).sum();
         for month in 0..months.count {
-            ids.push(id as i32);
-            stages.push(month as i32);
+            ids.push(id);
+            stages.push(month);
             means.push(plant.mean(month));
             deviations.push(round(plant.spread * plant.mean(month)));
             for (place, coefficient) in plant.memory.iter().enumerate() {
-                ar_ids.push(id as i32);
-                ar_stages.push(month as i32);
-                lags.push(place as i32 + 1);
+                ar_ids.push(id);
+                ar_stages.push(month);
+                lags.push(place + 1);
                 coefficients.push(*coefficient);
                 ratios.push(round(libm::sqrt(1.0 - known)));
             }
         }
     }
     let columns = [
-        ("hydro_id", Column::Ids(ids)),
-        ("stage_id", Column::Ids(stages)),
+        ("hydro_id", Column::of_places(ids)),
+        ("stage_id", Column::of_places(stages)),
         ("mean_m3s", Column::Numbers(means)),
         ("std_m3s", Column::Numbers(deviations)),
     ];
     files.table("scenarios/inflow_seasonal_stats.parquet", &columns);
     if !lags.is_empty() {
         let columns = [
-            ("hydro_id", Column::Ids(ar_ids)),
-            ("stage_id", Column::Ids(ar_stages)),
-            ("lag", Column::Ids(lags)),
+            ("hydro_id", Column::of_places(ar_ids)),
+            ("stage_id", Column::of_places(ar_stages)),
+            ("lag", Column::of_places(lags)),
             ("coefficient", Column::Numbers(coefficients)),
             ("residual_std_ratio", Column::Numbers(ratios)),
         ];
@@ -304,8 +304,8 @@ pub(super) fn buses(
     let mut factors = Vec::new();
     for (id, (_, load)) in buses.iter().enumerate() {
         for month in 0..months.count {
-            ids.push(id as i32);
-            stages.push(month as i32);
+            ids.push(id);
+            stages.push(month);
             means.push(round(load * wave(month, 6.0, 0.08)));
             deviations.push(round(0.01 * load));
             if block_factors.len() > 1 {
@@ -317,8 +317,8 @@ pub(super) fn buses(
         }
     }
     let columns = [
-        ("bus_id", Column::Ids(ids)),
-        ("stage_id", Column::Ids(stages)),
+        ("bus_id", Column::of_places(ids)),
+        ("stage_id", Column::of_places(stages)),
         ("mean_mw", Column::Numbers(means)),
         ("std_mw", Column::Numbers(deviations)),
     ];
@@ -344,15 +344,15 @@ pub(super) fn wind(sources: &[(&str, usize, f64, f64)], months: &Months, files: 
     let (mut ids, mut stages, mut means, mut deviations) = (vec![], vec![], vec![], vec![]);
     for (id, (_, _, _, mean)) in sources.iter().enumerate() {
         for month in 0..months.count {
-            ids.push(id as i32);
-            stages.push(month as i32);
+            ids.push(id);
+            stages.push(month);
             means.push(round(mean * wave(month, 8.0, 0.25)));
             deviations.push(0.06);
         }
     }
     let columns = [
-        ("ncs_id", Column::Ids(ids)),
-        ("stage_id", Column::Ids(stages)),
+        ("ncs_id", Column::of_places(ids)),
+        ("stage_id", Column::of_places(stages)),
         ("mean", Column::Numbers(means)),
         ("std", Column::Numbers(deviations)),
     ];

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cobre_case::template::{CaseFiles, Column};
 use cobre_case::{Options, load};
-use cobre_sddp::lp::{Answer, HighsNode, Kernel, NodeView, Want};
+use cobre_sddp::lp::{Answer, Basis, HighsNode, Kernel, NodeView, Want};
 use cobre_sddp::noise::{Noise, Purpose};
 use cobre_sddp::policy::Cuts;
 use cobre_sddp::problem::Problem;
@@ -129,12 +129,12 @@ impl World {
                 .iter()
                 .map(|_| random.number(50.0, 100.0))
                 .collect();
-            let lag_count = coefficients.len() as i32;
-            let of_stage: Vec<(f64, f64)> = (-lag_count..self.stages as i32)
+            let lag_count = i32::try_from(coefficients.len()).expect("few");
+            let of_stage: Vec<(f64, f64)> = (0..coefficients.len() + self.stages)
                 .map(|_| (random.number(60.0, 90.0), random.number(4.0, 6.0)))
                 .collect();
             for (stage, (mean, deviation)) in (-lag_count..).zip(&of_stage) {
-                ids.push(plant as i32);
+                ids.push(plant);
                 numbers.push(stage);
                 means.push(*mean);
                 // Without memory a deviation would be chance.
@@ -149,9 +149,9 @@ impl World {
                     let before = now - place - 1;
                     let ratio = of_stage[now].1 / of_stage[before].1;
                     value += coefficient * ratio * (series[before] - of_stage[before].0);
-                    ar_ids.push(plant as i32);
-                    ar_stages.push(stage as i32);
-                    lags.push(place as i32 + 1);
+                    ar_ids.push(plant);
+                    ar_stages.push(stage);
+                    lags.push(place + 1);
                     factors.push(*coefficient);
                 }
                 series.push(value);
@@ -162,7 +162,7 @@ impl World {
         files.table(
             "scenarios/inflow_seasonal_stats.parquet",
             &[
-                ("hydro_id", Column::Ids(ids)),
+                ("hydro_id", Column::of_places(ids)),
                 ("stage_id", Column::Ids(numbers)),
                 ("mean_m3s", Column::Numbers(means)),
                 ("std_m3s", Column::Numbers(deviations)),
@@ -172,9 +172,9 @@ impl World {
         files.table(
             "scenarios/inflow_ar_coefficients.parquet",
             &[
-                ("hydro_id", Column::Ids(ar_ids)),
-                ("stage_id", Column::Ids(ar_stages)),
-                ("lag", Column::Ids(lags)),
+                ("hydro_id", Column::of_places(ar_ids)),
+                ("stage_id", Column::of_places(ar_stages)),
+                ("lag", Column::of_places(lags)),
                 ("coefficient", Column::Numbers(factors)),
                 ("residual_std_ratio", Column::Numbers(zeros)),
             ],
@@ -243,8 +243,8 @@ impl World {
         let (mut means, mut factors) = (Vec::new(), Vec::new());
         for (bus, load) in self.load.iter().enumerate() {
             for stage in 0..self.stages {
-                ids.push(bus as i32);
-                numbers.push(stage as i32);
+                ids.push(bus);
+                numbers.push(stage);
                 means.push(10.0);
                 let blocks = load.iter().enumerate();
                 let blocks =
@@ -257,8 +257,8 @@ impl World {
         files.table(
             "scenarios/load_seasonal_stats.parquet",
             &[
-                ("bus_id", Column::Ids(ids)),
-                ("stage_id", Column::Ids(numbers)),
+                ("bus_id", Column::of_places(ids)),
+                ("stage_id", Column::of_places(numbers)),
                 ("mean_mw", Column::Numbers(means)),
                 ("std_mw", Column::Numbers(zeros)),
             ],
@@ -327,8 +327,8 @@ impl World {
         let (mut ids, mut numbers, mut means) = (Vec::new(), Vec::new(), Vec::new());
         for (source, (_, _, part)) in self.sources.iter().enumerate() {
             for stage in 0..self.stages {
-                ids.push(source as i32);
-                numbers.push(stage as i32);
+                ids.push(source);
+                numbers.push(stage);
                 means.push(*part);
             }
         }
@@ -336,8 +336,8 @@ impl World {
         files.table(
             "scenarios/non_controllable_stats.parquet",
             &[
-                ("ncs_id", Column::Ids(ids)),
-                ("stage_id", Column::Ids(numbers)),
+                ("ncs_id", Column::of_places(ids)),
+                ("stage_id", Column::of_places(numbers)),
                 ("mean", Column::Numbers(means)),
                 ("std", Column::Numbers(zeros)),
             ],
@@ -493,7 +493,7 @@ pub fn decide(
             state,
             opening..opening + 1,
             Want::Columns,
-            &mut Default::default(),
+            &mut Basis::default(),
             keep,
         )
         .expect("it has a solution");

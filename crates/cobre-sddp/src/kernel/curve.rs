@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Columns of one equality row, by ascending cost per unit.
 #[derive(Debug)]
 pub(super) struct Curve {
@@ -31,7 +33,7 @@ pub(super) struct Piece {
 }
 
 /// The state of a curve.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Mark {
     /// How many columns are on.
     pub(super) on: u32,

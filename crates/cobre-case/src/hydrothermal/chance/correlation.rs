@@ -151,9 +151,8 @@ fn factored(
         );
         return None;
     }
-    for row in 0..size {
-        for column in 0..size {
-            let value = matrix[row][column];
+    for (row, entries) in matrix.iter().enumerate() {
+        for (column, value) in entries.iter().enumerate() {
             let problem = if row == column && (value - 1.0).abs() > TOLERANCE {
                 "1 is expected on the diagonal"
             } else if value.abs() > 1.0 + TOLERANCE {
@@ -163,10 +162,8 @@ fn factored(
             } else {
                 continue;
             };
-            findings.wrong(
-                &at.index(row).index(column),
-                format!("{problem}, {value} is found"),
-            );
+            let at = at.index(row).index(column);
+            findings.wrong(&at, format!("{problem}, {value} is found"));
             return None;
         }
     }

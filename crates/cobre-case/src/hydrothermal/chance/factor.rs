@@ -11,10 +11,9 @@ pub(super) fn cholesky(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let mut factor = vec![vec![0.0; size]; size];
     for row in 0..size {
         for column in 0..=row {
-            let mut rest = matrix[row][column];
-            for k in 0..column {
-                rest -= factor[row][k] * factor[column][k];
-            }
+            let known = factor[row].iter().zip(&factor[column]).take(column);
+            let known: f64 = known.map(|(one, other)| one * other).sum();
+            let rest = matrix[row][column] - known;
             factor[row][column] = if row == column {
                 if rest < SMALLEST_PIVOT {
                     return None;
@@ -94,9 +93,9 @@ fn rotate(matrix: &mut [Vec<f64>], vectors: &mut [Vec<f64>], p: usize, q: usize)
             sine * row[p] + cosine * row[q],
         );
     }
-    for column in 0..matrix.len() {
-        let (a, b) = (matrix[p][column], matrix[q][column]);
-        (matrix[p][column], matrix[q][column]) = (cosine * a - sine * b, sine * a + cosine * b);
+    let (above, below) = matrix.split_at_mut(q);
+    for (one, other) in above[p].iter_mut().zip(&mut below[0]) {
+        (*one, *other) = (cosine * *one - sine * *other, sine * *one + cosine * *other);
     }
     for row in vectors.iter_mut() {
         (row[p], row[q]) = (

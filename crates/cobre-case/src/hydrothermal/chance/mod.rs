@@ -64,7 +64,7 @@ impl Chance {
     pub(crate) fn draw(&self, system: &System, stage: usize) -> Vec<Vec<f64>> {
         let openings = system.stages[stage].openings;
         let series = self.kinds.sources.end;
-        let mut drawn = vec![vec![0.0; series]; openings];
+        let mut found = vec![vec![0.0; series]; openings];
         for number in 0..series {
             let draws: Vec<[f64; 2]> = (0..openings)
                 .map(|opening| self.noise.draw(number, opening, stage))
@@ -74,21 +74,21 @@ impl Chance {
             } else {
                 draws.iter().map(|draw| draw[0]).collect()
             };
-            for (opening, level) in drawn.iter_mut().zip(levels) {
+            for (opening, level) in found.iter_mut().zip(levels) {
                 // Never 0 and never 1, which are infinitely far out.
                 let inside = (level + f64::EPSILON / 4.0).min(1.0 - f64::EPSILON);
                 opening[number] = normal::quantile(inside);
             }
         }
-        for opening in &mut drawn {
+        for opening in &mut found {
             for group in self.together.groups(stage) {
                 let own: Vec<f64> = group
                     .members
                     .iter()
-                    .map(|member| opening[*member])
+                    .map(|&member| opening[member])
                     .collect();
-                for (member, row) in group.members.iter().zip(&group.factor) {
-                    opening[*member] = row
+                for (&member, row) in group.members.iter().zip(&group.factor) {
+                    opening[member] = row
                         .iter()
                         .zip(&own)
                         .map(|(entry, value)| entry * value)
@@ -96,7 +96,7 @@ impl Chance {
                 }
             }
         }
-        drawn
+        found
     }
 }
 

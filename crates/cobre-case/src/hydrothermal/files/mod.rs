@@ -229,7 +229,7 @@ fn strangers(case: &Path, findings: &mut Findings) {
         let mut names: Vec<String> = entries
             .flatten()
             .map(|entry| format!("{folder}/{}", entry.file_name().to_string_lossy()))
-            .filter(|name| name.ends_with(".json") || name.ends_with(".parquet"))
+            .filter(|name| [".json", ".parquet"].iter().any(|end| name.ends_with(end)))
             .collect();
         names.sort();
         for name in names.iter().filter(|name| !known.contains(&name.as_str())) {

@@ -118,6 +118,7 @@ macro_rules! object {
         $(#[doc = $about])+
         #[derive(Debug, Clone)]
         #[allow(dead_code, reason = "some keys are there to be checked only")]
+        #[allow(clippy::struct_field_names, reason = "keys are those of the format")]
         pub(crate) struct $name {
             $( $(#[doc = $means])+ pub(crate) $key: $kind, )*
         }

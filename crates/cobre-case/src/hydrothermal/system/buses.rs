@@ -169,18 +169,15 @@ pub(super) fn block_factors<'r>(
         seen.push((thing, stage));
         for (place, block) in blocks.iter().enumerate() {
             let factors = &mut found[thing_at][stage_at];
-            match usize::try_from(block.block_id)
-                .ok()
-                .and_then(|id| factors.get_mut(id))
-            {
-                Some(factor) => *factor = block.factor.0,
-                None => {
-                    let at = at.key("block_factors").index(place).key("block_id");
-                    findings.wrong(
-                        &at,
-                        format!("stage {stage} has no block {}", block.block_id),
-                    );
-                }
+            let id = usize::try_from(block.block_id).ok();
+            if let Some(factor) = id.and_then(|id| factors.get_mut(id)) {
+                *factor = block.factor.0;
+            } else {
+                let at = at.key("block_factors").index(place).key("block_id");
+                findings.wrong(
+                    &at,
+                    format!("stage {stage} has no block {}", block.block_id),
+                );
             }
         }
     }

@@ -264,7 +264,7 @@ impl History<'_> {
                 let message = format!(
                     "lag {lag} of stage {stage} needs mean and deviation of a stage before the first: add a row for \
                      stage {}, or its season to pre_study_stages of stages.json",
-                    number as i64 - lag as i64
+                    number.cast_signed() - lag.cast_signed()
                 );
                 findings.wrong(&at, message);
                 model.coefficients.push(0.0);

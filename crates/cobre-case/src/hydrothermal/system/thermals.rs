@@ -121,7 +121,7 @@ fn bounds(
                         .iter_mut()
                         .for_each(|limits| *limits = limits.changed(row)),
                     Some(block) if block < limits.len() => {
-                        limits[block] = limits[block].changed(row)
+                        limits[block] = limits[block].changed(row);
                     }
                     Some(_) => {}
                 }

@@ -54,16 +54,16 @@ pub(super) fn resolve(file: &Stages, findings: &mut Findings) -> (Vec<Stage>, In
     if file.stages.is_empty() {
         findings.wrong(&list, "there is no stage");
     }
-    let names: Vec<String> = file
+    let labels: Vec<String> = file
         .stages
         .iter()
         .map(|stage| stage.id.to_string())
         .collect();
-    let named = file.stages.iter().zip(&names);
-    let named = named.map(|(stage, name)| (stage.id, name.as_str()));
-    let mut index = Index::new("stage", named, &list, findings);
-    // Labels are used as they are: a number of its own.
-    index.labels = names;
+    let things = file.stages.iter().zip(&labels);
+    let things = things.map(|(stage, label)| (stage.id, label.as_str()));
+    let mut index = Index::new("stage", things, &list, findings);
+    // A number is a label as it is, even if it comes twice.
+    index.labels.clone_from(&labels);
     let rate = file.policy_graph.annual_discount_rate.0;
     let mut found = Vec::new();
     for (place, stage) in file.stages.iter().enumerate() {

@@ -39,7 +39,7 @@ enum Values {
 
 /// The columns of a file, to be taken one by one.
 pub(crate) struct Columns<'f> {
-    columns: Vec<(String, Values, bool)>,
+    found: Found,
     rows: usize,
     at: Place,
     known: Vec<&'static str>,
@@ -57,8 +57,8 @@ impl<'f> Columns<'f> {
             }
         };
         match read_all(file) {
-            Ok((columns, rows)) => Some(Self {
-                columns,
+            Ok((found, rows)) => Some(Self {
+                found,
                 rows,
                 at,
                 known: Vec::new(),
@@ -73,11 +73,8 @@ impl<'f> Columns<'f> {
 
     fn find(&mut self, name: &'static str) -> Option<usize> {
         self.known.push(name);
-        let place = self
-            .columns
-            .iter()
-            .position(|(known, _, _)| known == name)?;
-        self.columns[place].2 = true;
+        let place = self.found.iter().position(|(known, _, _)| known == name)?;
+        self.found[place].2 = true;
         Some(place)
     }
 
@@ -91,7 +88,7 @@ impl<'f> Columns<'f> {
             self.findings.wrong(&at, "the column is missing");
             return None;
         };
-        let values = match &self.columns[place].1 {
+        let values = match &self.found[place].1 {
             Values::Known(Column::Integer, values) if T::COLUMN == Column::Integer => values,
             Values::Known(Column::Number, values) if T::COLUMN == Column::Number => values,
             Values::Known(other, _) => {
@@ -125,7 +122,7 @@ impl<'f> Columns<'f> {
     /// Refuses a column of the format that this version cannot honour, unless it is empty.
     pub(crate) fn refuse(&mut self, name: &'static str, why: &str) {
         if let Some(place) = self.find(name) {
-            let empty = match &self.columns[place].1 {
+            let empty = match &self.found[place].1 {
                 Values::Known(_, values) => values.iter().all(Option::is_none),
                 Values::Other(_) => self.rows == 0,
             };
@@ -140,7 +137,7 @@ impl<'f> Columns<'f> {
 
     /// Says which columns are none of the format; returns the number of rows.
     pub(crate) fn close(self) -> usize {
-        for (name, _, _) in self.columns.iter().filter(|(_, _, seen)| !seen) {
+        for (name, _, _) in self.found.iter().filter(|(_, _, seen)| !seen) {
             let at = self.at.rows(format!("column {name}"));
             let message = format!("unknown column; {} are known", self.known.join(", "));
             self.findings.wrong(&at, message);
