@@ -62,16 +62,12 @@ impl<R: Rules> Kernel for Checked<R> {
         highs.solve(view, incoming, openings, want, &mut memory.1, &mut keep)?;
         for ((opening, answer), (_, expected)) in found.iter().zip(&expected) {
             self.solves += 1;
-            let scale = 1.0 + expected.bound.abs();
-            let mut difference = (answer.bound - expected.bound).abs() / scale;
+            let mut difference = distance(answer.bound, expected);
             if want != Want::Cut {
-                let value = answer.cost + answer.future;
-                difference = difference.max((value - expected.bound).abs() / scale);
+                difference = difference.max(distance(answer.cost + answer.future, expected));
             }
             self.difference = self.difference.max(difference);
-            // A value that is no number differs from every other.
-            let close = difference <= TOLERANCE;
-            if !close {
+            if difference > TOLERANCE {
                 return Err(Box::new(failure(
                     view, incoming, *opening, answer, expected,
                 )));
@@ -88,6 +84,17 @@ impl<R: Rules> Kernel for Checked<R> {
             ..self.kernel.counts()
         }
     }
+}
+
+/// How far a value is from what HiGHS says, relative to it. Its primal and its dual value enclose the
+/// optimum; on badly scaled linear programs they are apart, and what is between them is no difference.
+fn distance(value: f64, expected: &Answer) -> f64 {
+    if value.is_nan() {
+        return f64::INFINITY;
+    }
+    let primal = expected.cost + expected.future;
+    let (low, high) = (expected.bound.min(primal), expected.bound.max(primal));
+    (low - value).max(value - high).max(0.0) / (1.0 + expected.bound.abs())
 }
 
 fn failure(
@@ -107,10 +114,11 @@ fn failure(
             .map(|(state, value)| (state.name.clone(), *value))
             .collect(),
         explanation: format!(
-            "the kernel finds {} (its decisions cost {}), HiGHS {}",
+            "the kernel finds {} (its decisions cost {}), HiGHS {} ({})",
             answer.bound,
             answer.cost + answer.future,
-            expected.bound
+            expected.bound,
+            expected.cost + expected.future
         ),
         file: None,
     }

@@ -3,6 +3,9 @@
 /// Numbers that are summed side by side: the order of a sum is the same on every machine.
 const LANES: usize = 4;
 
+/// The longest rows that are copied with the gaps between them.
+const SMALL: usize = 32;
+
 /// A square matrix whose rows lie `stride` apart, with zeros up to a multiple of [`LANES`].
 #[derive(Debug, Default, Clone)]
 pub(super) struct Inverse {
@@ -220,9 +223,13 @@ impl Inverse {
         }
     }
 
-    /// Writes itself without gaps.
+    /// Writes itself: small ones at once, with gaps, and large ones without.
     pub(super) fn save(&self, into: &mut Vec<f64>) {
         into.clear();
+        if self.stride <= SMALL {
+            into.extend_from_slice(&self.data[..self.size * self.stride]);
+            return;
+        }
         for row in self.rows() {
             into.extend_from_slice(row);
         }
@@ -231,6 +238,10 @@ impl Inverse {
     /// Reads what [`save`](Self::save) wrote.
     pub(super) fn load(&mut self, size: usize, from: &[f64]) {
         self.size = size;
+        if self.stride <= SMALL {
+            self.data[..from.len()].copy_from_slice(from);
+            return;
+        }
         let saved = from.chunks_exact(padded(size).max(1));
         for (row, saved) in self.rows_mut().zip(saved) {
             row.copy_from_slice(saved);
