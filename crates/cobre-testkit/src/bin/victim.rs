@@ -42,6 +42,8 @@ fn main() -> ExitCode {
     if calls == "last-broadcast" {
         return last_broadcast(&comm);
     }
+    // A communicator of the node that lives as long as that of the job.
+    let node = (calls == "node").then(|| comm.split_local().expect("nobody has gone yet"));
     let timed = after.is_some() || how == "outside";
     let start = Instant::now();
     for call in 0.. {
@@ -56,12 +58,16 @@ fn main() -> ExitCode {
             match go(how, &comm) {
                 Going::Stays => {}
                 Going::Leaves => {
-                    drop(comm);
+                    drop((node, comm));
                     return ExitCode::SUCCESS;
                 }
             }
         }
-        if let Err(error) = make(&comm, calls) {
+        let made = match &node {
+            Some(node) => node.barrier(),
+            None => make(&comm, calls),
+        };
+        if let Err(error) = made {
             let noticed = nanoseconds();
             println!("{}", cause(&error));
             let again = comm.barrier().expect_err("a failed communicator stays so");
@@ -152,6 +158,7 @@ fn go(how: &str, comm: &CommBackend) -> Going {
             }
         }
         "leave" => return Going::Leaves,
+        "elsewhere" => drop(comm.barrier()),
         "compute" => std::thread::sleep(Duration::from_millis(2500)),
         "compute-kill" => {
             std::thread::sleep(Duration::from_millis(1500));

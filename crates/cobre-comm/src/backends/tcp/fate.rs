@@ -188,7 +188,7 @@ impl Fate {
         }
     }
 
-    /// As [`await_verdict`](Self::await_verdict), but no longer than `limit`.
+    /// As [`await_verdict`](Self::await_verdict), at most for `limit`.
     pub(super) fn await_verdict_for(&self, limit: Duration) -> Option<&Cause> {
         let (lock, news) = &self.settled;
         let held = lock.lock().unwrap_or_else(PoisonError::into_inner);
