@@ -20,8 +20,9 @@ pub(super) struct CutTable {
     /// By slot.
     places: Vec<u32>,
     intercepts: Vec<f64>,
-    /// The largest of them, whatever their signs.
+    /// The largest of them, whatever their signs; and by known state the steepest slope.
     highest: f64,
+    steepest: Vec<f64>,
     /// Block by block, for each decided state the slopes of the block's cuts.
     slopes: Vec<f64>,
     /// The same for known states.
@@ -29,6 +30,10 @@ pub(super) struct CutTable {
     /// Intercepts with the known states of this visit, and of this opening.
     visit: Vec<f64>,
     opening: Vec<f64>,
+    /// How large the numbers are that heights are the sums of: at this visit, and more with this
+    /// opening.
+    magnitude: f64,
+    more: f64,
     /// Which heights are the present ones.
     fold: Fold,
 }
@@ -64,10 +69,12 @@ impl CutTable {
                 list.clear();
             }
             self.highest = 0.0;
+            self.steepest.clear();
             self.slots.clear();
             self.places.clear();
         }
         let (decided, known) = (width(program.carriers.len()), program.known_states.len());
+        self.steepest.resize(known, 0.0);
         for &slot in &slots[self.slots.len()..] {
             let place = self.slots.len();
             if place.is_multiple_of(LANES) {
@@ -90,6 +97,7 @@ impl CutTable {
             }
             for (number, (state, _)) in program.known_states.iter().enumerate() {
                 self.known[at(place, known, number)] = gradient[*state];
+                self.steepest[number] = self.steepest[number].max(gradient[*state].abs());
             }
         }
     }
@@ -144,12 +152,14 @@ impl CutTable {
     /// Folds the known states in, as far as the incoming states, the first parameters, decide.
     pub(super) fn start_visit(&mut self, program: &Program, parameters: &[f64]) {
         self.fold = Fold::Nothing;
+        (self.magnitude, self.more) = (self.highest, 0.0);
         if program.known_states.is_empty() || self.slots.is_empty() {
             return;
         }
         let incoming = |linear: &Linear| linear.at_states(&parameters[..program.states]);
         self.visit.clone_from(&self.intercepts);
-        add(&mut self.visit, &self.known, program, incoming);
+        let slopes = (&self.known[..], &self.steepest[..]);
+        self.magnitude += add(&mut self.visit, slopes, program, incoming);
         self.fold = Fold::Visit;
     }
 
@@ -166,7 +176,8 @@ impl CutTable {
             terms.fold(0.0, |sum, term| sum + term.1 * parameters[term.0])
         };
         self.opening.clone_from(&self.visit);
-        add(&mut self.opening, &self.known, program, opening);
+        let slopes = (&self.known[..], &self.steepest[..]);
+        self.more = add(&mut self.opening, slopes, program, opening);
         self.fold = Fold::Opening;
     }
 
@@ -174,7 +185,7 @@ impl CutTable {
     /// above, and how much; the first of those that are equally high.
     #[inline]
     pub(super) fn most_violated(&self, state: &[f64], future: f64) -> Option<(usize, f64)> {
-        let least = tolerance::cut(future, self.highest);
+        let least = tolerance::cut(future, self.magnitude + self.more);
         wide(
             #[inline(always)]
             || most_violated(self.heights(), &self.slopes, state, future, least),
@@ -244,14 +255,22 @@ fn largest(values: &[f64; LANES]) -> f64 {
     )
 }
 
-/// Adds slope × value of each known state to the heights of all cuts.
-fn add(heights: &mut [f64], slopes: &[f64], program: &Program, value: impl Fn(&Linear) -> f64) {
+/// Adds slope × value of each known state to the heights of all cuts; returns how much that was at
+/// most.
+fn add(
+    heights: &mut [f64],
+    (slopes, steepest): (&[f64], &[f64]),
+    program: &Program,
+    value: impl Fn(&Linear) -> f64,
+) -> f64 {
     let count = program.known_states.len();
+    let mut most = 0.0;
     for (number, (_, linear)) in program.known_states.iter().enumerate() {
         let value = value(linear);
         if value == 0.0 {
             continue;
         }
+        most += steepest[number] * value.abs();
         let blocks = slopes.chunks_exact(LANES * count);
         for (heights, slopes) in heights.chunks_exact_mut(LANES).zip(blocks) {
             let slopes = &slopes[number * LANES..][..LANES];
@@ -260,4 +279,5 @@ fn add(heights: &mut [f64], slopes: &[f64], program: &Program, value: impl Fn(&L
             }
         }
     }
+    most
 }

@@ -3,8 +3,8 @@
 /// How far a value may be beyond a bound: absolutely, and relative to the bound.
 const PRIMAL: f64 = 1e-9;
 const PRIMAL_RELATIVE: f64 = 1e-11;
-/// How far a cost to go may be below a cut, relative to the cost to go; and relative to the highest
-/// cut at state zero, which is what a cut's value is computed from.
+/// How far a cost to go may be below a cut, relative to the cost to go; and relative to the numbers
+/// that a cut's value is the sum of.
 const CUT: f64 = 1e-10;
 const CUT_ROUNDING: f64 = 1e-14;
 /// How far a reduced cost may be beyond zero, relative to the largest cost: in the ratio test, and
@@ -33,8 +33,9 @@ pub(super) fn primal(bound: f64) -> f64 {
     PRIMAL + PRIMAL_RELATIVE * bound.abs()
 }
 
-/// How far a cost to go of about `future` may be below a cut, among cuts as high as `highest`.
+/// How far a cost to go of about `future` may be below a cut whose value is a sum of numbers
+/// as large as `magnitude`.
 #[inline]
-pub(super) fn cut(future: f64, highest: f64) -> f64 {
-    CUT * (1.0 + future.abs()) + CUT_ROUNDING * highest
+pub(super) fn cut(future: f64, magnitude: f64) -> f64 {
+    CUT * (1.0 + future.abs()) + CUT_ROUNDING * magnitude
 }
