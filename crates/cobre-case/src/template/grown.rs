@@ -19,7 +19,7 @@ struct Size {
 
 /// The demo: five years of months.
 pub(super) fn five_years(files: &mut CaseFiles) {
-    files.json("config.json", parts::config(4, 50, 400));
+    files.json("config.json", parts::config(8, 200, 400));
     let size = Size {
         hydros: 8,
         river: 2,
