@@ -1,16 +1,30 @@
 //! Going on from a checkpoint: the same bits as a run that was never interrupted, and nothing lost.
 
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
+mod outputs;
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
+#[path = "../../cobre-launch/tests/processes/mod.rs"]
+mod processes;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use processes::wait_until;
+
 /// Files that hold times, or that are no results.
 const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
 
+fn problem() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")
+}
+
 fn cobre(output: &Path, options: &[&str]) -> Command {
-    let problem =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json");
+    cobre_on(&problem(), output, options)
+}
+
+fn cobre_on(problem: &Path, output: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
     command.arg("run").arg(problem);
     command.args([
@@ -33,17 +47,11 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn results(output: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    for part in ["", "training", "policy", "simulation"] {
-        let entries = std::fs::read_dir(output.join(part)).expect("results are there");
-        for entry in entries.flatten().filter(|entry| entry.path().is_file()) {
-            let name = Path::new(part).join(entry.file_name());
-            if !DIFFERENT.contains(&name.to_string_lossy().as_ref()) {
-                files.insert(name, std::fs::read(entry.path()).expect("it can be read"));
-            }
-        }
-    }
+fn results(output: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = outputs::files(output);
+    let is_result =
+        |name: &String| !name.starts_with("checkpoint/") && !DIFFERENT.contains(&name.as_str());
+    files.retain(|name, _| is_result(name));
     assert!(files.len() >= 6, "{:?}", files.keys());
     files
 }
@@ -154,6 +162,17 @@ fn a_checkpoint_of_another_run_is_refused_and_kept() {
             assert!(told.contains(words), "{option} {ranks}: {told}");
         }
     }
+    // One number of one opening is another problem too.
+    let text = std::fs::read_to_string(problem()).expect("it is there");
+    let other = scratch.path().join("other.sof.json");
+    let changed = text.replacen("\"inflow_upper\": 23.7", "\"inflow_upper\": 23.8", 1);
+    assert_ne!(changed, text);
+    std::fs::write(&other, changed).expect("it is written");
+    let told = finish(
+        &mut cobre_on(&other, &part, &["--iterations=9", "--resume"]),
+        1,
+    );
+    assert!(told.contains("of another problem"), "{told}");
     assert_eq!(std::fs::read(newest(&part).0).expect("a state"), before);
 }
 
@@ -178,11 +197,9 @@ fn endless(output: &Path, options: &[&str]) -> std::process::Child {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let child = command.spawn().expect("cobre starts");
-    let start = Instant::now();
-    while !output.join("checkpoint").is_dir() || newest_number(output).is_none() {
-        assert!(start.elapsed() < Duration::from_secs(60), "no checkpoint");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("a checkpoint", Duration::from_secs(60), || {
+        newest_number(output).is_some()
+    });
     child
 }
 

@@ -6,6 +6,7 @@ pub mod checkpoint;
 mod engine;
 mod error;
 pub mod events;
+mod fingerprint;
 pub mod kernel;
 pub mod lp;
 pub mod noise;

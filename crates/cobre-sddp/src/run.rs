@@ -8,6 +8,7 @@ use crate::checkpoint::{Cadence, Checkpoints};
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
+use crate::fingerprint::Fingerprint;
 use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
 use crate::output::{Directory, SimulationFiles};
@@ -128,7 +129,6 @@ pub fn run<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let ranks = Ranks::new(comm);
-    agree(&ranks, &problem, settings)?;
     let result = match settings.solver {
         Solver::Auto => run_with::<C, StageKernel<Auto>>(&ranks, problem, settings, observer),
         Solver::Kernel => run_with::<C, StageKernel<Always>>(&ranks, problem, settings, observer),
@@ -151,6 +151,9 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
+    // Before the values of openings move to where ranks share them.
+    let fingerprint = Fingerprint::of(&problem);
+    agree(ranks, fingerprint, settings)?;
     let values = std::mem::take(&mut problem.values);
     let values = ranks.share_table(values.len(), |shared| shared.copy_from_slice(&values))?;
     let failures = settings
@@ -199,19 +202,20 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
                 ranks,
                 units: &all_units,
             };
-            whole_job(trainer, settings, observer)
+            whole_job(trainer, fingerprint, settings, observer)
         },
     )
 }
 
 fn whole_job<C: Backend, K: Kernel>(
     mut job: Trainer<'_, '_, '_, C, K>,
+    fingerprint: Fingerprint,
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let problem = job.engine.read().problem;
     let directory = directory(&job, settings)?;
-    let mut checkpoints = Checkpoints::new(directory.as_ref(), problem, settings)?;
+    let mut checkpoints = Checkpoints::new(directory.as_ref(), fingerprint, settings)?;
     let progress = if settings.resume {
         resume(&mut checkpoints, &job, observer)?
     } else {

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::agreement::sha256;
-use crate::problem::Problem;
+use crate::fingerprint::Fingerprint;
 use crate::run::Settings;
 
 /// The names and values of what makes a run what it is.
@@ -11,10 +10,10 @@ use crate::run::Settings;
 pub(super) struct Identity(Map<String, Value>);
 
 impl Identity {
-    pub(super) fn of(problem: &Problem, settings: &Settings) -> Self {
+    pub(super) fn of(problem: Fingerprint, settings: &Settings) -> Self {
         let parts = [
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("problem", sha256(problem)),
+            ("problem", problem.to_string()),
             ("seed", settings.seed.to_string()),
             ("forward passes", settings.passes.to_string()),
             ("cut selection", format!("{:?}", settings.selection)),

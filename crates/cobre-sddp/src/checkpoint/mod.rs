@@ -19,10 +19,10 @@ use self::identity::Identity;
 use self::store::Store;
 use crate::engine::Engine;
 use crate::error::SddpError;
+use crate::fingerprint::Fingerprint;
 use crate::lp::Kernel;
 use crate::output::Directory;
 use crate::policy::SavedCuts;
-use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks};
 use crate::run::Settings;
 use crate::team::lock;
@@ -57,7 +57,7 @@ impl Checkpoints {
     /// When there are files of an unfinished run that this one would lose.
     pub(crate) fn new(
         directory: Option<&Directory>,
-        problem: &Problem,
+        problem: Fingerprint,
         settings: &Settings,
     ) -> Result<Self, SddpError> {
         let identity = || Identity::of(problem, settings);

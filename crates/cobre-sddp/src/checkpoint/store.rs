@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::identity::Identity;
-use crate::agreement::hex;
 use crate::error::SddpError;
+use crate::fingerprint::Fingerprint;
 use crate::output::Aside;
 
 const FORMAT: u32 = 1;
@@ -70,7 +69,7 @@ impl Store {
         self.settle()?;
         let (directory, belongs_to) = (self.directory.clone(), self.identity.json());
         let write = move || {
-            let sha256 = hex(&Sha256::digest(&bytes));
+            let sha256 = Fingerprint::of_bytes(&bytes).to_string();
             let manifest = json!({
                 "format": FORMAT,
                 "iteration": iteration,
@@ -202,7 +201,7 @@ fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), String>
         let (expected, found) = (&manifest["bytes"], bytes.len());
         return Err(format!("its state has {found} bytes of {expected}"));
     }
-    if manifest["sha256"] != hex(&Sha256::digest(&bytes)) {
+    if manifest["sha256"] != Fingerprint::of_bytes(&bytes).to_string() {
         return Err("its state has changed since it was written".to_owned());
     }
     Ok((manifest, bytes))

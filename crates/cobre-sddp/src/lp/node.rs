@@ -13,7 +13,7 @@ use super::basis::is_tight;
 use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
 use super::standalone::columnwise;
 use super::{Answer, Basis, Counts, Failure, FailureKind, Kernel, NodeView, Want, duals, explain};
-use crate::agreement::sha256;
+use crate::fingerprint::Fingerprint;
 use crate::policy::Cuts;
 use crate::problem::Template;
 
@@ -433,7 +433,7 @@ impl HighsNode {
         let problem = view.problem;
         let name = &problem.nodes[view.node].name;
         // Other scenarios may fail at this node too, in other states: each has its file.
-        let state = &sha256(&incoming)[..8];
+        let state = &Fingerprint::of(&incoming).to_string()[..8];
         let file = view.failures.join(format!(
             "failed-node-{}-opening-{}-state-{state}.lp",
             plain(name),

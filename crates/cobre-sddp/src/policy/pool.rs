@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::cuts::{Cuts, record_width};
 use super::selection::{Contest, Rule, Selection};
-use crate::agreement::hex;
+use crate::fingerprint::Fingerprint;
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks, Shared};
 
@@ -245,7 +245,7 @@ impl<C: Backend> CutPool<C> {
                 }
             }
         }
-        hex(&hasher.finalize())
+        Fingerprint::from(hasher).to_string()
     }
 }
 
