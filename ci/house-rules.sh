@@ -19,7 +19,6 @@ crates/cobre-comm/src/wide.rs
 crates/cobre-launch/src/signals.rs
 crates/cobre-launch/src/sys.rs
 crates/cobre-testkit/src/bin/victim.rs
-crates/cobre-sddp/src/kernel/wide.rs
 crates/cobre-sddp/src/lp/highs.rs
 '
 

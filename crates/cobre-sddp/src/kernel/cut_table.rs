@@ -3,8 +3,8 @@
 use super::linear::Linear;
 use super::program::Program;
 use super::tolerance;
-use super::wide::wide;
 use crate::policy::Cuts;
+use cobre_comm::wide::wide;
 
 /// Cuts that are looked at together.
 const LANES: usize = 8;

@@ -20,7 +20,6 @@ mod setting;
 mod simplex;
 mod sparse;
 mod tolerance;
-mod wide;
 
 pub use checked::Checked;
 pub use dictionary::Dictionary;

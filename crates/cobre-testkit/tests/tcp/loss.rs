@@ -191,14 +191,13 @@ fn a_deadline_that_passes_while_rank_0_is_stopped_is_told_alike_by_all() {
     );
 }
 
-#[test]
-fn a_deadline_that_only_one_rank_has_is_told_by_its_length() {
+/// Each rank has a deadline of so many seconds; all but the victim, which stops, tell the one of a second.
+fn a_second_is_told(seconds_of: impl Fn(usize) -> &'static str) {
     let port = free_port();
     let children: Vec<Child> = (0..RANKS)
         .map(|rank| {
             let mut command = member(port, rank, "auto", "allreduce", "stop", VICTIM);
-            command.env(TCP_TIMEOUT_SECS, if rank == 1 { "1" } else { "50" });
-            start(&mut command)
+            start(command.env(TCP_TIMEOUT_SECS, seconds_of(rank)))
         })
         .collect();
     let outputs = finish(children);
@@ -207,6 +206,11 @@ fn a_deadline_that_only_one_rank_has_is_told_by_its_length() {
         let expected = format!("no answer within 1 s from rank {VICTIM}");
         assert!(said.contains(&expected), "rank {rank}: {said}");
     }
+}
+
+#[test]
+fn a_deadline_that_only_one_rank_has_is_told_by_its_length() {
+    a_second_is_told(|rank| if rank == 1 { "1" } else { "50" });
 }
 
 /// All ranks print that all is well, and rank 0 says on the way who keeps whom waiting.
@@ -233,19 +237,7 @@ fn a_rank_that_computes_while_blocks_wait_for_it_is_not_lost() {
 
 #[test]
 fn a_deadline_that_the_user_set_ends_a_wait_for_a_stopped_rank() {
-    let port = free_port();
-    let children: Vec<Child> = (0..RANKS)
-        .map(|rank| {
-            let mut command = member(port, rank, "auto", "allreduce", "stop", VICTIM);
-            start(command.env(TCP_TIMEOUT_SECS, "1"))
-        })
-        .collect();
-    let outputs = finish(children);
-    for rank in (0..RANKS).filter(|rank| *rank != VICTIM) {
-        let said = text(&outputs[rank].stdout);
-        let expected = format!("no answer within 1 s from rank {VICTIM}");
-        assert!(said.contains(&expected), "rank {rank}: {said}");
-    }
+    a_second_is_told(|_| "1");
 }
 
 /// At any instant of a large collective, by a signal from outside.
