@@ -123,8 +123,8 @@ impl Launch {
         self
     }
 
-    /// Passes SIGINT, SIGTERM and SIGHUP that this process gets on to the ranks, while the job
-    /// runs. Handlers that were there before are called as well.
+    /// Passes SIGINT, SIGTERM, SIGHUP and SIGUSR1 that this process gets on to the ranks, while the
+    /// job runs. Handlers that were there before are called as well.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
         self.own_signals = true;
@@ -250,7 +250,7 @@ impl Launch {
         if !self.own_signals {
             return Ok(None);
         }
-        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
         let caught = Catch::new(&signals).map_err(LaunchError::system("catch signals"))?;
         caught.map(Some).ok_or(LaunchError::SignalsTaken)
     }
