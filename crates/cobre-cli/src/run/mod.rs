@@ -24,12 +24,6 @@ use crate::{exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
-/// Iterations without `--iterations` or `--stop`, unless the bound stalls before.
-const ITERATIONS: usize = 1000;
-const STALLING: Rule = Rule::BoundStalling {
-    window: 100,
-    tolerance: 1e-9,
-};
 /// How long ranks that are asked to end may take to finish an iteration and save.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -303,20 +297,12 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
 }
 
 fn settings(args: &Args, ranks: usize) -> Settings {
-    let mut rules: Vec<Rule> = args.stop.iter().map(|rule| rule.0).collect();
-    match args.iterations {
-        Some(iterations) => rules.insert(0, Rule::Iterations(iterations)),
-        None if rules.is_empty() => rules = vec![Rule::Iterations(ITERATIONS), STALLING],
-        None => rules.push(Rule::Iterations(ITERATIONS)),
-    }
+    let rules = args.stop.iter().map(|rule| rule.0).collect();
     Settings {
         seed: args.seed,
         passes: args.forward_passes,
         selection: args.cut_selection.0,
-        stopping: Stopping {
-            rules,
-            all: args.stop_when_all,
-        },
+        stopping: Stopping::asked(args.iterations, rules, args.stop_when_all),
         threads: threads(args, ranks),
         simulate: args.simulate,
         sampling: Sampling::Fresh,
