@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 cobre := target/release/cobre
 
-.PHONY: help setup build demo test book bench chaos openmpi
+.PHONY: help setup build demo test wheel book bench chaos openmpi
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,10 @@ demo: build ## set up, build, and show what it does
 test: setup ## set up and run every test
 	@ci/setup.sh book
 	@ci/test.sh
+
+wheel: setup ## build the Python package into target/wheels
+	@ci/setup.sh python
+	@ci/wheel.sh
 
 book: setup ## build the book into book/book
 	@ci/setup.sh book
