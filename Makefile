@@ -18,6 +18,7 @@ demo: build ## set up, build, and show what it does
 
 test: setup ## set up and run every test
 	@ci/setup.sh book
+	@ci/setup.sh python
 	@ci/test.sh
 
 wheel: setup ## build the Python package into target/wheels

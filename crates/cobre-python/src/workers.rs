@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use cobre_launch::{Bind, Cause, Launch, LaunchError, Outcome, Status};
+use cobre_launch::{Bind, Cause, Launch, LaunchError, MAX_RANKS, Outcome, Status};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -91,6 +91,10 @@ impl Messages {
 /// that raises, or the handler of a signal does, the workers are asked to end, and it is raised then.
 #[pyfunction]
 pub(crate) fn run_workers(py: Python<'_>, job: Job, hear: Py<PyAny>) -> PyResult<Ended> {
+    if !(1..=MAX_RANKS).contains(&job.workers) {
+        let asked = job.workers;
+        return Err(errors::of_launch(&LaunchError::RankCount { asked }));
+    }
     let system = |error: std::io::Error| PyOSError::new_err(error.to_string());
     let mut messages = Vec::new();
     let (launch, mut stop) = prepare(&job, &mut messages).map_err(system)?;

@@ -49,7 +49,7 @@ def train(
     """
     workers = count("num_workers", num_workers)
     asked = given(case, bound, risk)
-    request = {
+    request: dict[str, Any] = {
         "seed": count("seed", seed, least=0),
         "iterations": None if iterations is None else count("iterations", iterations),
         "forward_passes": count("forward_passes", forward_passes),
