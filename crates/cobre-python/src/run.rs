@@ -1,15 +1,18 @@
-//! Training, as the only process or as one rank of a job.
+//! Training and simulation, as the only process or as one rank of a job.
 
 use std::path::PathBuf;
 
-use cobre_comm::{BackendKind, create_communicator};
+use cobre_comm::{BackendKind, CommBackend, create_communicator};
+use cobre_sddp::SddpError;
 use cobre_sddp::events::{Iteration, Observer};
-use cobre_sddp::run::{Results, Settings, Solver};
+use cobre_sddp::run::{self, Results, Settings, Solver};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::policy::Bare;
 use crate::source::{Given, parse};
 
 /// How a problem is to be solved, as `cobre.train` hands it over.
@@ -94,9 +97,20 @@ struct Estimate {
     source: &'static str,
 }
 
+impl Estimate {
+    fn new(estimate: cobre_sddp::training::Estimate, source: &'static str) -> Self {
+        Self {
+            mean: estimate.mean,
+            half_width_95: estimate.half_width_95,
+            paths: estimate.paths,
+            source,
+        }
+    }
+}
+
 /// What `cobre.TrainingResult` is made from.
 #[derive(IntoPyObject)]
-pub(crate) struct Found {
+pub(crate) struct Found<'py> {
     sense: &'static str,
     bound: f64,
     estimate: Estimate,
@@ -108,23 +122,20 @@ pub(crate) struct Found {
     simulate_seconds: f64,
     write_seconds: f64,
     steps: Vec<Step>,
+    /// On the first rank.
+    policy: Option<Bare<'py>>,
 }
 
-impl Found {
-    fn new(sense: &'static str, results: Results) -> Self {
+impl<'py> Found<'py> {
+    fn new(py: Python<'py>, sense: &'static str, results: Results) -> PyResult<Self> {
         let (estimate, source) = match results.simulated {
             Some(estimate) => (estimate, "simulation"),
             None => (results.trained.estimate, "training"),
         };
-        Self {
+        Ok(Self {
             sense,
             bound: results.trained.bound(),
-            estimate: Estimate {
-                mean: estimate.mean,
-                half_width_95: estimate.half_width_95,
-                paths: estimate.paths,
-                source,
-            },
+            estimate: Estimate::new(estimate, source),
             stop_reason: results.trained.reason.to_string(),
             lp_solves: results.lp_solves,
             validation: results.validation,
@@ -133,30 +144,87 @@ impl Found {
             simulate_seconds: results.seconds.simulate,
             write_seconds: results.seconds.write,
             steps: results.trained.iterations.iter().map(Step::from).collect(),
-        }
+            policy: results
+                .policy
+                .map(|policy| Bare::new(py, policy))
+                .transpose()?,
+        })
     }
 }
 
-/// Tells Python of every iteration, and ends the run when Python raises.
+/// What `cobre.SimulationResult` is made from.
+#[derive(IntoPyObject)]
+pub(crate) struct Tried<'py> {
+    sense: &'static str,
+    estimate: Option<Estimate>,
+    values: Bound<'py, PyArray1<f64>>,
+    validation: Vec<f64>,
+    lp_solves: u64,
+    seconds: f64,
+}
+
+/// Tells Python how far a run is, and ends it when Python raises.
 struct Teller {
     callback: Option<Py<PyAny>>,
     raised: Option<PyErr>,
 }
 
+impl Teller {
+    fn tell(&mut self, call: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>) {
+        if let (Some(callback), None) = (&self.callback, &self.raised) {
+            self.raised = Python::attach(|py| call(py, callback).err());
+        }
+    }
+}
+
 impl Observer for Teller {
     fn iteration(&mut self, iteration: &Iteration) {
-        if let (Some(callback), None) = (&self.callback, &self.raised) {
-            let told = Python::attach(|py| callback.call1(py, (Step::from(iteration),)).map(drop));
-            self.raised = told.err();
-        }
+        self.tell(|py, callback| callback.call1(py, (Step::from(iteration),)));
+    }
+
+    fn simulated(&mut self, done: usize, all: usize) {
+        self.tell(|py, callback| callback.call1(py, (Simulated { done, all },)));
     }
 
     fn interrupted(&mut self) -> bool {
         if self.raised.is_none() {
-            self.raised = Python::attach(|py| py.check_signals()).err();
+            self.raised = Python::attach(|py| py.check_signals().err());
         }
         self.raised.is_some()
     }
+}
+
+/// Simulated paths, for a progress callback.
+#[derive(IntoPyObject)]
+struct Simulated {
+    done: usize,
+    all: usize,
+}
+
+/// Connects, alone or as the rank that the environment makes this process, and runs `job`. What a
+/// callback or a signal's handler raised comes before what the job says.
+fn connected<T: Send>(
+    py: Python<'_>,
+    alone: bool,
+    progress: Option<Py<PyAny>>,
+    job: impl FnOnce(&CommBackend, &mut Teller) -> Result<T, SddpError> + Send,
+) -> PyResult<T> {
+    let mut teller = Teller {
+        callback: progress,
+        raised: None,
+    };
+    let result = py.detach(|| {
+        let kind = if alone {
+            Ok(BackendKind::Local)
+        } else {
+            BackendKind::from_env()
+        };
+        let comm = kind
+            .and_then(create_communicator)
+            .map_err(|error| errors::of_backend(&error))?;
+        job(&comm, &mut teller).map_err(|error| errors::of_run(&error))
+    });
+    teller.raised.map_or(result, Err)
 }
 
 /// Trains in this process: alone, or as the rank that the environment makes it. A callback that
@@ -168,28 +236,40 @@ pub(crate) fn train(
     request: Request,
     alone: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Found> {
+) -> PyResult<Found<'_>> {
     let settings = request.settings()?;
     let problem = given.load(py)?;
     let sense = problem.sense.name();
-    let mut teller = Teller {
-        callback: progress,
-        raised: None,
-    };
-    let results = py.detach(|| {
-        let kind = if alone {
-            Ok(BackendKind::Local)
-        } else {
-            BackendKind::from_env()
-        };
-        let comm = kind
-            .and_then(create_communicator)
-            .map_err(|error| errors::of_backend(&error))?;
-        cobre_sddp::run::run(&comm, problem, &settings, &mut teller)
-            .map_err(|error| errors::of_run(&error))
-    });
-    match teller.raised {
-        Some(raised) => Err(raised),
-        None => results.map(|results| Found::new(sense, results)),
-    }
+    let results = connected(py, alone, progress, |comm, teller| {
+        run::run(comm, problem, &settings, teller)
+    })?;
+    Found::new(py, sense, results)
+}
+
+/// Tries a policy in this process, as [`train`] trains one.
+#[pyfunction]
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    given: Given,
+    request: Request,
+    policy: Bare<'py>,
+    alone: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Tried<'py>> {
+    let settings = request.settings()?;
+    let problem = given.load(py)?;
+    let sense = problem.sense.name();
+    let policy = policy.policy()?;
+    let tried = connected(py, alone, progress, |comm, teller| {
+        run::simulate(comm, problem, &policy, &settings, teller)
+    })?;
+    let estimate = tried.estimate;
+    Ok(Tried {
+        sense,
+        estimate: estimate.map(|estimate| Estimate::new(estimate, "simulation")),
+        values: tried.values.into_pyarray(py),
+        validation: tried.validation,
+        lp_solves: tried.lp_solves,
+        seconds: tried.seconds,
+    })
 }

@@ -11,8 +11,7 @@ use numpy::ndarray::{ArrayViewD, ArrayViewMutD};
 use numpy::{Element, PyArrayDyn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyWeakrefMethods;
-use pyo3::types::PyWeakrefReference;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::element::{NAMES, elements};
 use crate::errors;
@@ -72,13 +71,13 @@ macro_rules! region {
                 }
             }
 
-            fn to_write<'py>(&mut self, shape: &[usize], owner: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+            fn own_part<'py>(&mut self, shape: &[usize], owner: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 match self {
                     $(Self::$variant(region) => writable(region, shape, owner),)*
                 }
             }
 
-            fn to_read<'py>(&self, shape: &[usize], owner: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+            fn whole<'py>(&self, shape: &[usize], owner: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 match self {
                     $(Self::$variant(region) => readable(region, shape, owner),)*
                 }
@@ -179,9 +178,9 @@ impl SharedArray {
         let mut inside = this.inside();
         let owner = slf.clone().into_any();
         match (inside.epoch, &this.own) {
-            (Epoch::Read, _) => inside.region.to_read(&this.shape, owner),
+            (Epoch::Read, _) => inside.region.whole(&this.shape, owner),
             (Epoch::Write, Some(own)) => {
-                let array = inside.region.to_write(own, owner)?;
+                let array = inside.region.own_part(own, owner)?;
                 inside.views.push(PyWeakrefReference::new(&array)?.unbind());
                 Ok(array)
             }

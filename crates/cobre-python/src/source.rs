@@ -33,11 +33,16 @@ pub(crate) struct Built {
     edges: Vec<(usize, usize, f64)>,
 }
 
+/// Name, lower and upper bound, and terms by column.
+type Row = (String, f64, f64, Vec<(usize, f64)>);
+/// Kind, column or row, column, number, number.
+type Changed = (String, usize, usize, f64, f64);
+
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Program {
     columns: Vec<(String, f64, f64, f64)>,
-    rows: Vec<(String, f64, f64, Vec<(usize, f64)>)>,
+    rows: Vec<Row>,
     states: Vec<(String, usize, usize)>,
     constant: f64,
 }
@@ -47,8 +52,8 @@ struct Program {
 struct Node {
     name: String,
     program: usize,
-    /// Probability, and changes as (kind, column or row, column, number, number).
-    openings: Vec<(f64, Vec<(String, usize, usize, f64, f64)>)>,
+    /// Probability, and what changes.
+    openings: Vec<(f64, Vec<Changed>)>,
 }
 
 /// What the caller adds to a file.

@@ -36,7 +36,10 @@ pub enum SddpError {
         /// What differs: `problem` or `settings`.
         what: &'static str,
     },
-    /// A file could not be written.
+    /// A policy belongs to another problem.
+    #[error("the policy does not fit the problem: {0}")]
+    Misfit(String),
+    /// A file could not be written, or read.
     #[error("cannot {action} {}", path.display())]
     Io {
         /// What was tried.
@@ -55,7 +58,7 @@ impl SddpError {
         match self {
             Self::Solver { .. } => SOLVER,
             Self::Io { .. } => IO,
-            Self::Disagreement { .. } => INPUT,
+            Self::Disagreement { .. } | Self::Misfit(_) => INPUT,
             Self::Communication(error) => {
                 let reason = match error {
                     CommError::CollectiveFailed {

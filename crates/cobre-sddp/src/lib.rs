@@ -7,7 +7,7 @@ mod error;
 pub mod events;
 pub mod lp;
 pub mod noise;
-mod output;
+pub mod output;
 pub mod path;
 pub mod policy;
 pub mod problem;

@@ -10,7 +10,7 @@ use crate::events::Observer;
 use crate::lp::{HighsNode, Kernel};
 use crate::output::{Directory, SimulationFiles};
 use crate::path::Paths;
-use crate::policy::{CutPool, Selection};
+use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks};
 use crate::simulation::Sampling;
@@ -82,6 +82,8 @@ pub struct Results {
     pub validation: Vec<f64>,
     /// The fingerprint of the policy.
     pub policy_sha256: String,
+    /// The policy, on the first rank.
+    pub policy: Option<Policy>,
     /// Linear programs solved by all ranks, in training and simulation.
     pub lp_solves: u64,
     /// Bytes of cuts and openings that ranks share.
@@ -105,20 +107,74 @@ pub fn run<C: Backend>(
     let ranks = Ranks::new(comm);
     agree(&ranks, &problem, settings)?;
     let result = match settings.solver {
-        Solver::Highs => run_with::<C, HighsNode>(&ranks, problem, settings, observer),
+        Solver::Highs => run_with::<C, HighsNode, _>(&ranks, problem, settings, None, |job| {
+            whole_job(job, settings, observer)
+        }),
     };
+    or_abort(&ranks, result)
+}
+
+/// What a policy is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Simulated {
+    /// Its value on the simulated paths; `None` if there were none.
+    pub estimate: Option<Estimate>,
+    /// The value of each simulated path.
+    pub values: Vec<f64>,
+    /// The value of each of the modeller's validation scenarios.
+    pub validation: Vec<f64>,
+    /// Linear programs solved by all ranks.
+    pub lp_solves: u64,
+    /// Seconds it took, by this rank's clock.
+    pub seconds: f64,
+}
+
+/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
+/// policy on that it has trained with the same seed and passes. Collective, as [`run`].
+///
+/// # Errors
+/// As for [`run`], and a policy that does not fit the problem.
+pub fn simulate<C: Backend>(
+    comm: &C,
+    problem: Problem,
+    policy: &Policy,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Simulated, SddpError> {
+    let ranks = Ranks::new(comm);
+    policy.fits(&problem).map_err(SddpError::Misfit)?;
+    agree(&ranks, &problem, settings)?;
+    let policy = Some(policy);
+    let result = match settings.solver {
+        Solver::Highs => {
+            run_with::<C, HighsNode, _>(&ranks, problem, settings, policy, |mut job| {
+                let directory = directory(&job, settings)?;
+                try_policy(&mut job, directory.as_ref(), settings, observer)
+            })
+        }
+    };
+    or_abort(&ranks, result)
+}
+
+/// Tells the other ranks of an error that they cannot know of.
+fn or_abort<C: Backend, T>(
+    ranks: &Ranks<'_, C>,
+    result: Result<T, SddpError>,
+) -> Result<T, SddpError> {
     if let Err(error @ (SddpError::Solver { .. } | SddpError::Io { .. })) = &result {
         ranks.abort(&error.reason());
     }
     result
 }
 
-fn run_with<C: Backend, K: Kernel>(
+/// Sets everything up for `job`, with the cuts of `policy` or without any.
+fn run_with<C: Backend, K: Kernel, T>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
-    observer: &mut dyn Observer,
-) -> Result<Results, SddpError> {
+    policy: Option<&Policy>,
+    job: impl FnOnce(Trainer<'_, '_, '_, C, K>) -> Result<T, SddpError>,
+) -> Result<T, SddpError> {
     let values = std::mem::take(&mut problem.values);
     let values = ranks.share_table(values.len(), |shared| shared.copy_from_slice(&values))?;
     let failures = settings
@@ -142,7 +198,10 @@ fn run_with<C: Backend, K: Kernel>(
     let field = Field {
         problem: &problem,
         values,
-        pool: CutPool::new(&problem, settings.passes, settings.selection),
+        pool: match policy {
+            Some(policy) => CutPool::of(ranks, &problem, policy)?,
+            None => CutPool::new(&problem, settings.passes, settings.selection),
+        },
         trials: Paths::new(&problem),
         failures: &failures,
     };
@@ -153,13 +212,12 @@ fn run_with<C: Backend, K: Kernel>(
         || Solvers::<K>::new(&problem),
         |task, unit, solvers| engine.work(task, unit, solvers),
         |team| {
-            let trainer = Trainer {
+            job(Trainer {
                 engine: &engine,
                 team,
                 ranks,
                 units: &all_units,
-            };
-            whole_job(trainer, settings, observer)
+            })
         },
     )
 }
@@ -176,46 +234,91 @@ fn whole_job<C: Backend, K: Kernel>(
     let trained = job.train(&settings.stopping, observer)?;
     seconds.train = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let mut simulated = None;
-    if settings.simulate > 0 {
-        let mut files = directory
-            .as_ref()
-            .map(|directory| directory.simulation(problem))
-            .transpose()?;
-        let sink = &mut |first: usize, paths: &Paths| {
-            files
-                .as_mut()
-                .map_or(Ok(()), |files| files.append(problem, first, paths))
-        };
-        simulated = Some(job.simulate(settings.simulate, settings.sampling, observer, sink)?);
-        files.map_or(Ok(()), SimulationFiles::finish)?;
-    }
-    let validated = job.validate()?;
+    let tried = try_policy(&mut job, directory.as_ref(), settings, observer)?;
     seconds.simulate = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let sign = problem.sense.sign();
-    let validation = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
-    let solves = job.solves()?;
     let field = job.engine.read();
     let mut results = Results {
         policy_sha256: field.pool.sha256(problem),
-        lp_solves: solves,
+        policy: None,
+        lp_solves: tried.lp_solves,
         shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
         trained,
-        simulated,
-        validation: validation.collect(),
+        simulated: tried.estimate,
+        validation: tried.validation,
         seconds,
     };
-    if let Some(directory) = directory {
+    if job.ranks.is_first() {
+        results.policy = Some(Policy {
+            manifest: manifest(problem, &results, settings, field.pool.used()),
+            cuts: field.pool.stored(problem),
+        });
+    }
+    if let (Some(directory), Some(policy)) = (directory, &results.policy) {
         directory.write_training(&results.trained)?;
-        directory.write_policy(problem, &field.pool, &results, settings)?;
-        if validated.count() > 0 {
-            directory.write_validation(problem, &validated)?;
-        }
+        directory.write_policy(policy)?;
         directory.write_run(&results, job.ranks.size(), settings)?;
     }
     results.seconds.write = start.elapsed().as_secs_f64();
     Ok(results)
+}
+
+fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usize) -> Manifest {
+    let states = problem.states.iter().map(|state| InitialState {
+        name: state.name.clone(),
+        initial: state.initial,
+    });
+    Manifest {
+        format: Manifest::FORMAT,
+        sense: problem.sense.name().to_owned(),
+        risk: problem.risk.to_string(),
+        seed: settings.seed,
+        forward_passes: settings.passes,
+        iterations: results.trained.iterations.len(),
+        bound: results.trained.bound(),
+        states: states.collect(),
+        nodes: problem.nodes.iter().map(|node| node.name.clone()).collect(),
+        cuts,
+        sha256: results.policy_sha256.clone(),
+    }
+}
+
+/// Walks the simulated paths and the validation scenarios, and writes them.
+fn try_policy<C: Backend, K: Kernel>(
+    job: &mut Trainer<'_, '_, '_, C, K>,
+    directory: Option<&Directory>,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Simulated, SddpError> {
+    let start = Instant::now();
+    let problem = job.engine.read().problem;
+    let sign = problem.sense.sign();
+    let (mut estimate, mut values) = (None, Vec::new());
+    if settings.simulate > 0 {
+        let mut files = directory
+            .map(|directory| directory.simulation(problem))
+            .transpose()?;
+        let sink = &mut |first: usize, paths: &Paths| {
+            values.extend((0..paths.count()).map(|path| sign * paths.cost(problem, path)));
+            files
+                .as_mut()
+                .map_or(Ok(()), |files| files.append(problem, first, paths))
+        };
+        estimate = Some(job.simulate(settings.simulate, settings.sampling, observer, sink)?);
+        files.map_or(Ok(()), SimulationFiles::finish)?;
+    }
+    let validated = job.validate()?;
+    if let Some(directory) = directory.filter(|_| validated.count() > 0) {
+        directory.write_validation(problem, &validated)?;
+    }
+    let validation = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
+    Ok(Simulated {
+        estimate,
+        values,
+        validation: validation.collect(),
+        lp_solves: job.solves()?,
+        seconds: start.elapsed().as_secs_f64(),
+    })
 }
 
 /// Where the first rank writes; no other rank writes anything.

@@ -14,12 +14,13 @@ from cobre.errors import (
     ValidationError,
     WorkerError,
 )
+from cobre.policy import Policy
 from cobre.problem import Opening, Problem, Program
 from cobre.progress import Progress
-from cobre.results import Estimate, TrainingResult, Worker
+from cobre.results import Estimate, SimulationResult, TrainingResult, Worker
 from cobre.spawning import spawn
 from cobre.table import Table
-from cobre.training import train
+from cobre.training import simulate, train
 
 __version__ = "0.1.0"
 
@@ -32,10 +33,12 @@ __all__ = [
     "IOError",
     "Node",
     "Opening",
+    "Policy",
     "Problem",
     "Program",
     "Progress",
     "SharedArray",
+    "SimulationResult",
     "SolverError",
     "Table",
     "TrainingResult",
@@ -44,6 +47,7 @@ __all__ = [
     "Worker",
     "WorkerError",
     "load",
+    "simulate",
     "spawn",
     "train",
     "validate",

@@ -6,6 +6,19 @@ from typing import Any, Literal, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "Communicator",
+    "train",
+    "simulate",
+    "load_policy",
+    "save_policy",
+    "SharedArray",
+    "describe",
+    "usable_processors",
+    "arrow_stream",
+    "run_workers",
+]
+
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 _Operator = Literal["sum", "min", "max"]
 
@@ -50,6 +63,15 @@ def train(
     alone: bool,
     progress: Callable[[dict[str, Any]], Any] | None,
 ) -> dict[str, Any]: ...
+def simulate(
+    given: dict[str, Any],
+    request: dict[str, Any],
+    policy: dict[str, Any],
+    alone: bool,
+    progress: Callable[[int, int], Any] | None,
+) -> dict[str, Any]: ...
+def load_policy(path: str) -> dict[str, Any]: ...
+def save_policy(policy: dict[str, Any], path: str) -> None: ...
 def describe(given: dict[str, Any]) -> dict[str, Any]: ...
 def usable_processors() -> int: ...
 def arrow_stream(columns: list[tuple[str, npt.NDArray[np.int64] | npt.NDArray[np.float64] | list[str]]]) -> object: ...

@@ -79,8 +79,8 @@ def main(descriptors: list[int]) -> int:
     comm = None
     try:
         sys.path[:], (what, *details), payload = pickle.loads(task)
-        if what == "train":
-            result = train(parent, rank, *details)
+        if what != "spawn":
+            result = run(parent, rank, what, *details)
         else:
             from cobre._native import Communicator
 
@@ -100,13 +100,14 @@ def main(descriptors: list[int]) -> int:
     return 0
 
 
-def train(parent: Parent, rank: int, given: Any, request: Any, tells: bool) -> Any:
-    from cobre._native import train as native_train
+def run(parent: Parent, rank: int, what: str, *details: Any) -> Any:
+    from cobre import _native
 
     def tell(step: dict[str, Any]) -> None:
         parent.tell("step", step)
 
-    found = native_train(given, request, False, tell if tells else None)
+    *arguments, tells = details
+    found = getattr(_native, what)(*arguments, False, tell if tells else None)
     # All ranks have found the same.
     return found if rank == 0 else None
 

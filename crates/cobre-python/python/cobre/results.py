@@ -5,9 +5,14 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cobre.policy import Policy
 from cobre.table import Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class TrainingResult:
     policy_sha256: str
     seconds: dict[str, float]
     workers: tuple[Worker, ...]
+    policy: Policy
 
     @property
     def gap(self) -> float:
@@ -122,5 +128,40 @@ def training_result(found: dict[str, Any], workers: tuple[Worker, ...]) -> Train
         validation=tuple(found["validation"]),
         policy_sha256=found["policy_sha256"],
         seconds={part: found[f"{part}_seconds"] for part in ("train", "simulate", "write")},
+        workers=workers,
+        policy=Policy(found["policy"]),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class SimulationResult:
+    """What a policy is worth, in the modeller's sense."""
+
+    sense: str
+    estimate: Estimate
+    values: npt.NDArray[np.float64]
+    """The value of each path, in order."""
+    validation: tuple[float, ...]
+    lp_solves: int
+    seconds: float
+    workers: tuple[Worker, ...]
+
+    def __repr__(self) -> str:
+        return f"SimulationResult\n  estimate     {self.estimate}\n  LP solves    {self.lp_solves}"
+
+    def _repr_html_(self) -> str:
+        mean = html.escape(str(self.estimate))
+        return f"<table><caption>SimulationResult</caption><tr><th>estimate</th><td>{mean}</td></tr></table>"
+
+
+def simulation_result(tried: dict[str, Any], workers: tuple[Worker, ...]) -> SimulationResult:
+    """The result from what the native part found."""
+    return SimulationResult(
+        sense=tried["sense"],
+        estimate=Estimate(**tried["estimate"]),
+        values=tried["values"],
+        validation=tuple(tried["validation"]),
+        lp_solves=tried["lp_solves"],
+        seconds=tried["seconds"],
         workers=workers,
     )

@@ -1,16 +1,17 @@
-"""``cobre.train``: one process, or several that the parent starts and watches."""
+"""``cobre.train`` and ``cobre.simulate``: one process, or several that the parent starts and watches."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cobre import _native
 from cobre.errors import WorkerError
+from cobre.policy import Policy
 from cobre.progress import Bar, Callback, Progress
-from cobre.results import TrainingResult, Worker, training_result
+from cobre.results import SimulationResult, TrainingResult, Worker, simulation_result, training_result
 from cobre.settings import CaseLike, count, given, threads_per_worker
 from cobre.workers import Team
 
@@ -48,58 +49,112 @@ def train(
     it has to ``output``, and the exception is raised.
     """
     workers = count("num_workers", num_workers)
-    asked = given(case, bound, risk)
-    request: dict[str, Any] = {
-        "seed": count("seed", seed, least=0),
+    request = {
+        **_request(seed, threads, workers, output, solver),
         "iterations": None if iterations is None else count("iterations", iterations),
         "forward_passes": count("forward_passes", forward_passes),
         "cut_selection": cut_selection,
         "stop": list(stop),
         "stop_when_all": bool(stop_when_all),
-        "threads": threads_per_worker(threads, workers),
         "simulate": count("simulate", simulate, least=0),
-        "solver": solver,
-        "output": None if output is None else os.path.abspath(os.fspath(output)),
     }
     bar = Bar(request["iterations"]) if progress is True else None
     callback: Callback | None = bar or (progress if callable(progress) else None)
+
+    def tell(rank: int, step: dict[str, Any]) -> None:
+        if callback is not None and "iteration" in step:
+            callback(Progress(worker_id=rank, **step))
+
     try:
-        if workers == 1 and backend in ("auto", "local"):
-            return _alone(asked, request, callback)
-        return _together(asked, request, callback, workers, backend)
+        found, team = _run(
+            ("train", given(case, bound, risk), request),
+            workers,
+            backend,
+            None if callback is None else tell,
+        )
     finally:
         if bar is not None:
             bar.close()
+    return training_result(found, team)
 
 
-def _alone(asked: dict[str, Any], request: dict[str, Any], callback: Callback | None) -> TrainingResult:
-    def tell(step: dict[str, Any]) -> None:
-        assert callback is not None
-        callback(Progress(worker_id=0, **step))
+def simulate(
+    case: CaseLike,
+    policy: Policy | TrainingResult | str | os.PathLike[str],
+    *,
+    paths: int = 1000,
+    bound: float | None = None,
+    seed: int | None = None,
+    num_workers: int = 1,
+    backend: str = "auto",
+    threads: int | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+    solver: str | None = None,
+) -> SimulationResult:
+    """Tries a policy on ``paths`` new paths.
 
-    found = _native.train(asked, request, True, None if callback is None else tell)
-    alone = Worker(rank=0, pid=os.getpid(), host=socket.gethostname(), backend="local")
-    return training_result(found, (alone,))
+    ``seed`` is the policy's own if not given: then these are the paths that training with
+    ``simulate=paths`` tries it on, with the same bits. ``progress`` is called with the number of paths
+    done and the number of all. With ``output``, every stage of every path is written there.
+    """
+    workers = count("num_workers", num_workers)
+    if isinstance(policy, TrainingResult):
+        policy = policy.policy
+    elif not isinstance(policy, Policy):
+        policy = Policy.load(policy)
+    bare = policy._bare
+    request = {
+        **_request(bare["seed"] if seed is None else seed, threads, workers, output, solver),
+        "iterations": 1,
+        "forward_passes": bare["forward_passes"],
+        "cut_selection": "none",
+        "stop": [],
+        "stop_when_all": False,
+        "simulate": count("paths", paths),
+    }
+
+    def tell(rank: int, step: dict[str, Any]) -> None:
+        if progress is not None and rank == 0:
+            progress(step["done"], step["all"])
+
+    task = ("simulate", given(case, bound, "expectation"), request, bare)
+    tried, team = _run(task, workers, backend, None if progress is None else tell)
+    return simulation_result(tried, team)
 
 
-def _together(
-    asked: dict[str, Any],
-    request: dict[str, Any],
-    callback: Callback | None,
+def _request(
+    seed: int,
+    threads: int | None,
+    workers: int,
+    output: str | os.PathLike[str] | None,
+    solver: str | None,
+) -> dict[str, Any]:
+    return {
+        "seed": count("seed", seed, least=0),
+        "threads": threads_per_worker(threads, workers),
+        "solver": solver,
+        "output": None if output is None else os.path.abspath(os.fspath(output)),
+    }
+
+
+def _run(
+    task: tuple[Any, ...],
     workers: int,
     backend: str,
-) -> TrainingResult:
+    tell: Callable[[int, dict[str, Any]], None] | None,
+) -> tuple[dict[str, Any], tuple[Worker, ...]]:
+    """What the first rank found, and who took part."""
+    what, asked, request, *more = task
+    if workers == 1 and backend in ("auto", "local"):
+        alone = Worker(rank=0, pid=os.getpid(), host=socket.gethostname(), backend="local")
+        hear = None if tell is None else lambda step: tell(0, step)
+        return getattr(_native, what)(asked, request, *more, True, hear), (alone,)
     team = Team(workers, backend, grace_secs=GRACE_SECS, bind=request["threads"] == 1)
     # Workers would all find the same errors.
     _native.describe(asked)
-    task = ("train", asked, request, callback is not None)
-
-    def step(rank: int, told: dict[str, Any]) -> None:
-        if callback is not None:
-            callback(Progress(worker_id=rank, **told))
-
-    ended = team.run(task, step=step)
+    ended = team.run((*task, tell is not None), step=tell)
     found = ended.results.get(0)
     if found is None:
         raise WorkerError("worker 0 ended without a result", rank=0, exit_code=0)
-    return training_result(found, ended.workers)
+    return found, ended.workers

@@ -3,7 +3,9 @@
 mod cuts;
 mod pool;
 mod selection;
+mod stored;
 
 pub use cuts::Cuts;
 pub use pool::{CutPool, NewCut};
 pub use selection::{Rule, Selection};
+pub use stored::{InitialState, Manifest, Policy, StoredCut};
