@@ -2,10 +2,12 @@
 .DEFAULT_GOAL := help
 cobre := target/release/cobre
 
-.PHONY: help setup build demo test wheel book bench chaos openmpi
+differential := COBRE_DIFFERENTIAL=100000 cargo test --release --workspace
+
+.PHONY: help setup build demo test wheel book bench chaos openmpi differential
 
 help: ## list these targets
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install what is missing on a Debian-like machine
 	@ci/setup.sh
@@ -39,6 +41,13 @@ bench: build ## measure training and the collectives, alone and beside the MPI l
 
 chaos: build ## end ranks in every way, at random instants, and check what the others do
 	ci/chaos.py 2000
+	ci/chaos_run.py 200
 
 openmpi: setup ## every contract of the backend mpi on Open MPI, if that is installed
 	ci/openmpi.sh
+
+differential: build ## solve 100,000 linear programs and more with the kernel and with HiGHS, and compare
+	$(differential) --test differential -- --nocapture
+	$(differential) --test published -- --nocapture
+	$(cobre) bench sddp --solver check --iterations 64 --json
+	$(cobre) bench sddp --solver check --iterations 20 --system par6 --system 60r3b --json

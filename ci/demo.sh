@@ -19,6 +19,13 @@ show() {
 title 'This machine and this build'
 show 'cobre doctor'
 
+title "Five years of four regions, trained by $ranks ranks through shared memory"
+results=target/demo
+rm -rf "$results"
+show 'cobre validate examples/five-years'
+show "cobre run examples/five-years -n $ranks --backend shm --output $results"
+show "ls $results $results/*"
+
 for backend in $backends; do
     title "$ranks ranks on the $backend backend"
     if [ "$backend" = local ]; then
@@ -38,6 +45,8 @@ echo "exit code: $code"
 title 'Where to read on'
 cat <<'TEXT'
 README.md                a first program
+target/demo              the results of the training above: Parquet and JSON
+book/src/guide/cases.md  what is in a case, and how to write one
 book/src/tutorial.md     from nothing to a launched program
 make book                the whole book, into book/book/index.html
 cobre launch --help      every option

@@ -13,6 +13,7 @@ crates/cobre-comm/src/backends/shm/liveness.rs
 crates/cobre-comm/src/backends/shm/model.rs
 crates/cobre-comm/src/backends/shm/segment.rs
 crates/cobre-comm/src/backends/tcp/inherited.rs
+crates/cobre-comm/src/backends/tcp/sys.rs
 crates/cobre-comm/src/copy.rs
 crates/cobre-comm/src/wide.rs
 crates/cobre-launch/src/signals.rs

@@ -5,13 +5,27 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::finding::{Finding, Severity};
+
 /// Why there is no problem to solve.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaseError {
     /// Nothing says what kind of problem this is.
-    #[error("{}: not a problem this version reads; the name of a StochOptFormat file ends in .sof.json", path.display())]
+    #[error(
+        "{}: not a problem this version reads: a case is a directory, and the name of a StochOptFormat file ends in .sof.json",
+        path.display()
+    )]
     UnknownKind {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// A directory that has nothing of a case.
+    #[error(
+        "{}: not a case: it has neither config.json nor any other file that a case must have; `cobre init` writes one",
+        path.display()
+    )]
+    NotACase {
         /// What was given.
         path: PathBuf,
     },
@@ -31,6 +45,31 @@ pub enum CaseError {
         /// Everything that is wrong, at least one thing.
         errors: Vec<String>,
     },
+    /// The case makes no sense.
+    #[error("{}: {}", path.display(), list(&wrong(findings)))]
+    Case {
+        /// The case.
+        path: PathBuf,
+        /// Everything that is wrong, at least one thing, and what looks wrong.
+        findings: Vec<Finding>,
+    },
+}
+
+impl CaseError {
+    /// Everything that is wrong, one by one, where there can be several things.
+    pub fn errors(&self) -> Vec<String> {
+        match self {
+            Self::Invalid { errors, .. } => errors.clone(),
+            Self::Case { findings, .. } => wrong(findings),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn wrong(findings: &[Finding]) -> Vec<String> {
+    let errors = findings.iter();
+    let errors = errors.filter(|finding| finding.severity == Severity::Error);
+    errors.map(ToString::to_string).collect()
 }
 
 fn list(errors: &[String]) -> String {

@@ -1,31 +1,81 @@
-//! What users bring, read into problems that the engine can solve: StochOptFormat files.
+//! What users bring, read into problems that the engine can solve: hydrothermal cases and
+//! StochOptFormat files.
 
 mod error;
+mod finding;
+mod hydrothermal;
 mod stoch_opt_format;
+pub mod template;
+mod unique;
+mod wishes;
 
 pub use error::CaseError;
+pub use finding::{Finding, Severity};
+pub use hydrothermal::{TableDescription, schemas, tables};
+pub use wishes::Wishes;
 
 use std::path::Path;
 
+use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
+use cobre_sddp::training::Stopping;
 
 /// What the command line adds to a file.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Options {
     /// A bound that the cost to go is never below (or the revenue to go above).
     pub bound: Option<f64>,
-    /// How uncertain costs are weighed.
-    pub risk: Risk,
+    /// How uncertain costs are weighed, instead of what the files say; files that say nothing mean
+    /// the expectation.
+    pub risk: Option<Risk>,
 }
 
-/// Reads the problem at `path`; its name says what kind of file it is.
+/// What a user has brought.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// The problem.
+    pub problem: Problem,
+    /// How it wants to be solved, if it says so.
+    pub settings: Option<CaseSettings>,
+    /// What looks wrong.
+    pub warnings: Vec<Finding>,
+}
+
+/// How a case wants to be solved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseSettings {
+    /// Forward passes per iteration.
+    pub forward_passes: usize,
+    /// When training ends.
+    pub stopping: Stopping,
+    /// Where the paths of forward passes come from.
+    pub seed: u64,
+    /// Which cuts are used.
+    pub selection: Selection,
+    /// Paths to simulate after training.
+    pub simulate: usize,
+}
+
+/// Reads what is at `path`: a directory is a hydrothermal case, and the name of a file says what
+/// kind it is.
 ///
 /// # Errors
-/// A file that cannot be read, and everything that is wrong with one that can.
-pub fn read(path: &Path, options: &Options) -> Result<Problem, CaseError> {
+/// What cannot be read, and everything that is wrong with what can.
+pub fn load(path: &Path, options: &Options) -> Result<Case, CaseError> {
+    if path.is_dir() {
+        if !hydrothermal::is_case(path) {
+            return Err(CaseError::NotACase {
+                path: path.to_owned(),
+            });
+        }
+        return hydrothermal::read(path, options).map_err(|findings| CaseError::Case {
+            path: path.to_owned(),
+            findings,
+        });
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if path.is_dir() || !name.ends_with(".sof.json") {
+    if !name.ends_with(".sof.json") {
         return Err(CaseError::UnknownKind {
             path: path.to_owned(),
         });
@@ -34,8 +84,27 @@ pub fn read(path: &Path, options: &Options) -> Result<Problem, CaseError> {
         path: path.to_owned(),
         source,
     })?;
-    stoch_opt_format::read(&text, options).map_err(|errors| CaseError::Invalid {
+    let problem = stoch_opt_format::read(&text, options).map_err(|errors| CaseError::Invalid {
         path: path.to_owned(),
         errors,
+    })?;
+    Ok(Case {
+        problem,
+        settings: None,
+        warnings: Vec::new(),
     })
+}
+
+/// The name of the schema of a file, given by its path below a case.
+pub fn schema_name(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.replace(".json", ".schema.json")
+}
+
+/// The problem at `path`; see [`load`].
+///
+/// # Errors
+/// As [`load`].
+pub fn read(path: &Path, options: &Options) -> Result<Problem, CaseError> {
+    load(path, options).map(|case| case.problem)
 }

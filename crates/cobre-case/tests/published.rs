@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cobre_case::{Options, read};
 use cobre_comm::LocalBackend;
-use cobre_sddp::risk::Risk;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
@@ -41,10 +41,10 @@ fn table(directory: &Path) -> Vec<Expected> {
     lines.map(parse).collect()
 }
 
-fn solve(path: &Path, bound: f64, iterations: usize) -> f64 {
+fn solve(path: &Path, bound: f64, iterations: usize, solver: Solver) -> f64 {
     let options = Options {
         bound: Some(bound),
-        risk: Risk::EXPECTATION,
+        risk: None,
     };
     let problem = read(path, &options).expect("it is sound");
     let settings = Settings {
@@ -55,11 +55,13 @@ fn solve(path: &Path, bound: f64, iterations: usize) -> f64 {
         threads: 2,
         simulate: 0,
         sampling: Sampling::Fresh,
-        solver: Solver::default(),
+        solver,
+        checkpoints: Cadence::Never,
+        resume: false,
         output: None,
     };
     let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
-    results.trained.bound()
+    results.trained.bound
 }
 
 #[test]
@@ -75,16 +77,38 @@ fn published_optima_are_reached() {
             continue;
         };
         let path = directory.join(format!("{}.sof.json", expected.name));
-        let found = solve(&path, expected.bound, 120);
-        println!(
-            "{}: {found}, published {optimum} ± {tolerance}",
-            expected.name
-        );
-        checked += 1;
-        if (found - optimum).abs() > tolerance {
-            wrong.push(format!("{}: {found} instead of {optimum}", expected.name));
+        for solver in [Solver::Kernel, Solver::Highs] {
+            let found = solve(&path, expected.bound, 120, solver);
+            let name = format!("{} with {}", expected.name, solver.name());
+            println!("{name}: {found}, published {optimum} ± {tolerance}");
+            checked += 1;
+            if (found - optimum).abs() > tolerance {
+                wrong.push(format!("{name}: {found} instead of {optimum}"));
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(checked >= 15, "{checked} problems have a tolerance");
+    assert!(checked >= 30, "{checked} runs have a tolerance");
+}
+
+#[test]
+fn the_kernel_and_highs_agree_on_every_linear_program_of_the_reference() {
+    let Some(directory) = reference() else {
+        println!("skipped: no reference data");
+        return;
+    };
+    let more = std::env::var("COBRE_DIFFERENTIAL").is_ok();
+    for expected in table(&directory) {
+        let path = directory.join(format!("{}.sof.json", expected.name));
+        let size = std::fs::metadata(&path).expect("it is there").len();
+        let iterations = match (more, size > 100_000) {
+            (false, true) => 2,
+            (false, false) => 20,
+            (true, true) => 25,
+            (true, false) => 200,
+        };
+        // A difference is an error, which names the linear program.
+        let found = solve(&path, expected.bound, iterations, Solver::Check);
+        println!("{}: {found} after {iterations} iterations", expected.name);
+    }
 }

@@ -35,10 +35,15 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+/// Says something of `command` on standard error.
+pub(crate) fn note(command: &str, text: &str) {
+    // Without a reader there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{command}: {text}");
+}
+
 /// Says on standard error what `command` could not do, and returns `code`.
 pub(crate) fn fail(code: u8, command: &str, problem: &str) -> u8 {
-    // Without a reader there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "{command}: {problem}");
+    note(command, problem);
     code
 }
 

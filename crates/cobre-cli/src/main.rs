@@ -3,9 +3,12 @@
 mod bench;
 mod doctor;
 mod exit;
+mod init;
 mod job;
 mod launch;
 mod run;
+mod schema;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -21,7 +24,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(run::Args),
+    Run(Box<run::Args>),
+    Validate(validate::Args),
+    Init(init::Args),
+    Schema(schema::Args),
     Launch(launch::Args),
     Bench(bench::Args),
     /// Tells what this machine and this build can do, and what will get in the way
@@ -32,6 +38,9 @@ fn main() -> ExitCode {
     let code = match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Run(args) => run::run(&args),
+            Command::Validate(args) => validate::run(&args),
+            Command::Init(args) => init::run(&args),
+            Command::Schema(args) => schema::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Doctor => doctor::run(),
@@ -40,6 +49,7 @@ fn main() -> ExitCode {
             // Without a reader there is nobody to tell.
             let _ = message.print();
             if message.use_stderr() {
+                run::tell_usage(&message.to_string());
                 exit::USAGE
             } else {
                 exit::DONE

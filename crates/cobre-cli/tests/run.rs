@@ -1,13 +1,15 @@
 //! `cobre run` from the outside: the same bits on every backend, and an exit code for every end.
 
+mod outputs;
 #[path = "../../cobre-launch/tests/processes/mod.rs"]
 mod processes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
+use outputs::{files, finish, json};
 use processes::{wait_until, with_argument};
 use serde_json::Value;
 
@@ -31,7 +33,7 @@ const MATRIX: [(&str, usize, usize); 14] = [
 ];
 
 /// Files that hold times.
-const DIFFERENT: [&str; 2] = ["run.json", "training/timings.parquet"];
+const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")
@@ -43,48 +45,12 @@ fn cobre(arguments: &[&str]) -> Command {
     command
 }
 
-fn finish(command: &mut Command) -> Output {
-    command.output().expect("cobre can be started")
-}
-
-/// The JSON line, which must be the last one.
-fn json(output: &Output) -> Value {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let last = text
-        .lines()
-        .last()
-        .unwrap_or_else(|| panic!("no output: {output:?}"));
-    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {last}"))
-}
-
-/// The contents of all files below a directory, by relative name.
-fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut directories = vec![root.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(directory).expect("it is there").flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                directories.push(path);
-            } else {
-                let name = path
-                    .strip_prefix(root)
-                    .expect("it is below")
-                    .display()
-                    .to_string();
-                found.insert(name, std::fs::read(path).expect("it can be read"));
-            }
-        }
-    }
-    found
-}
-
 /// What a run must give, whatever it runs on.
 fn result_of(
     backend: &str,
     ranks: usize,
     threads: usize,
-    risk: &str,
+    (risk, solver): (&str, &str),
 ) -> (Value, BTreeMap<String, Vec<u8>>) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut command = cobre(&[
@@ -97,9 +63,11 @@ fn result_of(
     ]);
     command
         .arg(example())
-        .args(["--risk", risk, "--simulate", "150", "--seed", "3", "--json"]);
+        .args(["--risk", risk, "--simulate", "150", "--seed", "3", "--json"])
+        .args(["--solver", solver]);
     command.args([
         "--quiet",
+        "--checkpoint=none",
         "--cut-selection",
         "lml1",
         "--threads",
@@ -127,7 +95,13 @@ fn result_of(
 #[test]
 fn every_backend_rank_and_thread_count_gives_the_same_bits() {
     let built = cobre_comm::available_backends();
-    for risk in ["expectation", "cvar:0.5,0.3"] {
+    let kinds = [
+        ("expectation", "auto"),
+        ("cvar:0.5,0.3", "auto"),
+        ("expectation", "kernel"),
+        ("cvar:0.5,0.3", "highs"),
+    ];
+    for risk in kinds {
         let (expected, expected_files) = result_of("local", 1, 1, risk);
         for (backend, ranks, threads) in MATRIX {
             if !built.contains(&backend) {
@@ -135,12 +109,12 @@ fn every_backend_rank_and_thread_count_gives_the_same_bits() {
                 continue;
             }
             let (found, found_files) = result_of(backend, ranks, threads, risk);
-            assert_eq!(found, expected, "{backend} {ranks} × {threads}, {risk}");
+            assert_eq!(found, expected, "{backend} {ranks} × {threads}, {risk:?}");
             for (name, bytes) in &expected_files {
                 let same = found_files.get(name) == Some(bytes);
                 assert!(
                     same,
-                    "{name} differs on {backend} {ranks} × {threads}, {risk}"
+                    "{name} differs on {backend} {ranks} × {threads}, {risk:?}"
                 );
             }
             assert_eq!(found_files.len(), expected_files.len());

@@ -212,6 +212,8 @@ pub struct TcpConfig {
 pub(crate) struct MpiConfig {
     /// Whether ranks compare what they call before they do it; the same on all ranks.
     pub(crate) check: bool,
+    /// After how long a stall is reported ([`DEFAULT_STALL`]).
+    pub(crate) stall: Duration,
 }
 
 /// How the ranks of a TCP job are connected for large messages; the bits do not depend on it.
@@ -465,6 +467,7 @@ impl<'a> Environment<'a> {
     pub(crate) fn mpi(&self) -> Result<MpiConfig, BackendError> {
         Ok(MpiConfig {
             check: self.one_of(MPI_CHECK, ["on", "off"])? == 0,
+            stall: self.stall()?,
         })
     }
 

@@ -46,7 +46,7 @@ pub mod report;
 mod select;
 mod stamp;
 mod transport;
-mod wide;
+pub mod wide;
 
 pub use backends::*;
 pub use communicator::{Communicator, ReduceOp};

@@ -50,6 +50,55 @@ impl Blame {
     }
 }
 
+/// What a rank tells its launcher, one line each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// Who is to blame for a failure.
+    Blame(Blame),
+    /// A rank that another launcher started has joined the job.
+    Joined {
+        /// Its number.
+        rank: usize,
+        /// Its process.
+        pid: u32,
+        /// Where that runs.
+        host: String,
+    },
+    /// It has taken leave of the others.
+    Left {
+        /// Its number.
+        rank: usize,
+    },
+}
+
+impl Word {
+    /// The word as it travels: one line.
+    pub fn encode(&self) -> String {
+        match self {
+            Self::Blame(blame) => blame.encode(),
+            Self::Joined { rank, pid, host } => format!("joined {rank} {pid} {host}\n"),
+            Self::Left { rank } => format!("left {rank}\n"),
+        }
+    }
+
+    /// Reads a line made by [`Word::encode`]; `None` if it is not one.
+    pub fn decode(line: &str) -> Option<Self> {
+        let mut words = line.trim_end_matches('\n').splitn(4, ' ');
+        match words.next()? {
+            "joined" => Some(Self::Joined {
+                rank: words.next()?.parse().ok()?,
+                pid: words.next()?.parse().ok()?,
+                host: words.next()?.to_owned(),
+            }),
+            "left" => {
+                let rank = words.next()?.parse().ok()?;
+                Some(Self::Left { rank })
+            }
+            _ => Blame::decode(line).map(Self::Blame),
+        }
+    }
+}
+
 /// The launcher's variable for a pipe with this descriptor number, device and inode.
 pub fn address(descriptor: i32, device: u64, inode: u64) -> String {
     format!("{descriptor}:{device}:{inode}")
@@ -70,20 +119,41 @@ pub(crate) fn blame(rank: usize, reason: &str) {
     send(Some(rank), reason);
 }
 
+/// Tells the launcher that this process is a rank of a job.
+#[allow(dead_code, reason = "said by a backend that this build may not have")]
+pub(crate) fn joined(host: String) {
+    tell(|rank| Word::Joined {
+        rank,
+        pid: std::process::id(),
+        host,
+    });
+}
+
+/// Tells the launcher that this rank has taken leave of the others.
+#[allow(dead_code, reason = "said by a backend that this build may not have")]
+pub(crate) fn left() {
+    tell(|rank| Word::Left { rank });
+}
+
 fn send(rank: Option<usize>, reason: &str) {
-    if let Some((from, address)) = Environment::process().launch_report() {
-        let blame = Blame {
+    tell(|from| {
+        Word::Blame(Blame {
             rank: rank.unwrap_or(from),
             from,
             reason: reason.to_owned(),
-        };
-        deliver(&address, &blame);
+        })
+    });
+}
+
+fn tell(word: impl FnOnce(usize) -> Word) {
+    if let Some((rank, address)) = Environment::process().launch_report() {
+        deliver(&address, &word(rank));
     }
 }
 
 /// Writes to the pipe at `address` if it is still the launcher's: a program between launcher and
 /// rank may have closed the descriptor and opened something else under its number.
-fn deliver(address: &str, blame: &Blame) -> Option<()> {
+fn deliver(address: &str, word: &Word) -> Option<()> {
     let (descriptor, identity) = address.split_once(':')?;
     let descriptor: u32 = descriptor.parse().ok()?;
     let path = format!("/dev/fd/{descriptor}");
@@ -96,7 +166,7 @@ fn deliver(address: &str, blame: &Blame) -> Option<()> {
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .ok()?;
-    pipe.write_all(blame.encode().as_bytes()).ok()
+    pipe.write_all(word.encode().as_bytes()).ok()
 }
 
 #[cfg(test)]
@@ -116,7 +186,16 @@ mod tests {
     #[test]
     fn a_message_survives_its_journey() {
         let sent = blame("the disk is full");
-        assert_eq!(Blame::decode(&sent.encode()), Some(sent));
+        assert_eq!(Blame::decode(&sent.encode()), Some(sent.clone()));
+        let joined = Word::Joined {
+            rank: 2,
+            pid: 41,
+            host: "node-7".to_owned(),
+        };
+        for word in [Word::Blame(sent), joined, Word::Left { rank: 2 }] {
+            assert_eq!(Word::decode(&word.encode()), Some(word));
+        }
+        assert_eq!(Word::decode("joined 2 x"), None);
     }
 
     #[test]
@@ -132,7 +211,7 @@ mod tests {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let metadata = std::fs::metadata(format!("/dev/fd/{}", writer.as_raw_fd())).unwrap();
         let address = address(writer.as_raw_fd(), metadata.dev(), metadata.ino());
-        assert!(deliver(&address, &blame("here")).is_some());
+        assert!(deliver(&address, &Word::Blame(blame("here"))).is_some());
         drop(writer);
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
@@ -143,7 +222,7 @@ mod tests {
     fn another_file_under_the_same_number_is_left_alone() {
         let (_reader, writer) = std::io::pipe().unwrap();
         let address = address(writer.as_raw_fd(), 0, 0);
-        assert_eq!(deliver(&address, &blame("x")), None);
-        assert_eq!(deliver("not an address", &blame("x")), None);
+        assert_eq!(deliver(&address, &Word::Blame(blame("x"))), None);
+        assert_eq!(deliver("not an address", &Word::Blame(blame("x"))), None);
     }
 }

@@ -8,7 +8,7 @@
 /// Runs `work`, compiled for wide vectors where the processor has them. `work` and all it calls
 /// must be `#[inline(always)]` to profit.
 #[inline]
-pub(crate) fn wide<R>(work: impl FnOnce() -> R) -> R {
+pub fn wide<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.

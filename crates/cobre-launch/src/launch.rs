@@ -12,6 +12,7 @@ use crate::course::Course;
 use crate::error::LaunchError;
 use crate::limits::make_room;
 use crate::link::Link;
+use crate::members::Members;
 use crate::mpiexec::Mpiexec;
 use crate::outcome::Outcome;
 use crate::output::{Console, Feed, Output};
@@ -231,6 +232,7 @@ impl Launch {
             course: Course::new(self.ranks, self.timeout, self.grace, start),
             known: Known::nothing(self.ranks),
             through: self.through,
+            members: Members::default(),
         };
         let program = Program {
             name: &self.program,

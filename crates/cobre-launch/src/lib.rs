@@ -32,6 +32,7 @@ mod keeper;
 mod launch;
 mod limits;
 mod link;
+mod members;
 mod message;
 mod mpiexec;
 mod outcome;

@@ -97,7 +97,7 @@ fn root_through(launcher: &str, outcome: &RankOutcome, blame: Option<&Blame>) ->
     }
 }
 
-fn ended(status: Status) -> String {
+pub(crate) fn ended(status: Status) -> String {
     match status {
         Status::Exited(code) => format!("exited with code {code}"),
         Status::Killed(signal) => format!("was killed by {}", describe(signal)),

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::binding::Bind;
 use crate::error::LaunchError;
+use crate::outcome::Status;
 use crate::output::Output;
 
 /// A family of MPI libraries and how its launcher is called.
@@ -103,6 +104,34 @@ impl Mpiexec {
     }
 }
 
+/// The signal that killed a rank, as the launcher called `name` tells it by its own end: MPICH's
+/// exits with the number of the signal, Open MPI's as a shell does. A rank that ends itself with
+/// such a code, past all handlers, looks the same.
+pub(crate) fn killed(name: &str, status: Status) -> Option<i32> {
+    const FATAL: [i32; 9] = [
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGABRT,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGKILL,
+        libc::SIGSEGV,
+        libc::SIGPIPE,
+        libc::SIGTERM,
+    ];
+    let Status::Exited(code) = status else {
+        return None;
+    };
+    let signal = if FAMILIES[0].launchers.contains(&name) {
+        code - 128
+    } else {
+        code
+    };
+    // A launcher called mpiexec may be either.
+    let signal = if signal > 128 { signal - 128 } else { signal };
+    FATAL.contains(&signal).then_some(signal)
+}
+
 fn installed(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| is_file(&directory.join(name)))
@@ -189,6 +218,17 @@ mod tests {
             text.contains("Open MPI") && text.contains("openmpi-bin"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_signal_that_killed_a_rank_is_read_from_its_launchers_code() {
+        let exited = Status::Exited;
+        assert_eq!(killed("mpiexec.mpich", exited(9)), Some(libc::SIGKILL));
+        assert_eq!(killed("mpiexec.openmpi", exited(139)), Some(libc::SIGSEGV));
+        assert_eq!(killed("mpiexec.openmpi", exited(9)), None);
+        assert_eq!(killed("mpiexec", exited(137)), Some(libc::SIGKILL));
+        assert_eq!(killed("mpiexec.mpich", exited(3)), None);
+        assert_eq!(killed("mpiexec.mpich", Status::Killed(9)), None);
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct Outcome {
     pub survivors: bool,
     /// The MPI launcher that started the ranks; `None` if this launcher did.
     pub through: Option<&'static str>,
+    /// How the rank ended that failed first without a word, where an MPI launcher started the ranks.
+    pub root: Option<Status>,
 }
 
 impl Outcome {
@@ -91,21 +93,16 @@ impl Outcome {
     pub fn exit_code(&self) -> u8 {
         match &self.cause {
             None => 0,
-            Some(Cause::Rank { rank, .. }) => match self.ranks[*rank] {
-                RankOutcome { ended: true, .. }
-                | RankOutcome {
-                    status: Status::Exited(0),
-                    ..
-                } => 1,
-                RankOutcome {
-                    status: Status::Exited(code),
-                    ..
-                } => code as u8,
-                RankOutcome {
-                    status: Status::Killed(signal),
-                    ..
-                } => by_signal(signal),
-            },
+
+            Some(Cause::Rank { rank, .. }) => {
+                let RankOutcome { status, ended, .. } = self.ranks[*rank];
+                match self.root.unwrap_or(status) {
+                    _ if ended => 1,
+                    Status::Exited(0) => 1,
+                    Status::Exited(code) => code as u8,
+                    Status::Killed(signal) => by_signal(signal),
+                }
+            }
             Some(Cause::Deadline { .. }) => 124,
             Some(Cause::Signal(signal)) => by_signal(*signal),
             Some(Cause::Output(libc::EPIPE)) => by_signal(libc::SIGPIPE),

@@ -1,8 +1,8 @@
-//! Reads what ranks report about the cause of a failure.
+//! Reads what ranks report: that they are there, that they leave, and the cause of a failure.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::Word;
 use rustix::io::Errno;
 
 /// Longer lines are no reports.
@@ -30,8 +30,8 @@ impl Reports {
     }
 
     /// The reports that have arrived, at most one pipe full of them.
-    pub(crate) fn read(&mut self) -> Vec<Blame> {
-        let mut blames = Vec::new();
+    pub(crate) fn read(&mut self) -> Vec<Word> {
+        let mut words = Vec::new();
         let mut buffer = [0; LONGEST];
         for _ in 0..16 {
             let Some(pipe) = &self.pipe else {
@@ -39,21 +39,21 @@ impl Reports {
             };
             match rustix::io::read(pipe, &mut buffer) {
                 Ok(0) => self.pipe = None,
-                Ok(length) => self.take(&buffer[..length], &mut blames),
+                Ok(length) => self.take(&buffer[..length], &mut words),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(_) => self.pipe = None,
             }
         }
-        blames
+        words
     }
 
-    fn take(&mut self, bytes: &[u8], blames: &mut Vec<Blame>) {
+    fn take(&mut self, bytes: &[u8], words: &mut Vec<Word>) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.pending.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.pending);
-                blames.extend(str::from_utf8(&line).ok().and_then(Blame::decode));
+                words.extend(str::from_utf8(&line).ok().and_then(Word::decode));
             } else if self.pending.len() > LONGEST {
                 self.pending.clear();
             }
@@ -79,7 +79,10 @@ mod tests {
         let found = reports.read();
         let found: Vec<_> = found
             .iter()
-            .map(|blame| (blame.rank, blame.reason.as_str()))
+            .filter_map(|word| match word {
+                Word::Blame(blame) => Some((blame.rank, blame.reason.as_str())),
+                _ => None,
+            })
             .collect();
         assert_eq!(found, [(2, "no answer"), (1, "late")]);
         assert!(reports.pipe().is_none());

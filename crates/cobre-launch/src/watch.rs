@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::{Blame, Word};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -12,12 +12,15 @@ use crate::abandoned;
 use crate::course::{Course, Stop};
 use crate::error::LaunchError;
 use crate::link::Link;
-use crate::message::TAIL_LINES;
-use crate::outcome::{Cause, Outcome, RankOutcome};
+use crate::members::Members;
+use crate::message::{TAIL_LINES, ended};
+use crate::mpiexec;
+use crate::outcome::{Cause, Outcome, RankOutcome, Status};
 use crate::output::{Console, Feed, Output, Stream, TAIL_BYTES, last_lines, read_end};
 use crate::plan::log_path;
 use crate::protocol::{Event, Order};
 use crate::reports::Reports;
+
 use crate::signals::Catch;
 
 /// How long a reader that takes nothing may hold up the end of a job that was cut short.
@@ -39,6 +42,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) known: Known,
     /// The launcher of an MPI library that started the ranks, and is all that the keeper started.
     pub(crate) through: Option<&'static str>,
+    /// The ranks it started, by their own word.
+    pub(crate) members: Members,
 }
 
 /// What the keeper has told so far.
@@ -74,6 +79,15 @@ enum Source {
     ToldSignals,
     Feed(usize),
     Console,
+    /// Processes of ranks that an MPI launcher started.
+    Members,
+}
+
+/// A reason in the name of the process that stands for all ranks of an MPI launcher: it is the only
+/// one that this launcher has started.
+fn for_all(reason: String) -> Blame {
+    let (rank, from) = (0, 0);
+    Blame { rank, from, reason }
 }
 
 impl Watch<'_> {
@@ -121,6 +135,9 @@ impl Watch<'_> {
                     add(Source::Feed(number), pipe, PollFlags::IN);
                 }
             }
+            if let Some(ends) = self.members.ends() {
+                add(Source::Members, ends, PollFlags::IN);
+            }
             add(Source::Keeper, self.link.socket(), PollFlags::IN);
         }
         for target in self.console.targets() {
@@ -150,6 +167,7 @@ impl Watch<'_> {
             Source::Feed(number) => {
                 self.feeds[*number].read(&mut self.console, buffer);
             }
+            Source::Members => self.members.note_ends(),
             // Written to in any case.
             Source::Console => {}
         }
@@ -166,14 +184,19 @@ impl Watch<'_> {
     }
 
     fn take_reports(&mut self) {
-        for mut blame in self.reports.read() {
-            if self.through.is_some() {
-                // The process that stands for all ranks is the only one that this launcher knows.
-                let reason = format!("rank {}: {}", blame.rank, blame.reason);
-                let (rank, from) = (0, 0);
-                blame = Blame { rank, from, reason };
+        for word in self.reports.read() {
+            match word {
+                Word::Blame(blame) if self.through.is_some() => {
+                    let reason = format!("rank {}: {}", blame.rank, blame.reason);
+                    self.course.reported(for_all(reason));
+                }
+                Word::Blame(blame) => self.course.reported(blame),
+                Word::Joined { rank, pid, host } if self.through.is_some() => {
+                    self.members.joined(rank, pid, host);
+                }
+                Word::Left { rank } => self.members.left(rank),
+                Word::Joined { .. } => {}
             }
-            self.course.reported(blame);
         }
     }
 
@@ -223,6 +246,7 @@ impl Watch<'_> {
     /// The job is over: takes what is left in the pipes, without waiting for their ends.
     fn drain(&mut self, buffer: &mut Vec<u8>) {
         self.take_reports();
+        self.members.note_ends();
         for feed in &mut self.feeds {
             feed.drain(&mut self.console, buffer);
         }
@@ -283,7 +307,7 @@ impl Watch<'_> {
     }
 
     fn outcome(mut self) -> Outcome {
-        let cause = self.cause();
+        let (cause, root) = self.cause();
         let keep = matches!(self.output, Output::Capture { .. });
         let mut captured = |rank: usize, stream: Stream| {
             let feed = self
@@ -309,23 +333,42 @@ impl Watch<'_> {
             cause,
             survivors: self.known.done == Some(true),
             through: self.through,
+            root,
         }
     }
 
-    fn cause(&self) -> Option<Cause> {
+    /// Why the job did not succeed, and how the rank of an MPI launcher ended that is the reason.
+    fn cause(&self) -> (Option<Cause>, Option<Status>) {
         if let Some(stop) = &self.course.stop {
-            return Some(match stop.clone() {
+            let cause = match stop.clone() {
                 Stop::Deadline { after, running } => Cause::Deadline { after, running },
                 Stop::Signal(signal) => Cause::Signal(signal),
                 Stop::Output(errno) => Cause::Output(errno),
-            });
+            };
+            return (Some(cause), None);
         }
-        let (rank, blame) = self.course.root()?;
-        Some(Cause::Rank {
-            rank,
-            blame: blame.cloned(),
-            tail: self.last_words(rank),
-        })
+        let by_rank = |rank, blame| {
+            let tail = self.last_words(rank);
+            Some(Cause::Rank { rank, blame, tail })
+        };
+        let root = self.course.root();
+        if let Some((rank, Some(blame))) = root {
+            return (by_rank(rank, Some(blame.clone())), None);
+        }
+        // Nobody has said anything: a rank that is gone cannot, and MPI launchers may call that a
+        // success.
+        match (self.through, self.members.first_lost()) {
+            (Some(launcher), Some((lost, status))) => {
+                let told = self.course.ends.first().map(|end| end.status);
+                // Kernels before 6.15 do not tell.
+                let guessed = || mpiexec::killed(launcher, told?).map(Status::Killed);
+                let status = status.or_else(guessed);
+                let how = status.map_or_else(|| "ended".to_owned(), ended);
+                let reason = format!("{lost} {how} without leaving the job");
+                (by_rank(0, Some(for_all(reason))), status)
+            }
+            _ => (root.and_then(|(rank, _)| by_rank(rank, None)), None),
+        }
     }
 
     /// The end of what a rank wrote to its standard error, or to its log file.

@@ -78,9 +78,11 @@ pub(crate) fn invalid(findings: &[String]) -> PyErr {
 pub(crate) fn of_case(error: &CaseError) -> PyErr {
     match error {
         CaseError::Unreadable { .. } => Raise::new("IOError", told(error)).into(),
-        CaseError::Invalid { errors, .. } => Raise::new("ValidationError", told(error))
-            .with("findings", Field::Texts(errors.clone()))
-            .into(),
+        CaseError::Invalid { .. } | CaseError::Case { .. } => {
+            Raise::new("ValidationError", told(error))
+                .with("findings", Field::Texts(error.errors()))
+                .into()
+        }
         _ => invalid(&[told(error)]),
     }
 }

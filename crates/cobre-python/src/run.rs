@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use cobre_case::{Case, CaseSettings, Wishes};
 use cobre_comm::{BackendKind, CommBackend, create_communicator};
 use cobre_sddp::SddpError;
 use cobre_sddp::events::{Iteration, Observer};
+use cobre_sddp::problem::Problem;
 use cobre_sddp::run::{self, Results, Settings, Solver};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::Rule;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
@@ -19,33 +21,57 @@ use crate::source::{Given, parse};
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Request {
-    seed: u64,
+    seed: Option<u64>,
     iterations: Option<usize>,
-    forward_passes: usize,
-    cut_selection: String,
+    forward_passes: Option<usize>,
+    cut_selection: Option<String>,
     stop: Vec<String>,
     stop_when_all: bool,
     threads: usize,
-    simulate: usize,
+    simulate: Option<usize>,
     solver: Option<String>,
+    checkpoint: String,
+    resume: bool,
     output: Option<PathBuf>,
 }
 
 impl Request {
-    fn settings(self) -> PyResult<Settings> {
+    /// What the caller asks for, then the case, then what is usual.
+    fn settings(self, problem: &Problem, case: Option<&CaseSettings>) -> PyResult<Settings> {
         let rules: PyResult<Vec<Rule>> = self.stop.iter().map(|rule| parse("stop", rule)).collect();
-        Ok(Settings {
+        let selection = self.cut_selection;
+        let wishes = Wishes {
+            iterations: self.iterations,
+            stop: rules?,
+            stop_when_all: self.stop_when_all,
+            forward_passes: self.forward_passes,
             seed: self.seed,
-            passes: self.forward_passes,
-            selection: parse("cut_selection", &self.cut_selection)?,
-            stopping: Stopping::asked(self.iterations, rules?, self.stop_when_all),
-            threads: self.threads,
+            selection: selection
+                .map(|rule| parse("cut_selection", &rule))
+                .transpose()?,
             simulate: self.simulate,
+        };
+        let found = wishes.over(case);
+        let statistical = |rule: &Rule| matches!(rule, Rule::Statistical { .. });
+        if !problem.is_risk_neutral() && found.stopping.rules.iter().any(statistical) {
+            return Err(errors::invalid(&[
+                "stop=\"statistical\" compares the bound with a mean, and under a risk measure it is none on the mean".to_owned(),
+            ]));
+        }
+        Ok(Settings {
+            seed: found.seed,
+            passes: found.forward_passes,
+            selection: found.selection,
+            stopping: found.stopping,
+            threads: self.threads,
+            simulate: found.simulate,
             sampling: Sampling::Fresh,
             solver: match &self.solver {
                 Some(name) => parse("solver", name)?,
                 None => Solver::default(),
             },
+            checkpoints: parse("checkpoint", &self.checkpoint)?,
+            resume: self.resume,
             output: self.output,
         })
     }
@@ -59,7 +85,7 @@ pub(crate) struct Step {
     estimate: f64,
     half_width_95: Option<f64>,
     paths: usize,
-    gap: f64,
+    gap: Option<f64>,
     cuts: usize,
     lp_solves: u64,
     retries: u64,
@@ -79,8 +105,8 @@ impl From<&Iteration> for Step {
             paths: iteration.estimate.paths,
             gap: iteration.gap,
             cuts: iteration.cuts,
-            lp_solves: iteration.lp_solves,
-            retries: iteration.retries,
+            lp_solves: iteration.lp.solves,
+            retries: iteration.lp.retries,
             seconds: iteration.time.total,
             forward_seconds: iteration.time.forward,
             backward_seconds: iteration.time.backward,
@@ -134,10 +160,10 @@ impl<'py> Found<'py> {
         };
         Ok(Self {
             sense,
-            bound: results.trained.bound(),
+            bound: results.trained.bound,
             estimate: Estimate::new(estimate, source),
             stop_reason: results.trained.reason.to_string(),
-            lp_solves: results.lp_solves,
+            lp_solves: results.lp.solves,
             validation: results.validation,
             policy_sha256: results.policy_sha256,
             train_seconds: results.seconds.train,
@@ -237,8 +263,10 @@ pub(crate) fn train(
     alone: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Found<'_>> {
-    let settings = request.settings()?;
-    let problem = given.load(py)?;
+    let Case {
+        problem, settings, ..
+    } = given.load(py)?;
+    let settings = request.settings(&problem, settings.as_ref())?;
     let sense = problem.sense.name();
     let results = connected(py, alone, progress, |comm, teller| {
         run::run(comm, problem, &settings, teller)
@@ -256,8 +284,10 @@ pub(crate) fn simulate<'py>(
     alone: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Tried<'py>> {
-    let settings = request.settings()?;
-    let problem = given.load(py)?;
+    let Case {
+        problem, settings, ..
+    } = given.load(py)?;
+    let settings = request.settings(&problem, settings.as_ref())?;
     let sense = problem.sense.name();
     let policy = policy.policy()?;
     let tried = connected(py, alone, progress, |comm, teller| {
@@ -269,7 +299,7 @@ pub(crate) fn simulate<'py>(
         estimate: estimate.map(|estimate| Estimate::new(estimate, "simulation")),
         values: tried.values.into_pyarray(py),
         validation: tried.validation,
-        lp_solves: tried.lp_solves,
+        lp_solves: tried.lp.solves,
         seconds: tried.seconds,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cobre_case::Options;
+use cobre_case::{Case, Options};
 use cobre_sddp::problem::{
     Change, ColumnId, Draft, NodeId, Problem, RowId, Sense, Template, TemplateId,
 };
@@ -62,7 +62,7 @@ struct Node {
 pub(crate) struct Given {
     source: Source,
     bound: Option<f64>,
-    risk: String,
+    risk: Option<String>,
 }
 
 /// Parses a setting; the error names it.
@@ -72,16 +72,20 @@ pub(crate) fn parse<T: std::str::FromStr<Err = String>>(name: &str, text: &str) 
 }
 
 impl Given {
-    /// The problem, if it makes sense.
-    pub(crate) fn load(self, py: Python<'_>) -> PyResult<Problem> {
-        let risk = parse("risk", &self.risk)?;
+    /// The problem, if it makes sense, and how it wants to be solved.
+    pub(crate) fn load(self, py: Python<'_>) -> PyResult<Case> {
+        let risk = self.risk.map(|risk| parse("risk", &risk)).transpose()?;
         let bound = self.bound;
         py.detach(|| match self.source {
             Source::Path(path) => {
                 let options = Options { bound, risk };
-                cobre_case::read(&path, &options).map_err(|error| errors::of_case(&error))
+                cobre_case::load(&path, &options).map_err(|error| errors::of_case(&error))
             }
-            Source::Built(built) => built.problem(bound, risk),
+            Source::Built(built) => Ok(Case {
+                problem: built.problem(bound, risk.unwrap_or(Risk::EXPECTATION))?,
+                settings: None,
+                warnings: Vec::new(),
+            }),
         })
     }
 }
@@ -223,7 +227,7 @@ struct DescribedNode {
 /// Loads a problem and tells what is in it.
 #[pyfunction]
 pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
-    let problem = given.load(py)?;
+    let Case { problem, .. } = given.load(py)?;
     let summary = problem.summary();
     let steps = |edges: &[cobre_sddp::problem::Edge]| {
         let named = edges
@@ -244,7 +248,7 @@ pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
     });
     Ok(Described {
         sense: problem.sense.name(),
-        risk: problem.risk.to_string(),
+        risk: problem.risk_name(),
         stages: summary.stages,
         columns: summary.columns,
         rows: summary.rows,

@@ -76,7 +76,7 @@ def test_defaults_stop_where_the_command_stops(case, program):
 def test_options_reach_the_engine(case, program):
     line = subprocess.run(
         [program, "run", case, "--bound=0", "--iterations=12", "--risk=cvar:0.5,0.25", "--cut-selection=lml1"]
-        + ["--stop=statistical:4", "--stop=time:1000", "--stop-when-all", "--json", "--quiet"],
+        + ["--stop=stalling:3,1e-12", "--stop=time:1000", "--stop-when-all", "--json", "--quiet"],
         check=True,
         capture_output=True,
         text=True,
@@ -87,11 +87,16 @@ def test_options_reach_the_engine(case, program):
         iterations=12,
         risk="cvar:0.5,0.25",
         cut_selection="lml1",
-        stop=["statistical:4", "time:1000"],
+        stop=["stalling:3,1e-12", "time:1000"],
         stop_when_all=True,
     )
     found = json.loads(line)
     assert (result.policy_sha256, result.stop_reason) == (found["policy_sha256"], found["stop_reason"])
+
+
+def test_a_rule_that_a_risk_measure_makes_senseless_is_refused(case):
+    with pytest.raises(cobre.ValidationError, match="statistical"):
+        cobre.train(case, bound=0.0, risk="cvar:0.5,0.25", stop=["statistical:4"])
 
 
 def test_results_are_shown(case):

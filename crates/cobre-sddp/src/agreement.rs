@@ -1,38 +1,40 @@
 //! Whether all ranks were asked the same. A rank that read another file would add cuts of another
 //! problem, and no collective would notice.
 
-use std::fmt::{self, Write as _};
-
-use sha2::{Digest, Sha256};
+use std::path::PathBuf;
 
 use crate::error::SddpError;
-use crate::problem::Problem;
+use crate::fingerprint::Fingerprint;
+use crate::policy::Policy;
 use crate::ranks::{Backend, Ranks};
 use crate::run::Settings;
 
 /// What ranks must have in common, in the order of their fingerprints.
-const PARTS: [&str; 2] = ["problem", "settings"];
+const PARTS: [&str; 3] = ["problem", "settings", "policy"];
 
 /// Compares what the ranks were asked; all of them find the same difference.
 ///
 /// # Errors
-/// When a rank has another problem or other settings than rank 0, threads and output apart, and when
-/// a rank is gone.
+/// When a rank has another problem, other settings or another policy to start from than rank 0,
+/// threads and the place of results apart, and when a rank is gone.
 pub(crate) fn agree<C: Backend>(
     ranks: &Ranks<'_, C>,
-    problem: &Problem,
+    problem: Fingerprint,
     settings: &Settings,
+    policy: Option<&Policy>,
 ) -> Result<(), SddpError> {
     if ranks.size() == 1 {
         return Ok(());
     }
     let common = Settings {
         threads: 1,
-        output: None,
+        output: settings.output.as_ref().map(|_| PathBuf::new()),
         ..settings.clone()
     };
-    let mine = [fingerprint(problem), fingerprint(&common)].concat();
-    let all = ranks.gather_one(&mine)?;
+    let policy = Fingerprint::of(&policy.map(Policy::sha256));
+    let mine = [problem, Fingerprint::of(&common), policy].map(Fingerprint::numbers);
+    let mine = mine.as_flattened();
+    let all = ranks.gather_one(mine)?;
     for (rank, theirs) in all.iter().enumerate() {
         let words = mine.len() / PARTS.len();
         let pairs = theirs.chunks(words).zip(all[0].chunks(words));
@@ -41,25 +43,4 @@ pub(crate) fn agree<C: Backend>(
         }
     }
     Ok(())
-}
-
-/// The SHA-256 of all that `value` says of itself, as numbers that ranks can gather.
-fn fingerprint(value: &impl fmt::Debug) -> Vec<f64> {
-    let mut hasher = Hasher(Sha256::new());
-    write!(hasher, "{value:?}").expect("hashing does not fail");
-    let digest = hasher.0.finalize();
-    let words = digest.chunks(4);
-    words
-        .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")).into())
-        .collect()
-}
-
-/// Hashes what is written to it.
-struct Hasher(Sha256);
-
-impl fmt::Write for Hasher {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text);
-        Ok(())
-    }
 }

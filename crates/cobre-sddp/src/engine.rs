@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::SddpError;
-use crate::lp::{Answer, Failure, Kernel, NodeView};
+use crate::lp::{Answer, Counts, Failure, Kernel, NodeView, Want};
 use crate::noise::{Noise, Purpose};
 use crate::path::{Paths, Walker};
 use crate::policy::CutPool;
@@ -50,19 +50,25 @@ impl<C: Backend> Field<'_, C> {
     }
 }
 
+/// What is to be solved: a node at a state, for some openings.
+pub(crate) struct Visit<'a> {
+    pub(crate) node: usize,
+    pub(crate) incoming: &'a [f64],
+    pub(crate) openings: Range<usize>,
+    pub(crate) want: Want,
+}
+
 /// The solvers of one thread, one per node once it has met that node.
 pub(crate) struct Solvers<K> {
     nodes: Vec<Option<K>>,
-    solves: u64,
-    retries: u64,
+    counts: Counts,
 }
 
 impl<K: Kernel> Solvers<K> {
     pub(crate) fn new(problem: &Problem) -> Self {
         Self {
             nodes: problem.nodes.iter().map(|_| None).collect(),
-            solves: 0,
-            retries: 0,
+            counts: Counts::default(),
         }
     }
 
@@ -70,21 +76,24 @@ impl<K: Kernel> Solvers<K> {
     pub(crate) fn solve<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        node: usize,
-        incoming: &[f64],
-        openings: Range<usize>,
+        visit: Visit<'_>,
         memory: &mut K::Memory,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
-        let view = field.view(node);
-        let kernel = match &mut self.nodes[node] {
+        let view = field.view(visit.node);
+        let kernel = match &mut self.nodes[visit.node] {
             Some(kernel) => kernel,
             empty => empty.insert(K::load(&view)?),
         };
-        self.solves += openings.len() as u64;
-        let before = kernel.retries();
-        let solved = kernel.solve(&view, incoming, openings, memory, each);
-        self.retries += kernel.retries() - before;
+        let before = kernel.counts();
+        let Visit {
+            incoming,
+            openings,
+            want,
+            ..
+        } = visit;
+        let solved = kernel.solve(&view, incoming, openings, want, memory, each);
+        self.counts += kernel.counts() - before;
         solved
     }
 }
@@ -122,6 +131,8 @@ pub(crate) struct Engine<'p, C: Backend, K: Kernel> {
     pub(crate) forward: Vec<Mutex<Walker<K>>>,
     /// By level.
     pub(crate) backward: Vec<Vec<Mutex<Unit<K>>>>,
+    /// By level, the units of all ranks.
+    pub(crate) unit_counts: Vec<usize>,
     pub(crate) simulation: RwLock<Vec<Mutex<Simulation<K>>>>,
     tally: Mutex<Tally>,
 }
@@ -129,8 +140,7 @@ pub(crate) struct Engine<'p, C: Backend, K: Kernel> {
 /// What threads have counted, and the first thing that went wrong.
 #[derive(Default)]
 struct Tally {
-    solves: u64,
-    retries: u64,
+    counts: Counts,
     /// The lowest unit that failed, and how.
     failed: Option<(usize, SddpError)>,
 }
@@ -142,6 +152,7 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
         passes: usize,
         own_passes: Range<usize>,
         backward: Vec<Vec<Mutex<Unit<K>>>>,
+        unit_counts: Vec<usize>,
     ) -> Self {
         let problem = field.problem;
         Self {
@@ -153,6 +164,7 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
                 .map(|_| Mutex::new(Walker::new(problem)))
                 .collect(),
             backward,
+            unit_counts,
             simulation: RwLock::new(Vec::new()),
             tally: Mutex::new(Tally::default()),
         }
@@ -186,7 +198,7 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
     /// Does one unit of a task.
     pub(crate) fn work(&self, task: Task, unit: usize, solvers: &mut Solvers<K>) {
         let field = self.read();
-        let before = (solvers.solves, solvers.retries);
+        let before = solvers.counts;
         let (result, scenario) = match task {
             Task::Forward { iteration } => {
                 let mut walker = lock(&self.forward[unit]);
@@ -211,8 +223,7 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
             }
         };
         let mut tally = lock(&self.tally);
-        tally.solves += solvers.solves - before.0;
-        tally.retries += solvers.retries - before.1;
+        tally.counts += solvers.counts - before;
         if let Err(failure) = result
             && tally.failed.as_ref().is_none_or(|(first, _)| unit < *first)
         {
@@ -229,10 +240,14 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
             .map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Linear programs solved and solves tried again, by this rank so far.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let tally = lock(&self.tally);
-        (tally.solves, tally.retries)
+    /// Adds what an earlier run has solved.
+    pub(crate) fn add_counts(&self, counts: Counts) {
+        lock(&self.tally).counts += counts;
+    }
+
+    /// What this rank has solved so far.
+    pub(crate) fn counts(&self) -> Counts {
+        lock(&self.tally).counts
     }
 }
 

@@ -33,9 +33,12 @@ pub enum SddpError {
     Disagreement {
         /// The first such rank.
         rank: usize,
-        /// What differs: `problem` or `settings`.
+        /// What differs: `problem`, `settings` or `policy`.
         what: &'static str,
     },
+    /// A checkpoint that this run cannot go on from, or would lose.
+    #[error("{0}")]
+    Checkpoint(String),
     /// A policy belongs to another problem.
     #[error("the policy does not fit the problem: {0}")]
     Misfit(String),
@@ -58,7 +61,7 @@ impl SddpError {
         match self {
             Self::Solver { .. } => SOLVER,
             Self::Io { .. } => IO,
-            Self::Disagreement { .. } | Self::Misfit(_) => INPUT,
+            Self::Disagreement { .. } | Self::Misfit(_) | Self::Checkpoint(_) => INPUT,
             Self::Communication(error) => {
                 let reason = match error {
                     CommError::CollectiveFailed {
@@ -67,7 +70,7 @@ impl SddpError {
                     } => reason.as_str(),
                     _ => "",
                 };
-                let known = [SOLVER, IO].into_iter();
+                let known = [SOLVER, IO, INPUT].into_iter();
                 let mut said = known.filter(|kind| reason.starts_with(&format!("{kind}: ")));
                 said.next().unwrap_or("communication")
             }

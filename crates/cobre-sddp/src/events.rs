@@ -1,9 +1,12 @@
 //! What a run tells while it goes on.
 
+use crate::lp::Counts;
+use serde::{Deserialize, Serialize};
+
 use crate::training::Estimate;
 
 /// The state of training after an iteration, in the modeller's sense.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {
     /// Its number, from 1.
     pub number: usize,
@@ -11,12 +14,10 @@ pub struct Iteration {
     pub bound: f64,
     /// The policy's value on this iteration's forward passes.
     pub estimate: Estimate,
-    /// How far the estimate's mean is from the bound, relative to the bound.
-    pub gap: f64,
+    /// How far the estimate's mean is from the bound, relative to the bound; none under a risk measure.
+    pub gap: Option<f64>,
     /// Linear programs solved so far, by all ranks.
-    pub lp_solves: u64,
-    /// Solves tried again so far, by all ranks.
-    pub retries: u64,
+    pub lp: Counts,
     /// Cuts in use.
     pub cuts: usize,
     /// Where the time went so far.
@@ -24,7 +25,7 @@ pub struct Iteration {
 }
 
 /// Seconds since training began, by the clock of rank 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeSplit {
     /// In all.
     pub total: f64,
@@ -46,6 +47,16 @@ pub trait Observer {
     /// This many simulated paths of all are done.
     fn simulated(&mut self, done: usize, all: usize) {
         let _ = (done, all);
+    }
+
+    /// Training goes on after `iterations` of an earlier run.
+    fn resumed(&mut self, iterations: usize) {
+        let _ = iterations;
+    }
+
+    /// Something that the user should know, and that does not end the run.
+    fn warning(&mut self, text: &str) {
+        let _ = text;
     }
 
     /// Whether this rank is asked to end. If any rank is, all end after the iteration.

@@ -2,9 +2,12 @@
 //! bits for any backend, rank count and thread count.
 
 mod agreement;
+pub mod checkpoint;
 mod engine;
 mod error;
 pub mod events;
+mod fingerprint;
+pub mod kernel;
 pub mod lp;
 pub mod noise;
 pub mod output;

@@ -10,6 +10,8 @@ pub enum Purpose {
     Training,
     /// Paths that training has not seen.
     Simulation,
+    /// The openings of a case that gives distributions.
+    Openings,
 }
 
 /// The chance of one run.

@@ -1,7 +1,7 @@
 //! Paths through the graph: what a forward pass decides, stage by stage.
 
-use crate::engine::{Field, Solvers};
-use crate::lp::{Answer, Failure, Kernel};
+use crate::engine::{Field, Solvers, Visit};
+use crate::lp::{Answer, Failure, Kernel, Want};
 use crate::noise::{Noise, choose};
 use crate::problem::Problem;
 use crate::ranks::Backend;
@@ -95,7 +95,7 @@ fn discount(edges: &[crate::problem::Edge]) -> f64 {
 
 /// One who walks paths: what was remembered at each node, and the path walked last.
 pub(crate) struct Walker<K: Kernel> {
-    memory: Vec<K::Memory>,
+    pub(crate) memory: Vec<K::Memory>,
     pub(crate) record: Vec<f64>,
 }
 
@@ -147,11 +147,15 @@ impl<K: Kernel> Walker<K> {
         while let Some((node, opening)) = next(before) {
             let record = &mut self.record;
             let state_left = &mut state.clone();
+            let visit = Visit {
+                node,
+                incoming: &state,
+                openings: opening..opening + 1,
+                want: Want::State,
+            };
             solvers.solve(
                 field,
-                node,
-                &state,
-                opening..opening + 1,
+                visit,
                 &mut self.memory[node],
                 &mut |_, answer: &Answer| {
                     record.extend([node as f64, opening as f64, answer.cost, answer.future]);

@@ -4,10 +4,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
+use crate::checkpoint::{Cadence, Checkpoints};
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
-use crate::lp::{HighsNode, Kernel};
+use crate::fingerprint::Fingerprint;
+use crate::kernel::{Always, Auto, Checked, StageKernel};
+use crate::lp::{Counts, HighsNode, Kernel};
 use crate::output::{Directory, SimulationFiles};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
@@ -16,24 +19,41 @@ use crate::ranks::{Backend, Ranks};
 use crate::simulation::Sampling;
 use crate::team::with_team;
 use crate::training::backward::{Unit, UnitKey, units};
-use crate::training::{Estimate, Stopping, Trained, Trainer};
+use crate::training::{Estimate, Progress, StopReason, Stopping, Trained, Trainer};
 
 /// Which solver answers for nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Solver {
-    /// HiGHS.
+    /// The kernel on nodes where it is the faster one, HiGHS on the others.
     #[default]
+    Auto,
+    /// The kernel on every node that it can solve.
+    Kernel,
+    /// HiGHS.
     Highs,
+    /// The kernel, with HiGHS beside it: a run ends at the first answer that differs.
+    Check,
 }
 
 impl std::str::FromStr for Solver {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == HighsNode::NAME {
-            return Ok(Self::Highs);
+        let all = [Self::Auto, Self::Kernel, Self::Highs, Self::Check];
+        let found = all.into_iter().find(|solver| solver.name() == text);
+        found.ok_or_else(|| format!("one of {} is expected", all.map(Self::name).join(", ")))
+    }
+}
+
+impl Solver {
+    /// The name by which it is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => <StageKernel<Auto>>::NAME,
+            Self::Kernel => <StageKernel<Always>>::NAME,
+            Self::Highs => HighsNode::NAME,
+            Self::Check => <Checked<Always>>::NAME,
         }
-        Err(format!("{} is expected", HighsNode::NAME))
     }
 }
 
@@ -56,6 +76,10 @@ pub struct Settings {
     pub sampling: Sampling,
     /// Which solver to use.
     pub solver: Solver,
+    /// How often the state of training is kept beside the results.
+    pub checkpoints: Cadence,
+    /// Whether to go on from the newest state kept there, if any.
+    pub resume: bool,
     /// Where results are written; `None` for nowhere.
     pub output: Option<PathBuf>,
 }
@@ -84,8 +108,10 @@ pub struct Results {
     pub policy_sha256: String,
     /// The policy, on the first rank.
     pub policy: Option<Policy>,
+    /// Whether someone asked it to end before it was done.
+    pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
-    pub lp_solves: u64,
+    pub lp: Counts,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
     /// Where the time went.
@@ -104,27 +130,23 @@ pub fn run<C: Backend>(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    let ranks = Ranks::new(comm);
-    agree(&ranks, &problem, settings)?;
-    let result = match settings.solver {
-        Solver::Highs => run_with::<C, HighsNode, _>(&ranks, problem, settings, None, |job| {
-            whole_job(job, settings, observer)
-        }),
-    };
-    or_abort(&ranks, result)
+    let job = WholeJob { settings, observer };
+    perform(comm, problem, settings, None, job)
 }
 
-/// What a policy is worth.
+/// What a policy is worth, the same on every rank except for the time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Simulated {
-    /// Its value on the simulated paths; `None` if there were none.
+    /// Its value on the simulated paths; `None` if there were none, or not all.
     pub estimate: Option<Estimate>,
     /// The value of each simulated path.
     pub values: Vec<f64>,
     /// The value of each of the modeller's validation scenarios.
     pub validation: Vec<f64>,
+    /// Whether someone asked it to end before it was done.
+    pub interrupted: bool,
     /// Linear programs solved by all ranks.
-    pub lp_solves: u64,
+    pub lp: Counts,
     /// Seconds it took, by this rank's clock.
     pub seconds: f64,
 }
@@ -141,40 +163,65 @@ pub fn simulate<C: Backend>(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Simulated, SddpError> {
-    let ranks = Ranks::new(comm);
-    policy.fits(&problem).map_err(SddpError::Misfit)?;
-    agree(&ranks, &problem, settings)?;
-    let policy = Some(policy);
-    let result = match settings.solver {
-        Solver::Highs => {
-            run_with::<C, HighsNode, _>(&ranks, problem, settings, policy, |mut job| {
-                let directory = directory(&job, settings)?;
-                try_policy(&mut job, directory.as_ref(), settings, observer)
-            })
-        }
-    };
-    or_abort(&ranks, result)
+    let job = Trial { settings, observer };
+    perform(comm, problem, settings, Some(policy), job)
 }
 
-/// Tells the other ranks of an error that they cannot know of.
-fn or_abort<C: Backend, T>(
-    ranks: &Ranks<'_, C>,
-    result: Result<T, SddpError>,
-) -> Result<T, SddpError> {
-    if let Err(error @ (SddpError::Solver { .. } | SddpError::Io { .. })) = &result {
+/// What is done once everything is set up, with any solver.
+pub(crate) trait Job<C: Backend> {
+    /// What it finds.
+    type Found;
+
+    /// Does it; `problem` is the fingerprint of the problem.
+    fn run<K: Kernel>(
+        self,
+        trainer: Trainer<'_, '_, '_, C, K>,
+        problem: Fingerprint,
+    ) -> Result<Self::Found, SddpError>;
+}
+
+/// Does a job with the solver that the settings name, and tells the other ranks of an error that they
+/// cannot know of.
+fn perform<C: Backend, J: Job<C>>(
+    comm: &C,
+    problem: Problem,
+    settings: &Settings,
+    policy: Option<&Policy>,
+    job: J,
+) -> Result<J::Found, SddpError> {
+    let ranks = &Ranks::new(comm);
+    let found = match settings.solver {
+        Solver::Auto => perform_with::<C, StageKernel<Auto>, J>,
+        Solver::Kernel => perform_with::<C, StageKernel<Always>, J>,
+        Solver::Check => perform_with::<C, Checked<Always>, J>,
+        Solver::Highs => perform_with::<C, HighsNode, J>,
+    }(ranks, problem, settings, policy, job);
+    if let Err(
+        error @ (SddpError::Solver { .. }
+        | SddpError::Io { .. }
+        | SddpError::Checkpoint(_)
+        | SddpError::Misfit(_)),
+    ) = &found
+    {
         ranks.abort(&error.reason());
     }
-    result
+    found
 }
 
-/// Sets everything up for `job`, with the cuts of `policy` or without any.
-fn run_with<C: Backend, K: Kernel, T>(
+/// Sets everything up for a job with a solver of this type, with the cuts of `policy` or without any.
+pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
     policy: Option<&Policy>,
-    job: impl FnOnce(Trainer<'_, '_, '_, C, K>) -> Result<T, SddpError>,
-) -> Result<T, SddpError> {
+    job: J,
+) -> Result<J::Found, SddpError> {
+    // Before the values of openings move to where ranks share them.
+    let fingerprint = Fingerprint::of(&problem);
+    agree(ranks, fingerprint, settings, policy)?;
+    if let Some(policy) = policy {
+        policy.fits(&problem).map_err(SddpError::Misfit)?;
+    }
     let values = std::mem::take(&mut problem.values);
     let values = ranks.share_table(values.len(), |shared| shared.copy_from_slice(&values))?;
     let failures = settings
@@ -186,7 +233,7 @@ fn run_with<C: Backend, K: Kernel, T>(
             if level == 0 {
                 Vec::new()
             } else {
-                units(&problem, level, settings.passes)
+                units::<K>(&problem, level, settings.passes)
             }
         })
         .collect();
@@ -206,60 +253,135 @@ fn run_with<C: Backend, K: Kernel, T>(
         failures: &failures,
     };
     let own_passes = ranks.share(settings.passes);
-    let engine = Engine::new(field, settings.seed, settings.passes, own_passes, backward);
+    let unit_counts = all_units.iter().map(Vec::len).collect();
+    let engine = Engine::new(
+        field,
+        settings.seed,
+        settings.passes,
+        own_passes,
+        backward,
+        unit_counts,
+    );
     with_team(
         settings.threads,
         || Solvers::<K>::new(&problem),
         |task, unit, solvers| engine.work(task, unit, solvers),
         |team| {
-            job(Trainer {
+            let trainer = Trainer {
                 engine: &engine,
                 team,
                 ranks,
                 units: &all_units,
-            })
+            };
+            job.run(trainer, fingerprint)
         },
     )
 }
 
+/// Trains, simulates, validates and writes.
+pub(crate) struct WholeJob<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) observer: &'a mut dyn Observer,
+}
+
+impl<C: Backend> Job<C> for WholeJob<'_> {
+    type Found = Results;
+
+    fn run<K: Kernel>(
+        self,
+        trainer: Trainer<'_, '_, '_, C, K>,
+        problem: Fingerprint,
+    ) -> Result<Results, SddpError> {
+        whole_job(trainer, problem, self.settings, self.observer)
+    }
+}
+
+/// Simulates, validates and writes.
+struct Trial<'a> {
+    settings: &'a Settings,
+    observer: &'a mut dyn Observer,
+}
+
+impl<C: Backend> Job<C> for Trial<'_> {
+    type Found = Simulated;
+
+    fn run<K: Kernel>(
+        self,
+        mut trainer: Trainer<'_, '_, '_, C, K>,
+        _: Fingerprint,
+    ) -> Result<Simulated, SddpError> {
+        let directory = directory(&trainer, self.settings)?;
+        try_policy(
+            &mut trainer,
+            directory.as_ref(),
+            self.settings,
+            self.observer,
+        )
+    }
+}
+
 fn whole_job<C: Backend, K: Kernel>(
     mut job: Trainer<'_, '_, '_, C, K>,
+    fingerprint: Fingerprint,
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let problem = job.engine.read().problem;
     let directory = directory(&job, settings)?;
+    let mut checkpoints = Checkpoints::new(directory.as_ref(), fingerprint, settings)?;
+    let progress = if settings.resume {
+        resume(&mut checkpoints, &job, observer)?
+    } else {
+        Progress::default()
+    };
     let mut seconds = Seconds::default();
     let start = Instant::now();
-    let trained = job.train(&settings.stopping, observer)?;
+    let trained = job.train(&settings.stopping, progress, &mut checkpoints, observer)?;
     seconds.train = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let tried = try_policy(&mut job, directory.as_ref(), settings, observer)?;
-    seconds.simulate = start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    let field = job.engine.read();
-    let mut results = Results {
-        policy_sha256: field.pool.sha256(problem),
-        policy: None,
-        lp_solves: tried.lp_solves,
-        shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
-        trained,
-        simulated: tried.estimate,
-        validation: tried.validation,
-        seconds,
+    let mut results = {
+        let field = job.engine.read();
+        Results {
+            policy_sha256: field.pool.sha256(problem),
+            policy: None,
+            lp: Counts::default(),
+            shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
+            interrupted: trained.reason == StopReason::Interrupted,
+            trained,
+            simulated: None,
+            validation: Vec::new(),
+            seconds,
+        }
     };
     if job.ranks.is_first() {
+        let pool = &job.engine.read().pool;
         results.policy = Some(Policy {
-            manifest: manifest(problem, &results, settings, field.pool.used()),
-            cuts: field.pool.stored(problem),
+            manifest: manifest(problem, &results, settings, pool.used()),
+            cuts: pool.stored(problem),
         });
     }
-    if let (Some(directory), Some(policy)) = (directory, &results.policy) {
+    // First what took longest: whatever fails below, it is there.
+    if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
         directory.write_policy(policy)?;
-        directory.write_run(&results, job.ranks.size(), settings)?;
     }
     results.seconds.write = start.elapsed().as_secs_f64();
+    if results.interrupted {
+        results.lp = job.counts()?;
+    } else {
+        let tried = try_policy(&mut job, directory.as_ref(), settings, observer)?;
+        results.interrupted = tried.interrupted;
+        results.simulated = tried.estimate;
+        results.validation = tried.validation;
+        results.lp = tried.lp;
+        results.seconds.simulate = tried.seconds;
+    }
+    if let Some(directory) = &directory {
+        directory.write_run(&results, job.ranks.size(), settings)?;
+    }
+    if !results.interrupted {
+        checkpoints.finish()?;
+    }
     Ok(results)
 }
 
@@ -271,11 +393,11 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
     Manifest {
         format: Manifest::FORMAT,
         sense: problem.sense.name().to_owned(),
-        risk: problem.risk.to_string(),
+        risk: problem.risk_name(),
         seed: settings.seed,
         forward_passes: settings.passes,
         iterations: results.trained.iterations.len(),
-        bound: results.trained.bound(),
+        bound: results.trained.bound,
         states: states.collect(),
         nodes: problem.nodes.iter().map(|node| node.name.clone()).collect(),
         cuts,
@@ -283,7 +405,7 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
     }
 }
 
-/// Walks the simulated paths and the validation scenarios, and writes them.
+/// Simulates and validates as asked for, unless that is interrupted.
 fn try_policy<C: Backend, K: Kernel>(
     job: &mut Trainer<'_, '_, '_, C, K>,
     directory: Option<&Directory>,
@@ -293,32 +415,54 @@ fn try_policy<C: Backend, K: Kernel>(
     let start = Instant::now();
     let problem = job.engine.read().problem;
     let sign = problem.sense.sign();
-    let (mut estimate, mut values) = (None, Vec::new());
+    let (mut estimate, mut values, mut validation) = (None, Vec::new(), Vec::new());
     if settings.simulate > 0 {
-        let mut files = directory
-            .map(|directory| directory.simulation(problem))
-            .transpose()?;
+        let files = directory.map(|directory| directory.simulation(problem));
+        let mut files = files.transpose()?;
         let sink = &mut |first: usize, paths: &Paths| {
             values.extend((0..paths.count()).map(|path| sign * paths.cost(problem, path)));
             files
                 .as_mut()
                 .map_or(Ok(()), |files| files.append(problem, first, paths))
         };
-        estimate = Some(job.simulate(settings.simulate, settings.sampling, observer, sink)?);
-        files.map_or(Ok(()), SimulationFiles::finish)?;
+        estimate = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
+        if estimate.is_some() {
+            files.map_or(Ok(()), SimulationFiles::finish)?;
+        }
     }
-    let validated = job.validate()?;
-    if let Some(directory) = directory.filter(|_| validated.count() > 0) {
-        directory.write_validation(problem, &validated)?;
+    let interrupted = settings.simulate > 0 && estimate.is_none();
+    if !interrupted {
+        let validated = job.validate()?;
+        if let Some(directory) = directory.filter(|_| validated.count() > 0) {
+            directory.write_validation(problem, &validated)?;
+        }
+        let of_paths = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
+        validation = of_paths.collect();
     }
-    let validation = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
     Ok(Simulated {
         estimate,
         values,
-        validation: validation.collect(),
-        lp_solves: job.solves()?,
+        validation,
+        interrupted,
+        lp: job.counts()?,
         seconds: start.elapsed().as_secs_f64(),
     })
+}
+
+/// The state that training goes on from.
+fn resume<C: Backend, K: Kernel>(
+    checkpoints: &mut Checkpoints,
+    job: &Trainer<'_, '_, '_, C, K>,
+    observer: &mut dyn Observer,
+) -> Result<Progress, SddpError> {
+    let warn = &mut |text: &str| observer.warning(text);
+    let restored = checkpoints.restore(job.engine, job.ranks, warn)?;
+    match &restored {
+        Some(progress) => observer.resumed(progress.iterations.len()),
+        None => observer
+            .warning("there is no checkpoint to resume from: this starts from the beginning"),
+    }
+    Ok(restored.unwrap_or_default())
 }
 
 /// Where the first rank writes; no other rank writes anything.

@@ -1,9 +1,11 @@
 //! Random small problems against their extensive form: the whole scenario tree as one linear
 //! program.
 
+mod random;
 mod tree;
 
 use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::problem::{
     Change, ColumnId, Draft, NodeId, Problem, RowId, Sense, Template, TemplateId,
 };
@@ -11,29 +13,7 @@ use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
-
-/// Numbers from a seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        (self.next() % count as u64) as usize
-    }
-
-    /// A number from `low` to `high` with two digits after the point.
-    fn number(&mut self, low: f64, high: f64) -> f64 {
-        let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        ((low + (high - low) * share) * 100.0).round() / 100.0
-    }
-}
+use random::Random;
 
 /// A linear program that has a solution whatever comes in, and what openings may change in it.
 struct Program {
@@ -176,7 +156,7 @@ fn problem(seed: u64) -> Problem {
         .unwrap_or_else(|errors| panic!("seed {seed}: {errors}"))
 }
 
-fn settings(iterations: usize, cuts: &str) -> Settings {
+fn settings(iterations: usize, cuts: &str, solver: Solver) -> Settings {
     Settings {
         seed: 1,
         passes: 3,
@@ -185,7 +165,9 @@ fn settings(iterations: usize, cuts: &str) -> Settings {
         threads: 1,
         simulate: 0,
         sampling: Sampling::Fresh,
-        solver: Solver::default(),
+        solver,
+        checkpoints: Cadence::Never,
+        resume: false,
         output: None,
     }
 }
@@ -194,21 +176,24 @@ fn settings(iterations: usize, cuts: &str) -> Settings {
 fn the_bound_reaches_the_extensive_form() {
     let mut worst_case = 0;
     for seed in 0..60 {
-        let problem = problem(seed);
-        let sign = problem.sense.sign();
-        let expected = sign * tree::optimum(&problem);
-        let rule = ["none", "level1", "lml1"][seed as usize % 3];
-        worst_case += usize::from(problem.risk.alpha == 0.0);
-        let risk = problem.risk;
-        let results = run(&LocalBackend, problem, &settings(60, rule), &mut ());
-        let found = results
-            .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
-            .trained
-            .bound();
-        assert!(
-            (found - expected).abs() <= 1e-6 * (1.0 + expected.abs()),
-            "seed {seed}, {risk}, cuts {rule}: {found} instead of {expected}"
-        );
+        for solver in [Solver::Auto, Solver::Highs] {
+            let problem = problem(seed);
+            let sign = problem.sense.sign();
+            let expected = sign * tree::optimum(&problem);
+            let rule = ["none", "level1", "lml1"][seed as usize % 3];
+            worst_case += usize::from(problem.risk.alpha == 0.0);
+            let risk = problem.risk;
+            let results = run(&LocalBackend, problem, &settings(60, rule, solver), &mut ());
+            let found = results
+                .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+                .trained
+                .bound;
+            assert!(
+                (found - expected).abs() <= 1e-6 * (1.0 + expected.abs()),
+                "seed {seed}, {risk}, cuts {rule}, {}: {found} instead of {expected}",
+                solver.name()
+            );
+        }
     }
     assert!(worst_case > 3);
 }
@@ -231,14 +216,53 @@ fn no_bound_on_the_way_passes_the_optimum() {
         }
     }
     for seed in 100..120 {
-        let problem = problem(seed);
-        let sign = problem.sense.sign();
-        let expected = sign * tree::optimum(&problem);
-        let mut below = Below {
-            sign,
-            expected,
-            seed,
-        };
-        run(&LocalBackend, problem, &settings(15, "none"), &mut below).expect("it runs");
+        for solver in [Solver::Auto, Solver::Highs] {
+            let problem = problem(seed);
+            let sign = problem.sense.sign();
+            let expected = sign * tree::optimum(&problem);
+            let mut below = Below {
+                sign,
+                expected,
+                seed,
+            };
+            run(
+                &LocalBackend,
+                problem,
+                &settings(15, "none", solver),
+                &mut below,
+            )
+            .expect("it runs");
+        }
+    }
+}
+
+#[test]
+fn a_node_weighs_what_follows_it_by_its_own_measure() {
+    let worst: Risk = "cvar:1,0".parse().expect("a measure");
+    for (all, of_first, expected) in [
+        (Risk::EXPECTATION, worst, 3.0),
+        (worst, Risk::EXPECTATION, 2.0),
+    ] {
+        let mut draft = Draft::new(Sense::Minimize, 0.0);
+        let first = draft.template(Template::new());
+        let first = draft.node("first", first);
+        let mut lp = Template::new();
+        let paid = lp.column("paid", 1.0, 0.0, f64::INFINITY);
+        let price = lp.row("price", 0.0, f64::INFINITY, &[(paid, 1.0)]);
+        let second = draft.template(lp);
+        let second = draft.node("second", second);
+        for lower in [1.0, 3.0] {
+            let upper = f64::INFINITY;
+            let row = price;
+            draft.opening(second, 0.5, vec![Change::RowBounds { row, lower, upper }]);
+        }
+        draft.start(first, 1.0);
+        draft.edge(first, second, 1.0);
+        draft.risk(all);
+        draft.node_risk(first, of_first);
+        let problem = draft.build().expect("it is sound");
+        let settings = settings(3, "none", Solver::Highs);
+        let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
+        assert!((results.trained.bound - expected).abs() < 1e-9);
     }
 }

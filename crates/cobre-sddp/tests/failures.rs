@@ -2,11 +2,87 @@
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::SddpError;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::lp::{Failure, FailureKind};
 use cobre_sddp::problem::{Change, Draft, Sense, Template};
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
+
+fn settings(solver: Solver) -> Settings {
+    Settings {
+        seed: 1,
+        passes: 1,
+        selection: "none".parse().expect("a rule"),
+        stopping: Stopping::any(vec![Rule::Iterations(5)]),
+        threads: 2,
+        simulate: 0,
+        sampling: Sampling::Fresh,
+        solver,
+        checkpoints: Cadence::Never,
+        resume: false,
+        output: None,
+    }
+}
+
+/// Bounds, and terms by the number of their column.
+type Row<'a> = (f64, f64, &'a [(usize, f64)]);
+
+/// The optimum of one linear program, by each solver; columns are (cost, lower, upper).
+fn optima(columns: &[(f64, f64, f64)], rows: &[Row<'_>]) -> [f64; 2] {
+    [Solver::Kernel, Solver::Highs].map(|solver| {
+        let mut draft = Draft::new(Sense::Minimize, 0.0);
+        let mut lp = Template::new();
+        let names: Vec<_> = columns
+            .iter()
+            .map(|(cost, lower, upper)| lp.column("x", *cost, *lower, *upper))
+            .collect();
+        for (lower, upper, terms) in rows {
+            let terms: Vec<_> = terms
+                .iter()
+                .map(|(at, value)| (names[*at], *value))
+                .collect();
+            lp.row("r", *lower, *upper, &terms);
+        }
+        let lp = draft.template(lp);
+        let node = draft.node("only", lp);
+        draft.start(node, 1.0);
+        let problem = draft.build().expect("it makes sense");
+        let results = run(&LocalBackend, problem, &settings(solver), &mut ());
+        results.expect("it has an optimum").trained.bound
+    })
+}
+
+#[test]
+fn small_costs_are_costs() {
+    let infinite = f64::INFINITY;
+    let columns = [(6e-8, 0.0, infinite), (1e-8, 0.0, infinite)];
+    let rows: [Row<'_>; 1] = [(1e8, infinite, &[(0, 2.0), (1, 1.0)])];
+    for found in optima(&columns, &rows) {
+        assert!((found - 1.0).abs() < 1e-6, "{found}");
+    }
+}
+
+#[test]
+fn a_program_of_many_scales_is_not_called_unbounded() {
+    let infinite = f64::INFINITY;
+    let columns = [
+        (-0.41, -2.0, 4.5),
+        (0.14, -50.0, infinite),
+        (12.7, 0.0, infinite),
+        (0.0, -100.0, infinite),
+        (1.0, -infinite, infinite),
+    ];
+    let rows: [Row<'_>; 4] = [
+        (1.84e-5, 1.84e-5, &[(0, 1.7e-6), (1, 1.7e-6), (3, -1.7e-6)]),
+        (52712.0, infinite, &[(1, 38790.0), (2, 38790.0)]),
+        (0.0, infinite, &[(3, -9.5e-6), (4, 2.7e-6)]),
+        (0.0, infinite, &[(3, 0.0061), (4, 0.0259)]),
+    ];
+    for found in optima(&columns, &rows) {
+        assert!((found + 0.959_705_88).abs() < 1e-6, "{found}");
+    }
+}
 
 /// Two stages: water is released to meet a demand that grows with the second opening.
 fn failure(shortage_allowed: bool, release_cost: f64) -> (String, Failure) {
@@ -46,15 +122,8 @@ fn failure(shortage_allowed: bool, release_cost: f64) -> (String, Failure) {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let settings = Settings {
-        seed: 1,
-        passes: 1,
-        selection: "none".parse().expect("a rule"),
-        stopping: Stopping::any(vec![Rule::Iterations(5)]),
-        threads: 2,
-        simulate: 0,
-        sampling: Sampling::Fresh,
-        solver: Solver::default(),
         output: Some(directory.path().to_owned()),
+        ..settings(Solver::default())
     };
     let problem = draft.build().expect("it makes sense");
     let error = run(&LocalBackend, problem, &settings, &mut ()).expect_err("it has no optimum");

@@ -1,6 +1,7 @@
 //! A policy outlives the run that made it.
 
 use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::{read_policy, write_policy};
 use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
@@ -11,8 +12,11 @@ use cobre_sddp::training::{Rule, Stopping};
 fn problem(stages: usize) -> Problem {
     let size = Hydrothermal {
         stages,
+        regions: 1,
         reservoirs: 2,
         thermals: 5,
+        blocks: 1,
+        lags: 0,
         openings: 4,
         known_start: true,
     };
@@ -29,6 +33,8 @@ fn settings() -> Settings {
         simulate: 40,
         sampling: Sampling::Fresh,
         solver: Solver::default(),
+        checkpoints: Cadence::Never,
+        resume: false,
         output: None,
     }
 }

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::events::{Iteration, Observer};
-use cobre_sddp::lp::{Answer, Basis, HighsNode, Kernel, NodeView};
+use cobre_sddp::kernel::{Always, StageKernel};
+use cobre_sddp::lp::{Answer, HighsNode, Kernel, NodeView, Want};
 use cobre_sddp::policy::{CutPool, NewCut, Selection};
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
 use cobre_sddp::ranks::Ranks;
@@ -15,8 +17,11 @@ use cobre_sddp::training::{Rule, Stopping};
 fn problem() -> Problem {
     let size = Hydrothermal {
         stages: 5,
+        regions: 3,
         reservoirs: 3,
         thermals: 12,
+        blocks: 1,
+        lags: 0,
         openings: 11,
         known_start: false,
     };
@@ -25,7 +30,7 @@ fn problem() -> Problem {
 
 /// Trains one node's cuts from its successor's answers, with the units dealt out over `objects`
 /// solver objects; returns every bit of every answer.
-fn answers(objects: usize, lml1: bool) -> Vec<u64> {
+fn answers<K: Kernel>(objects: usize, lml1: bool) -> Vec<u64> {
     let problem = problem();
     let comm = LocalBackend;
     let ranks = Ranks::new(&comm);
@@ -36,11 +41,11 @@ fn answers(objects: usize, lml1: bool) -> Vec<u64> {
     };
     let units = 6;
     let mut pool = CutPool::<LocalBackend>::new(&problem, units, selection.expect("a rule"));
-    let mut solvers: Vec<Vec<Option<HighsNode>>> = (0..objects)
+    let mut solvers: Vec<Vec<Option<K>>> = (0..objects)
         .map(|_| (0..problem.nodes.len()).map(|_| None).collect())
         .collect();
-    let mut memories: Vec<Vec<Basis>> = (0..units)
-        .map(|_| problem.nodes.iter().map(|_| Basis::default()).collect())
+    let mut memories: Vec<Vec<K::Memory>> = (0..units)
+        .map(|_| problem.nodes.iter().map(|_| K::Memory::default()).collect())
         .collect();
     let mut bits = Vec::new();
     for iteration in 0..12 {
@@ -64,7 +69,7 @@ fn answers(objects: usize, lml1: bool) -> Vec<u64> {
                 let solver = &mut solvers[object][node];
                 let solver = match solver {
                     Some(solver) => solver,
-                    empty => empty.insert(HighsNode::load(&view).expect("it loads")),
+                    empty => empty.insert(K::load(&view).expect("it loads")),
                 };
                 let (mut value, mut gradient) = (0.0, vec![0.0; 3]);
                 let mut each = |_: usize, answer: &Answer| {
@@ -81,7 +86,7 @@ fn answers(objects: usize, lml1: bool) -> Vec<u64> {
                 };
                 let memory = &mut memories[node];
                 solver
-                    .solve(&view, &state, 0..11, memory, &mut each)
+                    .solve(&view, &state, 0..11, Want::Columns, memory, &mut each)
                     .expect("it is solved");
                 let at_zero = value - gradient.iter().zip(&state).map(|(a, b)| a * b).sum::<f64>();
                 cuts.push(NewCut {
@@ -101,15 +106,20 @@ fn answers(objects: usize, lml1: bool) -> Vec<u64> {
 
 #[test]
 fn units_split_over_any_number_of_solver_objects_give_the_same_bits() {
-    for lml1 in [false, true] {
-        let one = answers(1, lml1);
-        for objects in 2..=4 {
-            assert!(
-                answers(objects, lml1) == one,
-                "{objects} objects, lml1 {lml1}"
-            );
+    fn check<K: Kernel>() {
+        for lml1 in [false, true] {
+            let one = answers::<K>(1, lml1);
+            for objects in 2..=4 {
+                assert!(
+                    answers::<K>(objects, lml1) == one,
+                    "{}: {objects} objects, lml1 {lml1}",
+                    K::NAME
+                );
+            }
         }
     }
+    check::<HighsNode>();
+    check::<StageKernel<Always>>();
 }
 
 /// Keeps what must not depend on how work is split.
@@ -135,6 +145,8 @@ fn any_number_of_threads_gives_the_same_bits() {
             simulate: 100,
             sampling: Sampling::Fresh,
             solver: Solver::default(),
+            checkpoints: Cadence::Never,
+            resume: false,
             output: None,
         };
         let mut trace = Trace::default();

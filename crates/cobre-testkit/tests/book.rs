@@ -162,7 +162,8 @@ fn missing(shown: &[String], printed: &str) -> Vec<String> {
 /// The commands of one page, run one after the other.
 struct Session {
     scratch: TempDir,
-    /// A link to the repository: a page may leave it with `cd ..` and leave nothing behind.
+    /// Links to all that is in the repository: what a page writes, there or after `cd ..`, goes with the
+    /// scratch directory.
     directory: PathBuf,
     path: String,
 }
@@ -171,7 +172,11 @@ impl Session {
     fn new(binaries: &Path) -> Self {
         let scratch = TempDir::new().unwrap();
         let directory = scratch.path().join("cobre");
-        std::os::unix::fs::symlink(root(), &directory).unwrap();
+        fs::create_dir(&directory).unwrap();
+        for entry in fs::read_dir(root()).unwrap() {
+            let entry = entry.unwrap();
+            std::os::unix::fs::symlink(entry.path(), directory.join(entry.file_name())).unwrap();
+        }
         let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
         Self {
             scratch,

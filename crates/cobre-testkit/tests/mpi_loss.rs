@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cobre_comm::env::{COMM_BACKEND, JOB, MPI_CHECK};
+use cobre_comm::env::{COMM_BACKEND, JOB, MPI_CHECK, STALL_SECS};
 use cobre_launch::{Launch, Outcome, Output};
 use cobre_testkit::process::Surroundings;
 
@@ -30,13 +30,26 @@ struct Ended {
 
 /// Runs `ranks` of a program of the kit to the end, which must come in time and leave nothing.
 fn run(program: &str, ranks: usize, args: &[&str], env: &[(&str, &str)]) -> Ended {
+    let ended = run_for(LIMIT, program, ranks, args, env);
+    assert_ne!(ended.code, 124, "{args:?} hung: {}", ended.stderr);
+    ended
+}
+
+/// As [`run`], for so long at most.
+fn run_for(
+    limit: Duration,
+    program: &str,
+    ranks: usize,
+    args: &[&str],
+    env: &[(&str, &str)],
+) -> Ended {
     let surroundings = Surroundings::now();
     let scratch = tempfile::Builder::new().prefix("cobre-mpi-").tempdir();
     let scratch = scratch.expect("a temporary directory");
     let marker = scratch.path().display().to_string();
     let mut launch = Launch::new(program, ranks)
         .backend("mpi")
-        .timeout(LIMIT)
+        .timeout(limit)
         .output(Output::Capture { limit: 1 << 18 })
         .env("TESTKIT_JOB", &marker)
         .args(args);
@@ -50,14 +63,12 @@ fn run(program: &str, ranks: usize, args: &[&str], env: &[(&str, &str)]) -> Ende
     let left = surroundings.left_behind(&marker);
     assert!(left.is_empty(), "{args:?} left behind {left:?}");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let ended = Ended {
+    Ended {
         stdout: text(&outcome.ranks[0].stdout),
         stderr: text(&outcome.ranks[0].stderr),
         code: outcome.exit_code(),
         message: outcome.message("job"),
-    };
-    assert_ne!(ended.code, 124, "{args:?} hung: {}", ended.stderr);
-    ended
+    }
 }
 
 fn victim(calls: &str, how: &str, env: &[(&str, &str)]) -> Ended {
@@ -86,11 +97,20 @@ fn one_line_says(ended: &Ended, words: &[&str], what: &str) {
     assert_ne!(ended.code, 0, "{what}");
 }
 
+/// The launcher's first line names the victim and what happened to it.
+fn first_line_says(ended: &Ended, words: &str, what: &str) {
+    let first = ended.message.lines().next().unwrap_or_default();
+    let rank = format!("rank {VICTIM} (pid ");
+    let told = first.contains(&rank) && first.contains(words);
+    assert!(told, "{what}: {}{}", ended.message, ended.stderr);
+}
+
 #[test]
 fn a_killed_rank_ends_the_job() {
     for calls in CALLS {
         let ended = victim(calls, "kill", &[]);
-        assert_ne!(ended.code, 0, "{calls}");
+        first_line_says(&ended, "was killed by signal 9 (SIGKILL)", calls);
+        assert_eq!(ended.code, 137, "{calls}");
         assert!(
             !ended.stdout.contains("all well"),
             "{calls}: {}",
@@ -147,6 +167,82 @@ fn a_rank_that_leaves_early_is_known_to_all() {
         );
         assert_eq!(lines(&ended).len(), 1, "{calls}: {}", ended.stderr);
     }
+}
+
+/// Past every handler, with a code that means success to MPI's launcher.
+#[test]
+fn a_rank_that_ends_at_once_is_no_success() {
+    for calls in ["barrier", "allgatherv"] {
+        let ended = victim(calls, "end0", &[]);
+        // Which code it was only newer kernels tell.
+        first_line_says(&ended, "without leaving the job", calls);
+        assert_ne!(ended.code, 0, "{calls}");
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_while_its_node_needs_it_ends_the_job() {
+    let ended = victim("node", "leave", &[]);
+    let words = [
+        "left while others still needed it",
+        "barrier (call 51) of their node",
+    ];
+    one_line_says(&ended, &words, "node");
+    first_line_says_left(&ended);
+}
+
+fn first_line_says_left(ended: &Ended) {
+    let first = ended.message.lines().next().unwrap_or_default();
+    let told = first.contains(&format!("rank {VICTIM}: left while others still needed it"));
+    assert!(told, "{}", ended.message);
+}
+
+/// No rank can know that another thread of the others will not come, so nobody ends the job.
+#[test]
+fn ranks_that_wait_for_each_other_in_two_communicators_say_where() {
+    let (program, rank) = (env!("CARGO_BIN_EXE_victim"), VICTIM.to_string());
+    let (limit, stall) = (Duration::from_secs(25), [(STALL_SECS, "1")]);
+    let ended = run_for(limit, program, RANKS, &["node", "elsewhere", &rank], &stall);
+    assert_eq!(ended.code, 124, "{}", ended.stderr);
+    let found = lines(&ended);
+    for rank in 0..RANKS {
+        let (step, other) = if rank == VICTIM {
+            (
+                "waits in barrier (call 2) of the job",
+                "barrier (call 51) of the node",
+            )
+        } else {
+            (
+                "waits in barrier (call 51) of the node",
+                "barrier (call 2) of the job",
+            )
+        };
+        let own = format!("cobre: rank {rank} (pid ");
+        let told =
+            |line: &&str| line.starts_with(&own) && line.contains(step) && line.contains(other);
+        assert_eq!(
+            found.iter().copied().filter(|line| told(line)).count(),
+            1,
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rank_that_others_wait_for_is_reported_and_not_lost() {
+    let ended = victim("barrier", "compute", &[(STALL_SECS, "1")]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(
+        ended.stdout.matches("all well").count(),
+        RANKS,
+        "{}",
+        ended.stdout
+    );
+    let words = ["waits in barrier (call 51) of the job, for 1 s so far"];
+    let late = format!("rank {VICTIM} last began barrier (call 50)");
+    let told = |line: &&&str| words.iter().all(|word| line.contains(word)) && line.contains(&late);
+    let told = lines(&ended).iter().filter(told).count();
+    assert_eq!(told, RANKS - 1, "{}", ended.stderr);
 }
 
 #[test]

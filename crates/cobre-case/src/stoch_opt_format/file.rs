@@ -21,12 +21,14 @@ pub(super) struct Version {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Root {
     pub(super) state_variables: Entries<f64>,
     pub(super) successors: Entries<f64>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Node {
     pub(super) subproblem: String,
     #[serde(default)]
@@ -36,6 +38,7 @@ pub(super) struct Node {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Realization {
     pub(super) probability: f64,
     pub(super) support: Entries<f64>,
@@ -59,6 +62,7 @@ impl Scenario {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ScenarioStep {
     pub(super) node: String,
     #[serde(default)]

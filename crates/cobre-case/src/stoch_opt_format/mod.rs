@@ -6,19 +6,21 @@ mod file;
 mod subproblem;
 
 use cobre_sddp::problem::{Change, Draft, NodeId, Problem, Sense, Step, TemplateId};
+use cobre_sddp::risk::Risk;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::entries::Entries;
 use self::file::{File, Node, Scenario, Subproblem};
 use self::subproblem::Program;
-use crate::Options;
+use crate::{Options, unique};
 
 /// Everything that is wrong with a file, with where it is.
 type Errors = Vec<String>;
 
 /// The problem in a file.
 pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
+    unique::check(text).map_err(|error| vec![error])?;
     let reader = &mut serde_json::Deserializer::from_slice(text);
     let file: File =
         serde_path_to_error::deserialize(reader).map_err(|error| vec![error.to_string()])?;
@@ -41,7 +43,7 @@ pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
         errors.push("a bound on the cost to go is needed: add --bound".to_owned());
     }
     let mut draft = Draft::new(sense, options.bound.unwrap_or(0.0));
-    draft.risk(options.risk);
+    draft.risk(options.risk.unwrap_or(Risk::EXPECTATION));
     for (name, initial) in &file.root.state_variables.0 {
         draft.state(name, *initial);
     }
@@ -58,6 +60,7 @@ pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
     };
     graph.add_nodes(&nodes, &mut errors);
     graph.add_steps(&file.root.successors, &nodes, &mut errors);
+    find_unreachable(&file.root.successors, &nodes, &mut errors);
     graph.add_scenarios(&file.validation_scenarios, &mut errors);
     match draft.build() {
         Ok(problem) if errors.is_empty() => Ok(problem),
@@ -86,6 +89,24 @@ fn each<'f, T: DeserializeOwned>(
         }
     }
     found
+}
+
+/// Nodes that no path visits are a mistake: a step is missing or misspelt.
+fn find_unreachable(root: &Entries<f64>, nodes: &[(&str, Node)], errors: &mut Errors) {
+    let mut reached: Vec<&str> = root.0.iter().map(|(name, _)| name.as_str()).collect();
+    let mut at = 0;
+    while let Some(&name) = reached.get(at) {
+        at += 1;
+        let followers = nodes.iter().find(|(other, _)| *other == name);
+        for (next, _) in followers.iter().flat_map(|(_, node)| &node.successors.0) {
+            if !reached.contains(&next.as_str()) {
+                reached.push(next);
+            }
+        }
+    }
+    for (name, _) in nodes.iter().filter(|(name, _)| !reached.contains(name)) {
+        errors.push(format!("nodes.{name}: no step leads to it"));
+    }
 }
 
 /// The sense that all subproblems agree on.

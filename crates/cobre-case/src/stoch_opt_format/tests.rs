@@ -1,9 +1,8 @@
 use super::*;
-use cobre_sddp::risk::Risk;
 
 const OPTIONS: Options = Options {
     bound: Some(0.0),
-    risk: Risk::EXPECTATION,
+    risk: None,
 };
 
 /// Two stages of a reservoir; `{…}` parts are replaced by tests.
@@ -166,4 +165,29 @@ fn garbage_is_an_error_and_not_a_panic() {
     for text in ["", "{", "[]", "null", "{\"version\": 1}", "\u{0}\u{1}"] {
         assert!(!refused(text).is_empty());
     }
+}
+
+#[test]
+fn a_key_that_appears_twice_is_refused() {
+    let twice = r#""successors": {"second": 0.45, "second": 0.45}"#;
+    let text = FILE.replace(r#""successors": {"second": 0.9}"#, twice);
+    let errors = refused(&text);
+    assert!(errors[0].contains("\"second\" appears twice"), "{errors:?}");
+}
+
+#[test]
+fn a_misspelt_step_is_refused() {
+    let text = FILE.replace(
+        r#""successors": {"second": 0.9}"#,
+        r#""succesors": {"second": 0.9}"#,
+    );
+    let errors = refused(&text).join("; ");
+    assert!(errors.contains("succesors"), "{errors}");
+    let text = FILE.replace(r#", "successors": {"second": 0.9}"#, "");
+    let errors = refused(&text).join("; ");
+    assert!(
+        errors.contains("nodes.second: no step leads to it"),
+        "{errors}"
+    );
+    assert!(!refused(&format!("{FILE} and more")).is_empty());
 }

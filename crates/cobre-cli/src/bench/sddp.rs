@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use cobre_case::Options;
 use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
 use cobre_launch::Bind;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
-use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver, run as run_job};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
@@ -19,10 +19,12 @@ use crate::{job, launch};
 /// In front of every message.
 const NAME: &str = "cobre bench sddp";
 
-/// Times training on two made-up hydrothermal systems, or on a problem of one's own.
+/// Times training on made-up hydrothermal systems, or on a problem of one's own.
 ///
-/// Both systems have 12 stages, 4 reservoirs and 126 thermal plants. `10x4` has 10 openings per
-/// stage and 4 forward passes per iteration; `82x1` has 82 openings and one pass. With -n it
+/// `10x4` and `82x1`, measured unless --system names others, have 12 stages, 4 reservoirs and 126
+/// thermal plants. `10x4` has 10 openings per stage and 4 forward passes per iteration; `82x1` has
+/// 82 openings and one pass. `par1` and `par6` are `10x4` with inflows that depend on one and on six
+/// before. `60r3b` has 60 reservoirs in cascades and 3 blocks, 20 openings and one pass. With -n it
 /// launches its own ranks; each uses one thread unless --threads says more.
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -35,7 +37,7 @@ pub(super) struct Args {
     backend: Option<String>,
 
     /// Solver of the linear programs
-    #[arg(long, value_name = "highs", default_value = "highs")]
+    #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
 
     /// Threads per rank
@@ -46,8 +48,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "K", default_value_t = 256)]
     iterations: usize,
 
+    /// Measures this system; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = system)]
+    system: Vec<System>,
+
     /// Measures this StochOptFormat file, whose cost to go is never below 0, instead
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "system")]
     problem: Option<PathBuf>,
 
     /// Forward passes per iteration on a problem of one's own
@@ -73,10 +79,14 @@ fn start(ranks: usize, args: &Args) -> u8 {
     }
     let mut words: Vec<OsString> = vec!["bench".into(), "sddp".into()];
     words.push(format!("--threads={}", args.threads.max(1)).into());
+    words.push(format!("--solver={}", args.solver.name()).into());
     words.push(format!("--iterations={}", args.iterations.max(1)).into());
     if let Some(problem) = &args.problem {
         words.extend(["--problem".into(), problem.clone().into()]);
         words.push(format!("--forward-passes={}", args.forward_passes.max(1)).into());
+    }
+    for system in &args.system {
+        words.push(format!("--system={}", system.name).into());
     }
     if args.json {
         words.push("--json".into());
@@ -95,7 +105,7 @@ fn cases(args: &Args) -> Result<Vec<Case>, String> {
     if let Some(path) = &args.problem {
         let options = Options {
             bound: Some(0.0),
-            risk: Risk::EXPECTATION,
+            risk: None,
         };
         let problem = cobre_case::read(path, &options).map_err(|error| exit::told(&error))?;
         let name = path
@@ -105,18 +115,81 @@ fn cases(args: &Args) -> Result<Vec<Case>, String> {
             .into_owned();
         return Ok(vec![(name, problem, args.forward_passes.max(1))]);
     }
-    let made = |openings: usize, passes: usize, known_start: bool| -> Result<Case, String> {
-        let size = Hydrothermal {
-            stages: 12,
-            reservoirs: 4,
-            thermals: 126,
-            openings,
-            known_start,
-        };
-        let problem = hydrothermal(size).map_err(|errors| errors.to_string())?;
-        Ok((format!("{openings}x{passes}"), problem, passes))
+    let asked = if args.system.is_empty() {
+        &SYSTEMS[..2]
+    } else {
+        &args.system[..]
     };
-    Ok(vec![made(10, 4, false)?, made(82, 1, true)?])
+    let made = |system: &System| -> Result<Case, String> {
+        let problem = hydrothermal(system.size).map_err(|errors| errors.to_string())?;
+        Ok((system.name.to_owned(), problem, system.passes))
+    };
+    asked.iter().map(made).collect()
+}
+
+/// A made-up system.
+#[derive(Debug, Clone, Copy)]
+struct System {
+    name: &'static str,
+    size: Hydrothermal,
+    passes: usize,
+}
+
+/// Four regions with a reservoir each.
+const SMALL: Hydrothermal = Hydrothermal {
+    stages: 12,
+    regions: 4,
+    reservoirs: 4,
+    thermals: 126,
+    blocks: 1,
+    lags: 0,
+    openings: 10,
+    known_start: false,
+};
+
+/// What can be measured; the first two without being asked for.
+const SYSTEMS: [System; 5] = [
+    System {
+        name: "10x4",
+        size: SMALL,
+        passes: 4,
+    },
+    System {
+        name: "82x1",
+        size: Hydrothermal {
+            openings: 82,
+            known_start: true,
+            ..SMALL
+        },
+        passes: 1,
+    },
+    System {
+        name: "par1",
+        size: Hydrothermal { lags: 1, ..SMALL },
+        passes: 4,
+    },
+    System {
+        name: "par6",
+        size: Hydrothermal { lags: 6, ..SMALL },
+        passes: 4,
+    },
+    System {
+        name: "60r3b",
+        size: Hydrothermal {
+            reservoirs: 60,
+            thermals: 40,
+            blocks: 3,
+            openings: 20,
+            ..SMALL
+        },
+        passes: 1,
+    },
+];
+
+fn system(name: &str) -> Result<System, String> {
+    let found = SYSTEMS.into_iter().find(|system| system.name == name);
+    let names = SYSTEMS.map(|system| system.name).join(", ");
+    found.ok_or_else(|| format!("one of {names} is expected"))
 }
 
 fn join(args: &Args) -> u8 {
@@ -133,7 +206,7 @@ fn join(args: &Args) -> u8 {
         let (ranks, threads) = (comm.size(), args.threads.max(1));
         say!(
             "{} on {}: {ranks} × {threads} (ranks × threads)",
-            "highs",
+            args.solver.name(),
             comm.name()
         );
         let heads = [
@@ -178,6 +251,8 @@ fn measure(
         simulate: 0,
         sampling: Sampling::Fresh,
         solver: args.solver,
+        checkpoints: Cadence::Never,
+        resume: false,
         output: None,
     };
     let results = run_job(comm, problem, &settings, &mut ())?;
@@ -190,7 +265,7 @@ fn measure(
         return Ok(());
     };
     let seconds = last.time.total;
-    let per_second = last.lp_solves as f64 / seconds;
+    let per_second = last.lp.solves as f64 / seconds;
     let per_iteration = seconds / last.number as f64;
     let communication = last.time.communication / seconds;
     if args.json {
@@ -200,8 +275,9 @@ fn measure(
             "ranks": comm.size(),
             "threads": settings.threads,
             "iterations": last.number,
-            "lp_solves": last.lp_solves,
-            "retries": last.retries,
+            "lp_solves": last.lp.solves,
+            "solver": settings.solver.name(),
+            "lp": last.lp.json(),
             "seconds": seconds,
             "lp_per_second": per_second,
             "seconds_per_iteration": per_iteration,
@@ -213,7 +289,7 @@ fn measure(
     } else {
         say!(
             "{name:<34} {:>9} {seconds:>9.2} {per_second:>9.0} {:>13.2} {:>13.1}% {:>16.8e}",
-            last.lp_solves,
+            last.lp.solves,
             1000.0 * per_iteration,
             100.0 * communication,
             last.bound

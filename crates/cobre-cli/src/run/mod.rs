@@ -7,16 +7,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cobre_case::Options;
+use cobre_case::{Case, CaseError, CaseSettings, Options, Wishes};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
-use cobre_launch::{Bind, Interrupt, LaunchError, Outcome};
+use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::SddpError;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::policy::Selection;
-use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, StopReason, Stopping};
+use cobre_sddp::training::Rule;
 
 use self::report::Failure;
 use self::show::Show;
@@ -29,10 +29,13 @@ const GRACE: Duration = Duration::from_secs(60);
 
 /// Trains a policy for a problem under uncertainty, and tells what it is worth.
 ///
-/// PATH is a StochOptFormat file (*.sof.json). With -n it starts its own ranks on this machine;
-/// started as a rank of a job (cobre launch, mpiexec, srun) it joins that job. The results are the
-/// same bits for any number of ranks and threads.
+/// PATH is the directory of a hydrothermal case, or a StochOptFormat file (*.sof.json). A case says
+/// in its config.json how it wants to be trained and simulated; options given here override that.
+/// With -n it starts its own ranks on this machine; started as a rank of a job (cobre launch,
+/// mpiexec, srun) it joins that job. The results are the same bits for any number of ranks and
+/// threads.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Args {
     /// The problem
     #[arg(value_name = "PATH")]
@@ -47,44 +50,62 @@ pub(crate) struct Args {
     backend: Option<String>,
 
     /// Threads per rank [default: usable processors / ranks]
-    #[arg(long, value_name = "K", value_parser = positive)]
+    #[arg(long, value_name = "K", value_parser = threads_asked)]
     threads: Option<usize>,
 
     /// Directory for results: policy, convergence, simulation
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Where all chance comes from
-    #[arg(long, value_name = "S", default_value_t = 0)]
-    seed: u64,
+    /// Keeps the state of training beside the results: iterations:K, minutes:M or none
+    #[arg(long, value_name = "RULE", default_value = "minutes:1", value_parser = cadence)]
+    checkpoint: Keep,
 
-    /// Number of iterations [default: until the bound stalls, 1000 at most]
+    /// Goes on from the newest checkpoint in the output directory
+    #[arg(long, requires = "output")]
+    resume: bool,
+
+    /// With -n: how often a job that has lost a rank starts again from its newest checkpoint
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "output")]
+    retries: usize,
+
+    /// A lost rank is not the end: whoever started this rank starts it again
+    #[arg(long, hide = true)]
+    retried: bool,
+
+    /// Where the paths of forward passes and of the simulation come from [default: as the case says,
+    /// else 0]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+
+    /// Number of iterations [default: as the case says, else until the bound stalls, 1000 at most]
     #[arg(long, value_name = "K", value_parser = positive)]
     iterations: Option<usize>,
 
-    /// Forward passes per iteration
-    #[arg(long, value_name = "M", default_value_t = 1, value_parser = positive)]
-    forward_passes: usize,
+    /// Forward passes per iteration [default: as the case says, else 1]
+    #[arg(long, value_name = "M", value_parser = passes)]
+    forward_passes: Option<usize>,
 
-    /// Simulates the trained policy on N new paths
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    simulate: usize,
+    /// Simulates the trained policy on N new paths [default: as the case says, else 0]
+    #[arg(long, value_name = "N")]
+    simulate: Option<usize>,
 
     /// Solver of the linear programs
-    #[arg(long, value_name = "highs", default_value = "highs")]
+    #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
 
-    /// A bound that the cost to go is never below (for a revenue: above)
-    #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = finite)]
+    /// A bound that the cost to go is never below (for a revenue: above) [default: a case has its own]
+    #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = finite)]
     bound: Option<f64>,
 
-    /// Risk measure: expectation, or cvar:LAMBDA,ALPHA
-    #[arg(long, value_name = "R", default_value = "expectation")]
-    risk: Risk,
+    /// Risk measure: expectation, or cvar:LAMBDA,ALPHA [default: as the case says, else expectation]
+    #[arg(long, value_name = "R")]
+    risk: Option<Risk>,
 
-    /// Cuts in use: none (all of them), level1 or lml1, with :CAP for at most CAP per node
-    #[arg(long, value_name = "RULE", default_value = "none", value_parser = selection)]
-    cut_selection: CutRule,
+    /// Cuts in use: none (all of them), level1 or lml1, with :CAP for at most CAP per node [default: as
+    /// the case says, else none]
+    #[arg(long, value_name = "RULE", value_parser = selection)]
+    cut_selection: Option<CutRule>,
 
     /// Stops also by iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE or statistical:PATHS
     #[arg(long, value_name = "RULE", value_parser = stop_rule)]
@@ -108,6 +129,9 @@ pub(crate) struct Args {
 struct CutRule(Selection, String);
 
 #[derive(Debug, Clone)]
+struct Keep(Cadence, String);
+
+#[derive(Debug, Clone)]
 struct StopRule(Rule, String);
 
 /// Runs and returns the code to exit with.
@@ -124,8 +148,25 @@ pub(crate) fn run(args: &Args) -> u8 {
     }
 }
 
+/// Tells as JSON of a command line that is wrong, if it is one of `cobre run --json`.
+pub(crate) fn tell_usage(message: &str) {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let first = words.first().is_some_and(|word| word == "run");
+    if first && words.iter().any(|word| word == "--json") {
+        let line = message.lines().next().unwrap_or_default();
+        Failure::new("usage", line.trim_start_matches("error: ")).tell_json();
+    }
+}
+
 /// What is wrong with how ranks are asked for.
 fn wrong_usage(args: &Args) -> Option<String> {
+    let statistical = |rule: &StopRule| matches!(rule.0, Rule::Statistical { .. });
+    if args.stop.iter().any(statistical) && args.risk.is_some_and(|risk| !risk.is_expectation()) {
+        return Some(
+            "--stop statistical compares the bound with a mean, and under --risk it is none on the mean"
+                .to_owned(),
+        );
+    }
     let backend = args.backend.as_deref();
     if let Some(ranks) = args.workers {
         return job::refusal(ranks, backend).map(str::to_owned);
@@ -148,17 +189,82 @@ fn start(ranks: usize, args: &Args) -> u8 {
     if let Err(error) = read(args) {
         return Failure::of_case(&error).tell(exit::of_case(&error), args.json);
     }
+    let mut left = args.retries;
+    let mut resume = args.resume;
+    loop {
+        let retried = left > 0;
+        let job = match job_of(ranks, args, Attempt { resume, retried }) {
+            Ok(job) => job.run(),
+            Err(problem) => return Failure::new("io", problem).tell(exit::IO, args.json),
+        };
+        let lost = |outcome: &Outcome| {
+            exit::of_ranks(outcome) == exit::RANKS
+                && matches!(outcome.cause, Some(Cause::Rank { .. }))
+        };
+        if let (true, Ok(outcome)) = (retried, &job)
+            && lost(outcome)
+        {
+            left -= 1;
+            resume = true;
+            report::tell_outcome(outcome, exit::RANKS, false, NAME);
+            exit::note(
+                NAME,
+                &format!("starting again from the newest checkpoint; {left} more retries"),
+            );
+            continue;
+        }
+        let code = ended(job, args.json);
+        if matches!(code, exit::RANKS | exit::STOPPED) {
+            advise(args);
+        }
+        return code;
+    }
+}
+
+/// One start of a job.
+#[derive(Clone, Copy)]
+struct Attempt {
+    resume: bool,
+    /// Whether another follows if a rank is lost.
+    retried: bool,
+}
+
+fn job_of(ranks: usize, args: &Args, attempt: Attempt) -> Result<Launch, String> {
     let threads = threads(args, ranks);
-    let job = match job::again(ranks, args.backend.as_deref(), arguments(args, threads)) {
-        Ok(job) => job.grace(GRACE),
-        Err(problem) => return Failure::new("io", problem).tell(exit::IO, args.json),
-    };
-    let job = if threads > 1 {
+    let words = arguments(args, threads, attempt);
+    let job = job::again(ranks, args.backend.as_deref(), words)?.grace(GRACE);
+    Ok(if threads > 1 {
         job.bind(Bind::None)
     } else {
         job
-    };
-    ended(job.run(), args.json)
+    })
+}
+
+/// Says how to go on, if something is there to go on from.
+fn advise(args: &Args) {
+    let kept = args
+        .output
+        .as_deref()
+        .is_some_and(cobre_sddp::checkpoint::exists);
+    if !kept {
+        return;
+    }
+    let resume = (!args.resume).then(|| "--resume".into());
+    let words = std::env::args_os().chain(resume);
+    let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    exit::note(
+        NAME,
+        &format!("to go on from the newest checkpoint: {}", words.join(" ")),
+    );
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Says how the job ended, and returns the code to exit with.
@@ -176,25 +282,39 @@ fn ended(job: Result<Outcome, LaunchError>, json: bool) -> u8 {
 }
 
 /// The arguments of a rank.
-fn arguments(args: &Args, threads: usize) -> Vec<OsString> {
-    let mut words: Vec<OsString> = vec!["run".into(), args.path.clone().into()];
+fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["run".into()];
     let mut option = |name: &str, value: OsString| {
         // Together, so that a value may begin with a dash.
         let mut word = OsString::from(format!("--{name}="));
         word.push(value);
         words.push(word);
     };
-    option("threads", threads.to_string().into());
-    option("seed", args.seed.to_string().into());
-    option("forward-passes", args.forward_passes.to_string().into());
-    option("simulate", args.simulate.to_string().into());
-    option("risk", args.risk.to_string().into());
-    option("cut-selection", args.cut_selection.1.clone().into());
-    if let Some(iterations) = args.iterations {
-        option("iterations", iterations.to_string().into());
-    }
-    if let Some(bound) = args.bound {
-        option("bound", format!("{bound:?}").into());
+    let given = [
+        ("threads", Some(threads.to_string())),
+        ("seed", args.seed.map(|seed| seed.to_string())),
+        (
+            "forward-passes",
+            args.forward_passes.map(|passes| passes.to_string()),
+        ),
+        ("simulate", args.simulate.map(|paths| paths.to_string())),
+        ("solver", Some(args.solver.name().to_owned())),
+        ("checkpoint", Some(args.checkpoint.1.clone())),
+        ("risk", args.risk.map(|risk| risk.to_string())),
+        (
+            "cut-selection",
+            args.cut_selection.as_ref().map(|rule| rule.1.clone()),
+        ),
+        (
+            "iterations",
+            args.iterations.map(|iterations| iterations.to_string()),
+        ),
+        ("bound", args.bound.map(|bound| format!("{bound:?}"))),
+    ];
+    for (name, value) in given {
+        if let Some(value) = value {
+            option(name, value.into());
+        }
     }
     if let Some(output) = &args.output {
         option("output", output.clone().into());
@@ -206,6 +326,8 @@ fn arguments(args: &Args, threads: usize) -> Vec<OsString> {
         (args.stop_when_all, "--stop-when-all"),
         (args.json, "--json"),
         (args.quiet, "--quiet"),
+        (attempt.resume, "--resume"),
+        (attempt.retried, "--retried"),
     ];
     words.extend(
         flags
@@ -213,6 +335,8 @@ fn arguments(args: &Args, threads: usize) -> Vec<OsString> {
             .filter(|(set, _)| *set)
             .map(|(_, flag)| flag.into()),
     );
+    // A path may begin with a dash too.
+    words.extend(["--".into(), args.path.clone().into()]);
     words
 }
 
@@ -221,12 +345,12 @@ fn threads(args: &Args, ranks: usize) -> usize {
         .unwrap_or_else(|| (cpus::usable() / ranks).max(1))
 }
 
-fn read(args: &Args) -> Result<Problem, cobre_case::CaseError> {
+fn read(args: &Args) -> Result<Case, CaseError> {
     let options = Options {
         bound: args.bound,
         risk: args.risk,
     };
-    cobre_case::read(&args.path, &options)
+    cobre_case::load(&args.path, &options)
 }
 
 /// Runs as a rank of the job this process belongs to, or alone.
@@ -258,26 +382,42 @@ fn join(args: &Args) -> u8 {
 fn solve(comm: &CommBackend, args: &Args) -> u8 {
     let first = comm.rank() == 0;
     let start = Instant::now();
-    let problem = match read(args) {
-        Ok(problem) => problem,
+    let Case {
+        problem,
+        settings,
+        warnings,
+    } = match read(args) {
+        Ok(case) => case,
         Err(error) => {
             return Failure::of_case(&error).tell_if(first, exit::of_case(&error), args.json);
         }
     };
     let load = start.elapsed().as_secs_f64();
-    let settings = settings(args, comm.size());
+    let settings = chosen(args, settings.as_ref(), comm.size());
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
-    let mut show = Show::new(first && !args.quiet, interrupt, &settings);
+    let mut show = Show::new(
+        first,
+        args.quiet,
+        interrupt,
+        &settings,
+        problem.is_risk_neutral(),
+    );
     show.header(&args.path, &problem, comm.name(), comm.size());
+    show.warnings(&warnings);
     match cobre_sddp::run::run(comm, problem, &settings, &mut show) {
         Ok(results) => {
             show.summary(sense, &results);
             if first && args.json {
                 let total = start.elapsed().as_secs_f64();
-                report::tell_results(sense, &results, load, total);
+                if let Err(error) = report::tell_results(sense, &results, load, total) {
+                    return exit::fail(exit::IO, NAME, &format!("standard output: {error}"));
+                }
             }
-            if results.trained.reason == StopReason::Interrupted {
+            if results.interrupted {
+                if comm.size() == 1 {
+                    advise(args);
+                }
                 exit::STOPPED
             } else {
                 exit::DONE
@@ -291,22 +431,37 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
                 SddpError::Communication(_) | SddpError::Disagreement { .. }
             );
             let speaks = first || !all_know;
-            Failure::of_run(&error).tell_if(speaks, exit::of_run(&error), args.json && first)
+            let code = exit::of_run(&error);
+            // Of a job that is started again only the last end is told as JSON.
+            let json = args.json && first && !(args.retried && code == exit::RANKS);
+            Failure::of_run(&error).tell_if(speaks, code, json)
         }
     }
 }
 
-fn settings(args: &Args, ranks: usize) -> Settings {
-    let rules = args.stop.iter().map(|rule| rule.0).collect();
-    Settings {
+/// What the command line asks for, then the case, then what is usual.
+fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
+    let wishes = Wishes {
+        iterations: args.iterations,
+        stop: args.stop.iter().map(|rule| rule.0).collect(),
+        stop_when_all: args.stop_when_all,
+        forward_passes: args.forward_passes,
         seed: args.seed,
-        passes: args.forward_passes,
-        selection: args.cut_selection.0,
-        stopping: Stopping::asked(args.iterations, rules, args.stop_when_all),
-        threads: threads(args, ranks),
+        selection: args.cut_selection.as_ref().map(|rule| rule.0),
         simulate: args.simulate,
+    };
+    let found = wishes.over(case);
+    Settings {
+        seed: found.seed,
+        passes: found.forward_passes,
+        selection: found.selection,
+        stopping: found.stopping,
+        threads: threads(args, ranks),
+        simulate: found.simulate,
         sampling: Sampling::Fresh,
         solver: args.solver,
+        checkpoints: args.checkpoint.0,
+        resume: args.resume,
         output: args.output.clone(),
     }
 }
@@ -316,6 +471,20 @@ fn positive(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "a positive whole number is expected".to_owned())
 }
 
+/// A positive number that is not out of all proportion.
+fn at_most(most: usize, text: &str) -> Result<usize, String> {
+    let number = positive(text).ok().filter(|number| *number <= most);
+    number.ok_or_else(|| format!("a whole number from 1 to {most} is expected"))
+}
+
+fn threads_asked(text: &str) -> Result<usize, String> {
+    at_most(1024, text)
+}
+
+fn passes(text: &str) -> Result<usize, String> {
+    at_most(100_000, text)
+}
+
 fn finite(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| "a finite number is expected".to_owned())
@@ -323,6 +492,10 @@ fn finite(text: &str) -> Result<f64, String> {
 
 fn selection(text: &str) -> Result<CutRule, String> {
     text.parse().map(|rule| CutRule(rule, text.to_owned()))
+}
+
+fn cadence(text: &str) -> Result<Keep, String> {
+    text.parse().map(|cadence| Keep(cadence, text.to_owned()))
 }
 
 fn stop_rule(text: &str) -> Result<StopRule, String> {

@@ -35,7 +35,8 @@ impl Failure {
             "input"
         };
         let mut failure = Self::new(kind, exit::told(error));
-        if let CaseError::Invalid { errors, .. } = error {
+        let errors = error.errors();
+        if !errors.is_empty() {
             failure.more.insert("errors".to_owned(), json!(errors));
         }
         failure
@@ -50,7 +51,10 @@ impl Failure {
             let more = [
                 ("node", json!(solver.node)),
                 ("opening", json!(solver.opening)),
-                ("file", json!(solver.file)),
+                (
+                    "file",
+                    json!(solver.file.as_ref().map(|file| file.to_string_lossy())),
+                ),
             ];
             failure
                 .more
@@ -65,17 +69,22 @@ impl Failure {
     }
 
     /// As [`tell`](Self::tell) on a rank that speaks; returns `code` on every rank.
-    pub(super) fn tell_if(mut self, speaks: bool, code: u8, json: bool) -> u8 {
+    pub(super) fn tell_if(self, speaks: bool, code: u8, json: bool) -> u8 {
         if !speaks {
             return code;
         }
         exit::fail(code, NAME, &self.message);
         if json {
-            self.more.insert("kind".to_owned(), json!(self.kind));
-            self.more.insert("message".to_owned(), json!(self.message));
-            say!("{}", json!({ "error": self.more }));
+            self.tell_json();
         }
         code
+    }
+
+    /// Prints it as one line of JSON.
+    pub(super) fn tell_json(mut self) {
+        self.more.insert("kind".to_owned(), json!(self.kind));
+        self.more.insert("message".to_owned(), json!(self.message));
+        say!("{}", json!({ "error": self.more }));
     }
 }
 
@@ -113,17 +122,23 @@ pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool, name: &str) 
 }
 
 /// Prints the results on one line.
-pub(super) fn tell_results(sense: Sense, results: &Results, load: f64, total: f64) {
+///
+/// # Errors
+/// When standard output does not take them.
+pub(super) fn tell_results(
+    sense: Sense,
+    results: &Results,
+    load: f64,
+    total: f64,
+) -> std::io::Result<()> {
     let (estimate, source) = match results.simulated {
         Some(estimate) => (estimate, "simulation"),
         None => (results.trained.estimate, "training"),
     };
     let seconds = results.seconds;
-    say!(
-        "{}",
-        json!({
+    let line = json!({
             "sense": sense.name(),
-            "bound": results.trained.bound(),
+            "bound": results.trained.bound,
             "estimate": {
                 "mean": estimate.mean,
                 "half_width_95": estimate.half_width_95,
@@ -132,7 +147,8 @@ pub(super) fn tell_results(sense: Sense, results: &Results, load: f64, total: f6
             },
             "iterations": results.trained.iterations.len(),
             "stop_reason": results.trained.reason.to_string(),
-            "lp_solves": results.lp_solves,
+            "lp_solves": results.lp.solves,
+            "lp": results.lp.json(),
             "seconds": {
                 "load": load,
                 "train": seconds.train,
@@ -142,6 +158,6 @@ pub(super) fn tell_results(sense: Sense, results: &Results, load: f64, total: f6
             },
             "validation": results.validation,
             "policy_sha256": results.policy_sha256,
-        })
-    );
+    });
+    writeln!(std::io::stdout(), "{line}")
 }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use cobre_case::Finding;
 use cobre_launch::Interrupt;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::problem::{Problem, Range, Sense};
@@ -10,17 +11,28 @@ use cobre_sddp::run::{Results, Settings};
 use cobre_sddp::training::{Estimate, Rule, gap};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::exit::say;
+use super::NAME;
+use crate::exit::{self, say};
 
 /// Shows a run on standard output, on the rank that speaks, and listens for signals on all ranks.
 pub(super) struct Show {
+    /// Whether this is the first rank, and whether that shows what it does.
+    first: bool,
     talks: bool,
     interrupt: Option<Interrupt>,
     bar: ProgressBar,
+    risk_neutral: bool,
 }
 
 impl Show {
-    pub(super) fn new(talks: bool, interrupt: Option<Interrupt>, settings: &Settings) -> Self {
+    pub(super) fn new(
+        first: bool,
+        quiet: bool,
+        interrupt: Option<Interrupt>,
+        settings: &Settings,
+        risk_neutral: bool,
+    ) -> Self {
+        let talks = first && !quiet;
         let limit = settings.stopping.rules.iter().find_map(|rule| match rule {
             Rule::Iterations(limit) => Some(*limit as u64),
             _ => None,
@@ -33,9 +45,11 @@ impl Show {
             ProgressBar::hidden()
         };
         Self {
+            first,
             talks,
             interrupt,
             bar,
+            risk_neutral,
         }
     }
 
@@ -73,7 +87,7 @@ impl Show {
             range(size.matrix),
             range(size.costs),
             range(size.bounds),
-            problem.risk
+            problem.risk_name()
         ));
         self.line(&format!("{} on {backend}", plural(ranks, "rank")));
         self.line(&format!(
@@ -82,11 +96,18 @@ impl Show {
         ));
     }
 
+    /// What looks wrong with the case.
+    pub(super) fn warnings(&self, warnings: &[Finding]) {
+        for warning in warnings {
+            self.line(&format!("warning: {warning}"));
+        }
+    }
+
     /// What was found.
-    pub(super) fn summary(&self, sense: Sense, results: &Results) {
+    pub(super) fn summary(&mut self, sense: Sense, results: &Results) {
         self.clear();
         let trained = &results.trained;
-        let bound = trained.bound();
+        let bound = trained.bound;
         let side = match sense {
             Sense::Minimize => "lower",
             Sense::Maximize => "upper",
@@ -97,10 +118,16 @@ impl Show {
             None => (trained.estimate, "latest forward"),
         };
         self.line(&format!("estimate     {} ({source} paths)", estimate(told)));
-        self.line(&format!(
-            "gap          {:.4} %",
-            100.0 * gap(bound, told.mean)
-        ));
+        if self.risk_neutral {
+            let gap = 100.0 * gap(bound, told.mean);
+            self.line(&format!("gap          {gap:.4} %"));
+        }
+        if self.risk_neutral && is_beyond(sense, bound, told) {
+            self.warning(
+                "the bound is on the wrong side of the estimate: is the cost to go never below --bound \
+                 (for a revenue: above)?",
+            );
+        }
         for (number, value) in results.validation.iter().enumerate() {
             self.line(&format!("validation   scenario {}: {value}", number + 1));
         }
@@ -113,10 +140,17 @@ impl Show {
             let time = last.time;
             let share = |part: f64| 100.0 * part / time.total.max(1e-9);
             self.line(&format!(
-                "LP solves    {} ({:.0} per second), {} tried again",
-                last.lp_solves,
-                last.lp_solves as f64 / time.total.max(1e-9),
-                last.retries
+                "LP solves    {} ({:.0} per second)",
+                last.lp.solves,
+                last.lp.solves as f64 / time.total.max(1e-9),
+            ));
+            self.line(&format!(
+                "solver       HiGHS solved {}; the kernel refactored {}, started anew {}, gave up {}; HiGHS tried again {}",
+                last.lp.highs,
+                last.lp.refactored,
+                last.lp.cold_starts,
+                last.lp.fallbacks,
+                last.lp.retries
             ));
             self.line(&format!(
                 "time         {:.3} s: forward {:.1} %, backward {:.1} %; {:.1} % of all in communication",
@@ -133,16 +167,26 @@ impl Show {
 impl Observer for Show {
     fn iteration(&mut self, iteration: &Iteration) {
         self.line(&format!(
-            "{:>9} {:>16.8e} {:>28} {:>8.3}% {:>10} {:>7} {:>9.3}",
+            "{:>9} {:>16.8e} {:>28} {:>9} {:>10} {:>7} {:>9.3}",
             iteration.number,
             iteration.bound,
             estimate(iteration.estimate),
-            100.0 * iteration.gap,
-            iteration.lp_solves,
+            percent(iteration.gap),
+            iteration.lp.solves,
             iteration.cuts,
             iteration.time.total
         ));
         self.bar.set_position(iteration.number as u64);
+    }
+
+    fn resumed(&mut self, iterations: usize) {
+        self.line(&format!("resumed after iteration {iterations}"));
+    }
+
+    fn warning(&mut self, text: &str) {
+        if self.first {
+            self.bar.suspend(|| exit::note(NAME, text));
+        }
     }
 
     fn interrupted(&mut self) -> bool {
@@ -155,6 +199,23 @@ fn estimate(estimate: Estimate) -> String {
         Some(half) => format!("{:.5e} ± {:.1e} ({})", estimate.mean, half, estimate.paths),
         None => format!("{:.5e} ({})", estimate.mean, estimate.paths),
     }
+}
+
+fn percent(gap: Option<f64>) -> String {
+    gap.map_or_else(String::new, |gap| format!("{:.3}%", 100.0 * gap))
+}
+
+/// Whether a bound contradicts an estimate by more than chance would.
+fn is_beyond(sense: Sense, bound: f64, estimate: Estimate) -> bool {
+    // Twice the interval: one in ten thousand.
+    let margin = estimate
+        .half_width_95
+        .map_or(f64::INFINITY, |half| 2.0 * half);
+    let beyond = match sense {
+        Sense::Minimize => bound - estimate.mean,
+        Sense::Maximize => estimate.mean - bound,
+    };
+    beyond > margin + 1e-6 * bound.abs()
 }
 
 fn range(range: Range) -> String {

@@ -17,6 +17,7 @@ fn text(ranks: Vec<RankOutcome>, cause: Cause) -> String {
         cause: Some(cause),
         survivors: false,
         through: None,
+        root: None,
     }
     .message("cobre launch")
 }

@@ -55,7 +55,7 @@ class ValidationResult:
         return self.ok
 
 
-def load(case: CaseLike, *, bound: float | None = None, risk: str = "expectation") -> Case:
+def load(case: CaseLike, *, bound: float | None = None, risk: str | None = None) -> Case:
     """Loads the problem at a path (or one built in Python) and shows what is in it."""
     asked = given(case, bound, risk)
     found = _native.describe(asked)
@@ -86,7 +86,7 @@ def load(case: CaseLike, *, bound: float | None = None, risk: str = "expectation
     )
 
 
-def validate(case: CaseLike, *, bound: float | None = None, risk: str = "expectation") -> ValidationResult:
+def validate(case: CaseLike, *, bound: float | None = None, risk: str | None = None) -> ValidationResult:
     """Checks a problem without solving it; findings are returned, not raised."""
     path = case if isinstance(case, str) else getattr(case, "__fspath__", lambda: None)()
     try:

@@ -18,7 +18,8 @@ class Progress:
     estimate: float
     half_width_95: float | None
     paths: int
-    gap: float
+    gap: float | None
+    """How far the estimate is from the bound, relative to it; none under a risk measure."""
     cuts: int
     lp_solves: int
     retries: int
@@ -47,7 +48,8 @@ class Bar:
             drawn = f"[{'#' * done}{'.' * (self.width - done)}] {progress.iteration}/{self.iterations}"
         else:
             drawn = f"iteration {progress.iteration}"
-        line = f"{drawn}  bound {progress.bound:.8g}  gap {100 * progress.gap:.3f} %  {progress.seconds:.1f} s"
+        gap = "" if progress.gap is None else f"  gap {100 * progress.gap:.3f} %"
+        line = f"{drawn}  bound {progress.bound:.8g}{gap}  {progress.seconds:.1f} s"
         sys.stderr.write(f"\r{line:<96}")
         sys.stderr.flush()
 

@@ -61,7 +61,7 @@ class TrainingResult:
 
     @property
     def gap(self) -> float:
-        """How far the estimate is from the bound, relative to the bound."""
+        """How far the estimate is from the bound, relative to the bound; under a risk measure it says little."""
         return abs(self.estimate.mean - self.bound) / max(abs(self.bound), 1e-9)
 
     def _facts(self) -> list[tuple[str, str]]:

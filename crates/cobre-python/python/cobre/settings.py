@@ -25,7 +25,7 @@ def count(name: str, value: Any, least: int = 1) -> int:
     return number
 
 
-def given(case: CaseLike, bound: float | None, risk: str) -> dict[str, Any]:
+def given(case: CaseLike, bound: float | None, risk: str | None) -> dict[str, Any]:
     """What is to be solved, as the native part takes it."""
     if bound is not None and not math.isfinite(bound):
         raise ValidationError(f"bound={bound}: a finite number is expected")
@@ -36,7 +36,7 @@ def given(case: CaseLike, bound: float | None, risk: str) -> dict[str, Any]:
         again = dict(known)
         if bound is not None:
             again["bound"] = bound
-        if risk != "expectation":
+        if risk is not None:
             again["risk"] = risk
         return again
     path = os.path.abspath(os.fspath(case))

@@ -24,18 +24,20 @@ def train(
     *,
     bound: float | None = None,
     iterations: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     num_workers: int = 1,
     backend: str = "auto",
     threads: int | None = None,
     output: str | os.PathLike[str] | None = None,
     progress: bool | Callback | None = None,
-    forward_passes: int = 1,
-    risk: str = "expectation",
-    cut_selection: str = "none",
+    resume: bool = False,
+    checkpoint: str = "minutes:1",
+    forward_passes: int | None = None,
+    risk: str | None = None,
+    cut_selection: str | None = None,
     stop: Sequence[str] = (),
     stop_when_all: bool = False,
-    simulate: int = 0,
+    simulate: int | None = None,
     solver: str | None = None,
 ) -> TrainingResult:
     """Trains a policy for ``case``: a path, a loaded :class:`Case` or a :class:`Problem`.
@@ -51,12 +53,14 @@ def train(
     workers = count("num_workers", num_workers)
     request = {
         **_request(seed, threads, workers, output, solver),
-        "iterations": None if iterations is None else count("iterations", iterations),
-        "forward_passes": count("forward_passes", forward_passes),
+        "iterations": _maybe("iterations", iterations),
+        "forward_passes": _maybe("forward_passes", forward_passes),
         "cut_selection": cut_selection,
         "stop": list(stop),
         "stop_when_all": bool(stop_when_all),
-        "simulate": count("simulate", simulate, least=0),
+        "simulate": _maybe("simulate", simulate, least=0),
+        "checkpoint": checkpoint,
+        "resume": bool(resume),
     }
     bar = Bar(request["iterations"]) if progress is True else None
     callback: Callback | None = bar or (progress if callable(progress) else None)
@@ -108,30 +112,37 @@ def simulate(
         **_request(bare["seed"] if seed is None else seed, threads, workers, output, solver),
         "iterations": 1,
         "forward_passes": bare["forward_passes"],
-        "cut_selection": "none",
+        "cut_selection": None,
         "stop": [],
         "stop_when_all": False,
         "simulate": count("paths", paths),
+        "checkpoint": "none",
+        "resume": False,
     }
 
     def tell(rank: int, step: dict[str, Any]) -> None:
         if progress is not None and rank == 0:
             progress(step["done"], step["all"])
 
-    task = ("simulate", given(case, bound, "expectation"), request, bare)
+    task = ("simulate", given(case, bound, None), request, bare)
     tried, team = _run(task, workers, backend, None if progress is None else tell)
     return simulation_result(tried, team)
 
 
+def _maybe(name: str, value: int | None, least: int = 1) -> int | None:
+    """A number, or nothing: then the case says it, or it is as usual."""
+    return None if value is None else count(name, value, least)
+
+
 def _request(
-    seed: int,
+    seed: int | None,
     threads: int | None,
     workers: int,
     output: str | os.PathLike[str] | None,
     solver: str | None,
 ) -> dict[str, Any]:
     return {
-        "seed": count("seed", seed, least=0),
+        "seed": _maybe("seed", seed, least=0),
         "threads": threads_per_worker(threads, workers),
         "solver": solver,
         "output": None if output is None else os.path.abspath(os.fspath(output)),

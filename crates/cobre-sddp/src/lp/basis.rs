@@ -1,5 +1,7 @@
 //! What a work unit keeps from one solve to the next, in a form that survives a change of the rows.
 
+use serde::{Deserialize, Serialize};
+
 use crate::policy::Cuts;
 
 /// The solver's number for a basic variable.
@@ -10,7 +12,7 @@ const MOST_NEW: usize = 8;
 /// The basis of the last visit's first opening, by columns, rows of the template, and cuts by slot;
 /// and the cuts that were tight for some opening of that visit. A cut that is gone and was part of
 /// the basis leaves one basic variable too many, which the solver repairs.
-#[derive(Debug, Default, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
     columns: Vec<i8>,
     rows: Vec<i8>,

@@ -5,6 +5,7 @@
 //! unit that asked, never in the kernel, so answers do not depend on which worker solves what.
 
 mod basis;
+mod counts;
 mod duals;
 mod explain;
 mod failure;
@@ -13,11 +14,15 @@ mod node;
 mod standalone;
 
 pub use basis::Basis;
+pub use counts::Counts;
 pub use failure::{Failure, FailureKind};
 pub use node::HighsNode;
 pub use standalone::{StandaloneError, optimum};
 
 use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::policy::Cuts;
 use crate::problem::Problem;
@@ -55,13 +60,28 @@ pub struct Answer {
     pub columns: Vec<f64>,
 }
 
+/// How much of an [`Answer`] is asked for; the rest of it means nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// The bound and its gradient.
+    Cut,
+    /// Also the cost, the cost to go and the state left.
+    State,
+    /// Also the decisions.
+    Columns,
+}
+
 /// A solver of one node.
 pub trait Kernel: Sized + Send {
     /// What a work unit keeps from one solve to the next.
-    type Memory: Default + Send;
+    type Memory: Default + Send + Serialize + DeserializeOwned;
 
     /// The name by which it is asked for.
     const NAME: &'static str;
+
+    /// The least openings of a work unit, where a node has that many. Short blocks share work out
+    /// better; long ones gain more from what a unit remembers.
+    const OPENINGS_PER_BLOCK: usize;
 
     /// A solver of this node, without any cuts yet.
     ///
@@ -70,7 +90,7 @@ pub trait Kernel: Sized + Send {
     fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>>;
 
     /// Solves the node at the state `incoming` for each of `openings` in turn, and hands each
-    /// answer to `each`.
+    /// answer to `each`, with as much in it as `want` asks for.
     ///
     /// The answers are a function of the view, `incoming`, `openings` and `memory` alone.
     ///
@@ -81,10 +101,11 @@ pub trait Kernel: Sized + Send {
         view: &NodeView<'_>,
         incoming: &[f64],
         openings: std::ops::Range<usize>,
+        want: Want,
         memory: &mut Self::Memory,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>>;
 
-    /// How often a solve had to be tried again in another way.
-    fn retries(&self) -> u64;
+    /// What it has solved so far, and how.
+    fn counts(&self) -> Counts;
 }

@@ -12,14 +12,22 @@ use std::path::PathBuf;
 use super::basis::is_tight;
 use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
 use super::standalone::columnwise;
-use super::{Answer, Basis, Failure, FailureKind, Kernel, NodeView, duals, explain};
+use super::{Answer, Basis, Counts, Failure, FailureKind, Kernel, NodeView, Want, duals, explain};
+use crate::fingerprint::Fingerprint;
 use crate::policy::Cuts;
+use crate::problem::Template;
 
 /// Entries of the matrix that are not larger than this are none.
 const NO_ENTRY: f64 = 1e-12;
 
 /// How far a cut may be violated, relative to the cost to go, without becoming a row.
 const VIOLATION: f64 = 1e-8;
+/// The same, and the solver's tolerances, where answers are compared.
+const TIGHT_VIOLATION: f64 = 1e-10;
+const TIGHT: f64 = 1e-9;
+/// The solver's own tolerance, and the least that it knows.
+const TOLERANCE: f64 = 1e-7;
+const LEAST_TOLERANCE: f64 = 1e-10;
 
 /// Violated cuts that become rows at a time.
 const MOST_AT_ONCE: usize = 8;
@@ -63,6 +71,8 @@ pub struct HighsNode {
     future: Option<usize>,
     /// The cuts among the rows, by slot, in the order of the rows.
     loaded: Vec<u32>,
+    /// How far a cut may be violated.
+    violation: f64,
     /// The columns whose bounds change, and where each gets them from.
     column_set: Vec<i32>,
     sources: Vec<Source>,
@@ -70,7 +80,7 @@ pub struct HighsNode {
     cost_set: Vec<i32>,
     /// Whether some opening makes an entry of the matrix appear or vanish.
     entries_vanish: bool,
-    retries: u64,
+    counts: Counts,
     solution: Solution,
     /// The state left, as the solver has it.
     state: Vec<f64>,
@@ -83,6 +93,7 @@ impl Kernel for HighsNode {
     type Memory = Basis;
 
     const NAME: &'static str = "highs";
+    const OPENINGS_PER_BLOCK: usize = 5;
 
     fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         Self::create(view).map_err(|refused| refusal(view, refused))
@@ -93,6 +104,7 @@ impl Kernel for HighsNode {
         view: &NodeView<'_>,
         incoming: &[f64],
         openings: Range<usize>,
+        _: Want,
         memory: &mut Basis,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
@@ -103,6 +115,8 @@ impl Kernel for HighsNode {
         let mut tight = Vec::new();
         let first = openings.start;
         for opening in openings {
+            self.counts.solves += 1;
+            self.counts.highs += 1;
             let constant = self
                 .put_in_place(view, incoming, opening)
                 .map_err(refused)?;
@@ -132,12 +146,25 @@ impl Kernel for HighsNode {
         Ok(())
     }
 
-    fn retries(&self) -> u64 {
-        self.retries
+    fn counts(&self) -> Counts {
+        self.counts
     }
 }
 
 impl HighsNode {
+    /// As [`load`](Kernel::load), with tight tolerances.
+    pub(crate) fn load_tight(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
+        let tight = || {
+            let mut node = Self::create(view)?;
+            node.violation = TIGHT_VIOLATION;
+            let highs = &mut node.highs;
+            highs.set_number(c"primal_feasibility_tolerance", TIGHT)?;
+            highs.set_number(c"dual_feasibility_tolerance", TIGHT)?;
+            Ok(node)
+        };
+        tight().map_err(|refused| refusal(view, refused))
+    }
+
     fn create(view: &NodeView<'_>) -> Result<Self, Refused> {
         let problem = view.problem;
         let (node, template) = (&problem.nodes[view.node], problem.template(view.node));
@@ -152,6 +179,7 @@ impl HighsNode {
         }
         let mut highs = Highs::new()?;
         set_options(&mut highs)?;
+        highs.set_number(c"dual_feasibility_tolerance", dual_tolerance(template))?;
         highs.pass(&lp)?;
         let states = template.states.iter().enumerate();
         let states = states.map(|(number, state)| (state.incoming, Source::State(number)));
@@ -177,6 +205,7 @@ impl HighsNode {
             template_rows: template.rows.len(),
             future,
             loaded: Vec::new(),
+            violation: VIOLATION,
             column_set: bounded.iter().map(|(column, _)| number(*column)).collect(),
             sources: bounded.iter().map(|(_, source)| *source).collect(),
             row_set: node.places.rows.iter().map(|&row| number(row)).collect(),
@@ -188,7 +217,7 @@ impl HighsNode {
                 .collect(),
             entries_vanish: (0..openings).any(vanishes) || !problem.validation.is_empty(),
             lp,
-            retries: 0,
+            counts: Counts::default(),
             solution: Solution::default(),
             state: Vec::new(),
             statuses: (Vec::new(), Vec::new()),
@@ -229,7 +258,7 @@ impl HighsNode {
         let state = &mut self.state;
         state.clear();
         state.extend(cuts.outgoing().map(|column| self.solution.columns[column]));
-        let tolerance = VIOLATION * (1.0 + future.abs());
+        let tolerance = self.violation * (1.0 + future.abs());
         let mut violated: Vec<(f64, u32)> = cuts
             .slots()
             .iter()
@@ -341,13 +370,9 @@ impl HighsNode {
         if status == Status::Optimal {
             return Ok(());
         }
-        let mut believed = false;
+        // To the top, whatever is said on the way: of badly scaled programs that may be wrong.
         for rung in LADDER {
-            // What a cold start and presolve both say is true.
-            if believed && matches!(status, Status::Infeasible | Status::Unbounded) {
-                break;
-            }
-            self.retries += 1;
+            self.counts.retries += 1;
             let refused = |refused| refusal(view, refused);
             self.highs.clear_solver().map_err(refused)?;
             set_rung(&mut self.highs, rung, true).map_err(refused)?;
@@ -356,7 +381,6 @@ impl HighsNode {
             if status == Status::Optimal {
                 return Ok(());
             }
-            believed = rung != Rung::Cold;
         }
         Err(Box::new(self.failure(view, incoming, opening, status)))
     }
@@ -408,8 +432,10 @@ impl HighsNode {
         let (kind, explanation) = explain::explain(view, incoming, opening, status);
         let problem = view.problem;
         let name = &problem.nodes[view.node].name;
+        // Other scenarios may fail at this node too, in other states: each has its file.
+        let state = &Fingerprint::of(&incoming).to_string()[..8];
         let file = view.failures.join(format!(
-            "failed-node-{}-opening-{}.lp",
+            "failed-node-{}-opening-{}-state-{state}.lp",
             plain(name),
             opening + 1
         ));
@@ -469,6 +495,17 @@ fn set_options(highs: &mut Highs) -> Result<(), Refused> {
     highs.set_integer(c"simplex_dual_edge_weight_strategy", 0)?;
     highs.set_number(c"dual_simplex_cost_perturbation_multiplier", 0.0)?;
     highs.set_number(c"small_matrix_value", NO_ENTRY)
+}
+
+/// The tolerance of reduced costs: the solver's own, or less where all costs are small, as a price off by
+/// more than its costs would put the value of a dual solution above the optimum.
+fn dual_tolerance(template: &Template) -> f64 {
+    let costs = template.columns.iter().map(|column| column.cost.abs());
+    let largest = costs.fold(0.0, f64::max);
+    if largest == 0.0 {
+        return TOLERANCE;
+    }
+    (TOLERANCE * largest).clamp(LEAST_TOLERANCE, TOLERANCE)
 }
 
 /// Turns what a rung tries on or off.

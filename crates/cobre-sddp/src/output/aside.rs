@@ -9,15 +9,16 @@ use crate::error::SddpError;
 /// A file written beside its place; [`finish`](Self::finish) puts it there. Without that, nothing
 /// is left of it.
 #[derive(Debug)]
-pub(super) struct Aside {
+pub(crate) struct Aside {
     file: Option<BufWriter<File>>,
     beside: PathBuf,
     place: PathBuf,
+    in_place: bool,
 }
 
 impl Aside {
     /// Starts a file that will be at `place`.
-    pub(super) fn create(place: &Path) -> Result<Self, SddpError> {
+    pub(crate) fn create(place: &Path) -> Result<Self, SddpError> {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         let beside = place.with_file_name(format!(".{name}.part"));
         let file = File::create(&beside).map_err(SddpError::io("write", &beside))?;
@@ -25,16 +26,17 @@ impl Aside {
             file: Some(BufWriter::new(file)),
             beside,
             place: place.to_owned(),
+            in_place: false,
         })
     }
 
     /// Where it will be.
-    pub(super) fn place(&self) -> &Path {
+    pub(crate) fn place(&self) -> &Path {
         &self.place
     }
 
     /// A second handle on the file, for a writer that wants to own one.
-    pub(super) fn handle(&self) -> Result<File, SddpError> {
+    pub(crate) fn handle(&self) -> Result<File, SddpError> {
         let error = || std::io::Error::other("the file is closed");
         let file = self
             .file
@@ -45,14 +47,14 @@ impl Aside {
     }
 
     /// Adds bytes.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), SddpError> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SddpError> {
         let file = self.file.as_mut();
         let written = file.map_or(Ok(()), |file| file.write_all(bytes));
         written.map_err(SddpError::io("write", &self.place))
     }
 
     /// Puts the complete file in its place.
-    pub(super) fn finish(mut self) -> Result<(), SddpError> {
+    pub(crate) fn finish(mut self) -> Result<(), SddpError> {
         let Some(file) = self.file.take() else {
             return Ok(());
         };
@@ -62,6 +64,7 @@ impl Aside {
             .map_err(|lost| error()(lost.into_error()))?;
         file.sync_all().map_err(error())?;
         std::fs::rename(&self.beside, &self.place).map_err(error())?;
+        self.in_place = true;
         let directory = self.place.parent().map(File::open);
         directory
             .map_or(Ok(()), |opened| opened.and_then(|opened| opened.sync_all()))
@@ -71,7 +74,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        if self.file.is_some() {
+        if !self.in_place {
             // What is half written is of no use to anybody; that it may be gone already is fine.
             let _ = std::fs::remove_file(&self.beside);
         }

@@ -4,6 +4,7 @@
 //! times: `run.json` and `training/timings.parquet`.
 
 mod aside;
+mod lock;
 mod policy;
 mod table;
 
@@ -13,26 +14,43 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use self::aside::Aside;
+pub(crate) use self::aside::Aside;
+use self::lock::Lock;
 use self::table::{Kind, TableFile, Values};
 use crate::error::SddpError;
 use crate::path::Paths;
 use crate::policy::{Manifest, Policy};
-use crate::problem::Problem;
+use crate::problem::{Problem, State};
 use crate::run::{Results, Settings};
 use crate::training::Trained;
 
-/// The directory that a run writes to.
-pub(crate) struct Directory(PathBuf);
+/// The directory that a run writes to, and that no other run writes to meanwhile.
+pub(crate) struct Directory {
+    path: PathBuf,
+    _lock: Lock,
+}
 
 impl Directory {
     /// Makes the directory and those in it.
+    ///
+    /// # Errors
+    /// When they cannot be made, and when another run writes there.
     pub(crate) fn create(path: &Path) -> Result<Self, SddpError> {
+        std::fs::create_dir_all(path).map_err(SddpError::io("create the directory", path))?;
+        let lock = Lock::take(path)?;
         for part in ["training", "policy", "simulation"] {
             let part = path.join(part);
             std::fs::create_dir_all(&part).map_err(SddpError::io("create the directory", &part))?;
         }
-        Ok(Self(path.to_owned()))
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The bound, the estimate and the size of the policy after each iteration.
@@ -64,9 +82,12 @@ impl Directory {
                 "estimate_paths",
                 counts(|iteration| iteration.estimate.paths as u64),
             ),
-            ("gap", numbers(|iteration| iteration.gap)),
+            (
+                "gap",
+                Values::Maybe(all().map(|iteration| iteration.gap).collect()),
+            ),
             ("cuts", counts(|iteration| iteration.cuts as u64)),
-            ("lp_solves", counts(|iteration| iteration.lp_solves)),
+            ("lp_solves", counts(|iteration| iteration.lp.solves)),
         ];
         self.write_table("training/convergence.parquet", &columns)?;
         let columns = [
@@ -84,19 +105,23 @@ impl Directory {
                 "communication_seconds",
                 numbers(|iteration| iteration.time.communication),
             ),
-            ("retries", counts(|iteration| iteration.retries)),
+            ("highs_solves", counts(|iteration| iteration.lp.highs)),
+            ("refactored", counts(|iteration| iteration.lp.refactored)),
+            ("cold_starts", counts(|iteration| iteration.lp.cold_starts)),
+            ("fallbacks", counts(|iteration| iteration.lp.fallbacks)),
+            ("retries", counts(|iteration| iteration.lp.retries)),
         ];
         self.write_table("training/timings.parquet", &columns)
     }
 
     /// The policy, in the part of the directory that is its own.
     pub(crate) fn write_policy(&self, policy: &Policy) -> Result<(), SddpError> {
-        policy::write(&self.0.join("policy"), policy)
+        policy::write(&self.path.join("policy"), policy)
     }
 
     /// Opens the files that simulated paths go to.
     pub(crate) fn simulation(&self, problem: &Problem) -> Result<SimulationFiles, SddpError> {
-        SimulationFiles::create(&self.0.join("simulation"), problem)
+        SimulationFiles::create(&self.path.join("simulation"), problem)
     }
 
     /// Writes the paths of the modeller's own scenarios.
@@ -132,15 +157,17 @@ impl Directory {
             "ranks": ranks,
             "threads": settings.threads,
             "stop_reason": results.trained.reason.to_string(),
-            "lp_solves": results.lp_solves,
+            "solver": settings.solver.name(),
+            "lp_solves": results.lp.solves,
+            "lp": results.lp.json(),
             "shared_bytes": results.shared_bytes,
             "seconds": {"train": results.seconds.train, "simulate": results.seconds.simulate},
         });
-        write_json(&self.0.join("run.json"), &run)
+        write_json(&self.path.join("run.json"), &run)
     }
 
     fn write_table(&self, name: &str, columns: &[(&str, Values)]) -> Result<(), SddpError> {
-        write_table(&self.0.join(name), columns)
+        write_table(&self.path.join(name), columns)
     }
 }
 
@@ -174,11 +201,12 @@ pub(crate) struct SimulationFiles {
 
 impl SimulationFiles {
     fn create(directory: &Path, problem: &Problem) -> Result<Self, SddpError> {
-        let names: Vec<String> = problem
-            .states
-            .iter()
-            .map(|state| state.name.clone())
-            .collect();
+        let name = |state: &State| match state.name.as_str() {
+            // Columns of the table have these names already.
+            "path" | "stage" => format!("state:{}", state.name),
+            name => name.to_owned(),
+        };
+        let names: Vec<String> = problem.states.iter().map(name).collect();
         let paths = [("path", Kind::Integer), ("value", Kind::Number)];
         let of_stages = [
             ("path", Kind::Integer),

@@ -6,6 +6,7 @@ mod selection;
 mod stored;
 
 pub use cuts::Cuts;
+pub(crate) use pool::SavedCuts;
 pub use pool::{CutPool, NewCut};
 pub use selection::{Rule, Selection};
 pub use stored::{InitialState, Manifest, Policy, StoredCut};

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cobre_comm::CommError;
+use serde::{Deserialize, Serialize};
 
 use super::cuts::{Cuts, record_width};
-use super::selection::{Contest, Selection};
-use super::stored::{Fingerprint, Policy, StoredCut};
+use super::selection::{Contest, Rule, Selection};
+use super::stored::{Policy, PolicyHasher, StoredCut};
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks, Shared};
 
@@ -29,9 +30,20 @@ pub struct NewCut {
     pub point: Vec<f64>,
 }
 
+/// The cuts of a pool as they were put in, by level and then by slot.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedCuts {
+    /// The node of each cut; `None` where a pass was not at the level.
+    nodes: Vec<Vec<Option<u32>>>,
+    /// Their numbers.
+    records: Vec<Vec<f64>>,
+}
+
 /// The cuts of one node.
 #[derive(Debug, Default)]
 struct NodeCuts {
+    /// All that were put in.
+    all: Vec<u32>,
     /// In use, in the order of rows.
     used: Vec<u32>,
     contest: Contest,
@@ -134,11 +146,16 @@ impl<C: Backend> CutPool<C> {
     /// Lets new cuts of a node compete with those it has. A cut that it has already is no new row.
     fn enter(&mut self, problem: &Problem, node: usize, slots: &[u32]) {
         let mut own = std::mem::take(&mut self.nodes[node]);
+        own.all.extend_from_slice(slots);
         let all = self.view(problem, node, &[]);
         let mut new = Vec::new();
         for &slot in slots {
             let same = own.known.entry(hash(&all, slot)).or_default();
-            if !same.iter().any(|&other| equal(&all, slot, other)) {
+            // Without a contest, a cut that was dropped counts for nothing until it is made again.
+            let forgets = self.selection.rule == Rule::All;
+            let has =
+                |&other: &u32| equal(&all, slot, other) && (!forgets || own.used.contains(&other));
+            if !same.iter().any(has) {
                 same.push(slot);
                 new.push(slot);
             }
@@ -149,11 +166,64 @@ impl<C: Backend> CutPool<C> {
         self.nodes[node] = own;
     }
 
+    /// The cuts of the first `iterations`, to be put in again.
+    pub(crate) fn saved(&self, problem: &Problem, iterations: usize) -> SavedCuts {
+        let slots = iterations * self.passes;
+        let width = record_width(problem.states.len());
+        let mut nodes: Vec<Vec<Option<u32>>> =
+            self.levels.iter().map(|_| vec![None; slots]).collect();
+        for (number, node) in self.nodes.iter().enumerate() {
+            let level = &mut nodes[problem.graph.level(number)];
+            for &slot in &node.all {
+                level[slot as usize] = Some(number as u32);
+            }
+        }
+        let records = self.levels.iter().map(|pieces| {
+            let numbers = pieces.iter().flat_map(Shared::read);
+            numbers.take(slots * width).copied().collect()
+        });
+        let records = records.collect();
+        SavedCuts { nodes, records }
+    }
+
+    /// Puts saved cuts into an empty pool, in the order in which they came, so that selection finds
+    /// what it found. Collective.
+    ///
+    /// # Errors
+    /// When shared memory cannot be had or another rank is gone.
+    pub(crate) fn restore(
+        &mut self,
+        ranks: &Ranks<'_, C>,
+        problem: &Problem,
+        saved: &SavedCuts,
+    ) -> Result<(), CommError> {
+        let (states, passes) = (problem.states.len(), self.passes);
+        let width = record_width(states);
+        for (level, (nodes, records)) in saved.nodes.iter().zip(&saved.records).enumerate() {
+            let records = records.chunks(width * passes);
+            for (iteration, (nodes, records)) in nodes.chunks(passes).zip(records).enumerate() {
+                let cut = |(pass, (node, record)): (usize, (&Option<u32>, &[f64]))| {
+                    node.map(|node| NewCut {
+                        pass,
+                        node: node as usize,
+                        intercept: record[0],
+                        gradient: record[1..=states].to_vec(),
+                        point: record[1 + states..].to_vec(),
+                    })
+                };
+                let cuts = nodes.iter().zip(records.chunks(width)).enumerate();
+                let cuts: Vec<NewCut> = cuts.filter_map(cut).collect();
+                self.insert(ranks, problem, level, iteration, &cuts)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A fingerprint of the policy: nodes and states by name, and every bit of the cuts in use.
     pub fn sha256(&self, problem: &Problem) -> String {
         let states = problem.states.iter().map(|state| state.name.as_str());
         let nodes = problem.nodes.iter().map(|node| node.name.as_str());
-        let mut fingerprint = Fingerprint::new(problem.sense.name(), states.chain(nodes));
+        let mut fingerprint = PolicyHasher::new(problem.sense.name(), states.chain(nodes));
         for node in 0..problem.nodes.len() {
             let cuts = self.cuts(problem, node);
             fingerprint.node(cuts.slots().len());

@@ -1,10 +1,9 @@
 //! A policy apart from the run that made it: what its files hold.
 
-use std::fmt::Write;
-
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::fingerprint::Fingerprint;
 use crate::problem::Problem;
 
 /// What a policy belongs to.
@@ -115,7 +114,7 @@ impl Policy {
     pub fn sha256(&self) -> String {
         let names = self.manifest.states.iter().map(|state| state.name.as_str());
         let nodes = self.manifest.nodes.iter().map(String::as_str);
-        let mut fingerprint = Fingerprint::new(&self.manifest.sense, names.chain(nodes));
+        let mut fingerprint = PolicyHasher::new(&self.manifest.sense, names.chain(nodes));
         for cuts in &self.cuts {
             fingerprint.node(cuts.len());
             for cut in cuts {
@@ -132,9 +131,9 @@ impl Manifest {
 }
 
 /// A fingerprint of a policy in the making: names, and every bit of the cuts in use.
-pub(super) struct Fingerprint(Sha256);
+pub(super) struct PolicyHasher(Sha256);
 
-impl Fingerprint {
+impl PolicyHasher {
     pub(super) fn new<'n>(sense: &'n str, names: impl Iterator<Item = &'n str>) -> Self {
         let mut hasher = Sha256::new();
         for text in std::iter::once(sense).chain(names) {
@@ -157,10 +156,6 @@ impl Fingerprint {
     }
 
     pub(super) fn finish(self) -> String {
-        let digest = self.0.finalize();
-        digest.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        Fingerprint::from(self.0).to_string()
     }
 }

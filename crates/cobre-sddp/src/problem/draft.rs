@@ -74,6 +74,7 @@ struct DraftNode {
     template: usize,
     openings: Vec<(f64, Vec<Change>)>,
     successors: Vec<Edge>,
+    risk: Option<Risk>,
 }
 
 /// A problem in the making; [`build`](Self::build) checks it.
@@ -126,6 +127,7 @@ impl Draft {
             template: template.0,
             openings: Vec::new(),
             successors: Vec::new(),
+            risk: None,
         });
         NodeId(self.nodes.len() - 1)
     }
@@ -154,6 +156,11 @@ impl Draft {
     /// How uncertain costs are weighed; by expectation if not set.
     pub fn risk(&mut self, risk: Risk) {
         self.risk = risk;
+    }
+
+    /// How what may follow `node` is weighed, if not as everywhere.
+    pub fn node_risk(&mut self, node: NodeId, risk: Risk) {
+        self.nodes[node.0].risk = Some(risk);
     }
 
     /// Adds a path to be evaluated by the finished policy.
@@ -247,6 +254,7 @@ impl Draft {
                 places,
                 values_start,
                 future_bound: sign * self.future_bound,
+                risk: node.risk.unwrap_or(self.risk),
             });
         }
         Problem {
@@ -291,8 +299,11 @@ impl Draft {
                 wrong(format!("two nodes are called {}", node.name));
             }
         }
-        if let Err(problem) = self.risk.check() {
-            wrong(problem);
+        let measures = self.nodes.iter().filter_map(|node| node.risk);
+        for risk in measures.chain([self.risk]) {
+            if let Err(problem) = risk.check() {
+                wrong(problem);
+            }
         }
     }
 

@@ -73,6 +73,8 @@ pub struct Node {
     pub values_start: usize,
     /// A bound that the cost to go after this node is never below.
     pub future_bound: f64,
+    /// How what may follow is weighed.
+    pub risk: Risk,
 }
 
 /// One step of a [`Problem::validation`] scenario.
@@ -98,7 +100,7 @@ pub struct Problem {
     pub nodes: Vec<Node>,
     /// How nodes follow each other.
     pub graph: Graph,
-    /// How uncertain costs are weighed.
+    /// How what may come first is weighed, and what follows a node that has no measure of its own.
     pub risk: Risk,
     /// The numbers that openings put in place of the templates' own.
     pub values: Vec<f64>,
@@ -122,6 +124,23 @@ impl Problem {
         let node = &self.nodes[node];
         let width = node.places.width();
         &values[node.values_start + opening * width..][..width]
+    }
+
+    /// Whether the bound is one on the mean cost: no node weighs costs by more than their probabilities.
+    pub fn is_risk_neutral(&self) -> bool {
+        let measures = self.nodes.iter().map(|node| node.risk);
+        measures.chain([self.risk]).all(Risk::is_expectation)
+    }
+
+    /// The measure of risk, or that there are several.
+    pub fn risk_name(&self) -> String {
+        let with_future = (0..self.nodes.len()).filter(|&node| self.has_future(node));
+        let mut others = with_future.map(|node| self.nodes[node].risk);
+        if others.all(|risk| risk == self.risk) {
+            self.risk.to_string()
+        } else {
+            "by node".to_owned()
+        }
     }
 
     /// The state before the first stage.

@@ -8,10 +8,17 @@ use crate::noise::{Noise, Purpose};
 pub struct Hydrothermal {
     /// Stages.
     pub stages: usize,
-    /// Regions, each with one reservoir; all trade through one hub.
+    /// Regions with a demand each; all trade through one hub.
+    pub regions: usize,
+    /// Reservoirs, dealt out over the regions. Those of a region lie one below the other, four to
+    /// a river.
     pub reservoirs: usize,
     /// Thermal plants, over all regions.
     pub thermals: usize,
+    /// Blocks of a stage. With more than one, each reservoir has a least outflow in each.
+    pub blocks: usize,
+    /// Earlier inflows that an inflow depends on; each is a state of its own.
+    pub lags: usize,
     /// Openings per stage: inflows of all reservoirs.
     pub openings: usize,
     /// Whether the first stage's inflows are known.
@@ -36,6 +43,9 @@ impl Numbers {
     }
 }
 
+/// How much an inflow depends on the one before; on the ones before that it depends less.
+const PERSISTENCE: f64 = 0.4;
+
 /// A made-up system of this size.
 ///
 /// # Errors
@@ -47,9 +57,14 @@ pub fn hydrothermal(size: Hydrothermal) -> Result<Problem, ProblemErrors> {
     };
     let mut draft = Draft::new(Sense::Minimize, 0.0);
     for reservoir in 0..size.reservoirs {
-        draft.state(format!("storage{reservoir}"), 0.5 * CAPACITY);
+        draft.state(format!("storage{reservoir}"), 0.5 * size.capacity());
     }
-    let (lp, balances) = stage(size, &mut numbers);
+    for reservoir in 0..size.reservoirs {
+        for lag in 1..=size.lags {
+            draft.state(format!("inflow{reservoir}.{lag}"), size.inflow());
+        }
+    }
+    let (lp, inflows) = stage(size, &mut numbers);
     let lp = draft.template(lp);
     let mut before = None;
     for number in 0..size.stages {
@@ -61,8 +76,9 @@ pub fn hydrothermal(size: Hydrothermal) -> Result<Problem, ProblemErrors> {
         };
         for _ in 0..openings {
             let wet = numbers.next(0.2, 1.8);
-            let changes = balances.iter().map(|&row| {
-                let inflow = 0.45 * DEMAND * (0.5 * wet + numbers.next(0.0, 1.0));
+            let changes = inflows.iter().map(|&row| {
+                let share = 1.0 - persistence(size.lags).iter().sum::<f64>();
+                let inflow = size.inflow() * share * (0.5 * wet + numbers.next(0.0, 1.0));
                 Change::RowBounds {
                     row,
                     lower: inflow,
@@ -81,46 +97,144 @@ pub fn hydrothermal(size: Hydrothermal) -> Result<Problem, ProblemErrors> {
     draft.build()
 }
 
+/// The weights of the inflows before.
+fn persistence(lags: usize) -> Vec<f64> {
+    (0..lags)
+        .map(|lag| PERSISTENCE / (1_u64 << lag) as f64)
+        .collect()
+}
+
+impl Hydrothermal {
+    /// Reservoirs of a region.
+    fn share(self) -> f64 {
+        self.reservoirs as f64 / self.regions.max(1) as f64
+    }
+
+    fn capacity(self) -> f64 {
+        CAPACITY / self.share()
+    }
+
+    /// What flows into a reservoir on average.
+    fn inflow(self) -> f64 {
+        0.45 * DEMAND / self.share()
+    }
+}
+
 /// The linear program of a stage, and its rows that hold inflows.
 fn stage(size: Hydrothermal, numbers: &mut Numbers) -> (Template, Vec<RowId>) {
     let mut lp = Template::new();
-    let mut balances = Vec::new();
-    let mut hub: Vec<(ColumnId, f64)> = Vec::new();
+    let mut supply: Vec<Vec<(ColumnId, f64)>> = vec![Vec::new(); size.regions * size.blocks];
+    let inflows = rivers(size, &mut lp, &mut supply);
+    let each = 1.0 / size.blocks as f64;
     let unlimited = f64::INFINITY;
-    for region in 0..size.reservoirs {
-        let before = lp.column(format!("before{region}"), 0.0, -unlimited, unlimited);
-        let after = lp.column(format!("after{region}"), 0.0, 0.0, CAPACITY);
-        let turbined = lp.column(format!("turbined{region}"), 0.0, 0.0, 0.9 * DEMAND);
-        let spilled = lp.column(format!("spilled{region}"), 0.01, 0.0, unlimited);
-        let terms = [
-            (after, 1.0),
-            (before, -1.0),
-            (turbined, 1.0),
-            (spilled, 1.0),
-        ];
-        balances.push(lp.row(format!("balance{region}"), 0.0, 0.0, &terms));
-        lp.state(format!("storage{region}"), before, after);
-        let mut supply = vec![(turbined, 1.0)];
-        let own = (region..size.thermals).step_by(size.reservoirs.max(1));
-        for thermal in own {
-            let cost = numbers.next(20.0, 1_200.0);
-            let capacity = numbers.next(20.0, 400.0);
-            let plant = lp.column(format!("thermal{thermal}"), cost, 0.0, capacity);
-            supply.push((plant, 1.0));
+    for block in 0..size.blocks {
+        let mut hub: Vec<(ColumnId, f64)> = Vec::new();
+        for region in 0..size.regions {
+            let supply = &mut supply[block * size.regions + region];
+            let own = (region..size.thermals).step_by(size.regions.max(1));
+            for thermal in own {
+                let cost = numbers.next(20.0, 1_200.0);
+                let capacity = each * numbers.next(20.0, 400.0);
+                let plant = lp.column(format!("thermal{thermal}.{block}"), cost, 0.0, capacity);
+                supply.push((plant, 1.0));
+            }
+            for step in 1..=3 {
+                let cost = SHORTAGE_COST * f64::from(step) / 3.0;
+                let width = if step == 3 {
+                    unlimited
+                } else {
+                    0.1 * each * DEMAND
+                };
+                let name = format!("shortage{region}.{step}.{block}");
+                let shortage = lp.column(name, cost, 0.0, width);
+                supply.push((shortage, 1.0));
+            }
+            let most = 0.3 * each * DEMAND;
+            let sent = lp.column(format!("sent{region}.{block}"), 0.01, 0.0, most);
+            let received = lp.column(format!("received{region}.{block}"), 0.01, 0.0, most);
+            supply.extend([(sent, -1.0), (received, 1.0)]);
+            hub.extend([(sent, 1.0), (received, -1.0)]);
+            let demand = each * DEMAND * numbers.next(0.8, 1.2);
+            lp.row(format!("demand{region}.{block}"), demand, demand, supply);
         }
-        for step in 1..=3 {
-            let cost = SHORTAGE_COST * f64::from(step) / 3.0;
-            let width = if step == 3 { unlimited } else { 0.1 * DEMAND };
-            let shortage = lp.column(format!("shortage{region}.{step}"), cost, 0.0, width);
-            supply.push((shortage, 1.0));
-        }
-        let sent = lp.column(format!("sent{region}"), 0.01, 0.0, 0.3 * DEMAND);
-        let received = lp.column(format!("received{region}"), 0.01, 0.0, 0.3 * DEMAND);
-        supply.extend([(sent, -1.0), (received, 1.0)]);
-        hub.extend([(sent, 1.0), (received, -1.0)]);
-        let demand = DEMAND * numbers.next(0.8, 1.2);
-        lp.row(format!("demand{region}"), demand, demand, &supply);
+        lp.row(format!("hub.{block}"), 0.0, 0.0, &hub);
     }
-    lp.row("hub", 0.0, 0.0, &hub);
-    (lp, balances)
+    (lp, inflows)
+}
+
+/// Reservoirs with their water balances; adds what they produce to the `supply` of each block and
+/// region. Returns the rows that hold inflows.
+fn rivers(
+    size: Hydrothermal,
+    lp: &mut Template,
+    supply: &mut [Vec<(ColumnId, f64)>],
+) -> Vec<RowId> {
+    let (mut inflows, mut from_above) = (Vec::new(), Vec::new());
+    let (each, unlimited) = (1.0 / size.blocks as f64, f64::INFINITY);
+    for reservoir in 0..size.reservoirs {
+        let (region, place) = (reservoir % size.regions, reservoir / size.regions % 4);
+        let name = |what: &str| format!("{what}{reservoir}");
+        let before = lp.column(name("before"), 0.0, -unlimited, unlimited);
+        let after = lp.column(name("after"), 0.0, 0.0, size.capacity());
+        lp.state(name("storage"), before, after);
+        let mut balance = vec![(after, 1.0), (before, -1.0)];
+        for block in 0..size.blocks {
+            let name = |what: &str| format!("{what}{reservoir}.{block}");
+            let most = 0.9 * each * DEMAND / size.share() * (1.0 + place as f64);
+            let turbined = lp.column(name("turbined"), 0.0, 0.0, most);
+            let spilled = lp.column(name("spilled"), 0.01, 0.0, unlimited);
+            let outflow = [(turbined, 1.0), (spilled, 1.0)];
+            balance.extend(outflow);
+            supply[block * size.regions + region].push((turbined, 1.0 / (1.0 + place as f64)));
+            if size.blocks > 1 {
+                let missed = lp.column(name("missed"), 100.0, 0.0, unlimited);
+                let least = 0.2 * each * size.inflow();
+                let terms = [outflow[0], outflow[1], (missed, 1.0)];
+                lp.row(name("outflow"), least, unlimited, &terms);
+            }
+            if place < 3 {
+                from_above.push((reservoir + size.regions, outflow));
+            }
+        }
+        for (_, outflow) in from_above.iter().filter(|(below, _)| *below == reservoir) {
+            balance.extend(outflow.map(|(column, value)| (column, -value)));
+        }
+        if size.lags == 0 {
+            inflows.push(lp.row(name("balance"), 0.0, 0.0, &balance));
+        } else {
+            let inflow = past(size, lp, reservoir, &mut inflows);
+            balance.push((inflow, -1.0));
+            lp.row(name("balance"), 0.0, 0.0, &balance);
+        }
+    }
+    inflows
+}
+
+/// The inflow of a reservoir, which depends on those before; all but the oldest are handed on.
+fn past(
+    size: Hydrothermal,
+    lp: &mut Template,
+    reservoir: usize,
+    inflows: &mut Vec<RowId>,
+) -> ColumnId {
+    let unlimited = f64::INFINITY;
+    let columns: Vec<(ColumnId, ColumnId)> = (1..=size.lags)
+        .map(|lag| {
+            let name = |what: &str| format!("{what}{reservoir}.{lag}");
+            let before = lp.column(name("inflow_before"), 0.0, -unlimited, unlimited);
+            let after = lp.column(name("inflow"), 0.0, -unlimited, unlimited);
+            lp.state(name("inflow"), before, after);
+            (before, after)
+        })
+        .collect();
+    let newest = columns[0].1;
+    let mut terms = vec![(newest, 1.0)];
+    let weights = persistence(size.lags).into_iter().zip(&columns);
+    terms.extend(weights.map(|(weight, (before, _))| (*before, -weight)));
+    inflows.push(lp.row(format!("inflow{reservoir}"), 0.0, 0.0, &terms));
+    for pair in columns.windows(2) {
+        let shift = [(pair[1].1, 1.0), (pair[0].0, -1.0)];
+        lp.row(format!("shift{reservoir}"), 0.0, 0.0, &shift);
+    }
+    newest
 }

@@ -78,18 +78,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
         mine: &[f64],
         all: &mut Vec<f64>,
     ) -> Result<(), CommError> {
-        let size = self.size();
-        let counts: Vec<usize> = (0..size)
-            .map(|rank| block(things, size, rank).map(&width).sum())
-            .collect();
-        let mut total = 0;
-        let starts: Vec<usize> = counts
-            .iter()
-            .map(|count| {
-                total += count;
-                total - count
-            })
-            .collect();
+        let (counts, starts, total) = layout(self.size(), things, width);
         all.resize(total, 0.0);
         self.timed(|| self.comm.allgatherv(mine, all, &counts, &starts))
     }
@@ -102,6 +91,45 @@ impl<'c, C: Backend> Ranks<'c, C> {
         let mut all = Vec::new();
         self.gather(self.size(), |_| mine.len(), mine, &mut all)?;
         Ok(all.chunks(mine.len()).map(<[f64]>::to_vec).collect())
+    }
+
+    /// Gathers some bytes per thing from the ranks whose things they are; `mine` has those of this rank's
+    /// [`share`](Self::share), in order.
+    ///
+    /// # Errors
+    /// When another rank is gone or out of step.
+    pub fn gather_bytes(&self, things: usize, mine: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, CommError> {
+        let lengths: Vec<f64> = mine.iter().map(|bytes| bytes.len() as f64).collect();
+        let mut all_lengths = Vec::new();
+        self.gather(things, |_| 1, &lengths, &mut all_lengths)?;
+        let lengths: Vec<usize> = all_lengths.iter().map(|length| *length as usize).collect();
+        let (counts, starts, total) = layout(self.size(), things, |thing| lengths[thing]);
+        let mut all = vec![0; total];
+        self.timed(|| {
+            self.comm
+                .allgatherv(&mine.concat(), &mut all, &counts, &starts)
+        })?;
+        let mut rest = &all[..];
+        Ok(lengths
+            .into_iter()
+            .map(|length| {
+                let (bytes, after) = rest.split_at(length);
+                rest = after;
+                bytes.to_vec()
+            })
+            .collect())
+    }
+
+    /// Gives the first rank's bytes to all.
+    ///
+    /// # Errors
+    /// When another rank is gone or out of step.
+    pub fn broadcast_bytes(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
+        let length = &mut [bytes.len() as u64];
+        self.timed(|| self.comm.broadcast(length, 0))?;
+        bytes.resize(length[0] as usize, 0);
+        self.timed(|| self.comm.broadcast(&mut bytes, 0))?;
+        Ok(bytes)
     }
 
     /// Shares `count` numbers, filled in by `fill`, which must do the same on every rank that runs
@@ -153,6 +181,25 @@ impl<C: SharedMemoryProvider> Shared<C> {
     pub fn read(&self) -> &[f64] {
         self.region.as_slice()
     }
+}
+
+/// Where the ranks' parts lie when each thing has `width(thing)` elements: counts, starts, and the
+/// total.
+fn layout(
+    size: usize,
+    things: usize,
+    width: impl Fn(usize) -> usize,
+) -> (Vec<usize>, Vec<usize>, usize) {
+    let counts: Vec<usize> = (0..size)
+        .map(|rank| block(things, size, rank).map(&width).sum())
+        .collect();
+    let mut total = 0;
+    let starts = counts.iter().map(|count| {
+        total += count;
+        total - count
+    });
+    let starts = starts.collect();
+    (counts, starts, total)
 }
 
 /// The part of `rank` among `size` ranks in `count` things.

@@ -29,28 +29,29 @@ pub(crate) type Sink<'s> = dyn FnMut(usize, &Paths) -> Result<(), SddpError> + '
 
 impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     /// Walks `count` sampled paths by the policy; every rank gets the estimate, and `sink` every
-    /// path in order. Collective.
+    /// path in order. `None` if someone asked it to end before. Collective.
     pub(crate) fn simulate(
         &mut self,
         count: usize,
         sampling: Sampling,
         observer: &mut dyn Observer,
         sink: &mut Sink<'_>,
-    ) -> Result<Estimate, SddpError> {
+    ) -> Result<Option<Estimate>, SddpError> {
         let purpose = match sampling {
             Sampling::InSample => Purpose::Training,
             Sampling::Fresh => Purpose::Simulation,
         };
-        let mut costs = Vec::with_capacity(count);
+        let mut costs = Vec::new();
         let problem = self.engine.read().problem;
         let sign = problem.sense.sign();
         let take = &mut |first: usize, paths: &Paths| {
             costs.extend((0..paths.count()).map(|path| sign * paths.cost(problem, path)));
             observer.simulated(costs.len(), count);
-            sink(first, paths)
+            sink(first, paths)?;
+            Ok(observer.interrupted())
         };
-        self.in_batches(count, PATHS_PER_UNIT, Task::Simulate { purpose }, take)?;
-        Ok(Estimate::of(&costs))
+        let done = self.in_batches(count, PATHS_PER_UNIT, Task::Simulate { purpose }, take)?;
+        Ok(done.then(|| Estimate::of(&costs)))
     }
 
     /// Walks the modeller's validation scenarios; every rank gets the paths. Collective.
@@ -59,18 +60,20 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         let mut all = Paths::new(self.engine.read().problem);
         self.in_batches(count, 1, Task::Validate, &mut |_, paths| {
             all.records.extend_from_slice(&paths.records);
-            Ok(())
+            Ok(false)
         })?;
         Ok(all)
     }
 
+    /// Walks paths and hands them to `take`, which says whether this rank is asked to end; whether all
+    /// were walked.
     fn in_batches(
         &mut self,
         count: usize,
         per_unit: usize,
         task: Task,
-        take: &mut Sink<'_>,
-    ) -> Result<(), SddpError> {
+        take: &mut dyn FnMut(usize, &Paths) -> Result<bool, SddpError>,
+    ) -> Result<bool, SddpError> {
         let problem = self.engine.read().problem;
         let mut paths = Paths::new(problem);
         let mut first = 0;
@@ -104,10 +107,13 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
                 &mine,
                 &mut paths.records,
             )?;
-            take(first, &paths)?;
+            let asked = take(first, &paths)?;
             first += batch;
+            if first < count && self.any(asked)? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -3,17 +3,13 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::engine::{Engine, Field, Solvers};
+use crate::engine::{Engine, Field, Solvers, Visit};
 use crate::error::SddpError;
-use crate::lp::{Answer, Failure, Kernel};
+use crate::lp::{Answer, Failure, Kernel, Want};
 use crate::policy::NewCut;
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks};
 use crate::team::lock;
-
-/// The least openings of a block, where a node has that many. Blocks share work out; longer ones
-/// gain more from each basis.
-const OPENINGS_PER_BLOCK: usize = 5;
 
 /// What a unit of work is: the openings of a block, at one node, at the trial point of one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +22,13 @@ pub(crate) struct UnitKey {
 /// A unit of work with what it remembers and its latest answers.
 pub(crate) struct Unit<K: Kernel> {
     pub(crate) key: UnitKey,
-    memory: K::Memory,
+    pub(crate) memory: K::Memory,
     /// For each opening the bound and its gradient; zeros where the pass has no use for the node.
     answers: Vec<f64>,
 }
 
 /// All units of one level, the same list on every rank: the problem alone decides it.
-pub(crate) fn units(problem: &Problem, level: usize, passes: usize) -> Vec<UnitKey> {
+pub(crate) fn units<K: Kernel>(problem: &Problem, level: usize, passes: usize) -> Vec<UnitKey> {
     let graph = &problem.graph;
     let (followers, passes) = if level == graph.depth() {
         let mut first: Vec<usize> = graph.root.iter().map(|edge| edge.node).collect();
@@ -44,7 +40,10 @@ pub(crate) fn units(problem: &Problem, level: usize, passes: usize) -> Vec<UnitK
     let mut units = Vec::new();
     for pass in 0..passes {
         for &node in &followers {
-            for openings in blocks(problem.nodes[node].probabilities.len()) {
+            for openings in blocks(
+                problem.nodes[node].probabilities.len(),
+                K::OPENINGS_PER_BLOCK,
+            ) {
                 units.push(UnitKey {
                     pass,
                     node,
@@ -57,8 +56,8 @@ pub(crate) fn units(problem: &Problem, level: usize, passes: usize) -> Vec<UnitK
 }
 
 /// Splits openings into a number of even blocks that is a power of two.
-fn blocks(openings: usize) -> impl Iterator<Item = Range<usize>> {
-    let most = (openings / OPENINGS_PER_BLOCK).max(1);
+fn blocks(openings: usize, least: usize) -> impl Iterator<Item = Range<usize>> {
+    let most = (openings / least).max(1);
     let count = 1 << most.ilog2();
     (0..count).map(move |block| block * openings / count..(block + 1) * openings / count)
 }
@@ -88,15 +87,13 @@ impl<K: Kernel> Unit<K> {
                 answers.push(answer.bound);
                 answers.extend_from_slice(&answer.gradient);
             };
-            let openings = self.key.openings.clone();
-            solvers.solve(
-                field,
-                self.key.node,
-                &state,
-                openings,
-                &mut self.memory,
-                keep,
-            )?;
+            let visit = Visit {
+                node: self.key.node,
+                incoming: &state,
+                openings: self.key.openings.clone(),
+                want: Want::Cut,
+            };
+            solvers.solve(field, visit, &mut self.memory, keep)?;
         }
         self.answers.resize(width * self.key.openings.len(), 0.0);
         Ok(())
@@ -183,7 +180,11 @@ fn weigh<C: Backend, K: Kernel>(
             .collect()
     };
     let mut weights: Vec<Vec<f64>> = units.iter().map(probabilities).collect();
-    if problem.risk.is_expectation() {
+    let risk = |pass: usize| match parents[pass] {
+        Some(Some(node)) => problem.nodes[node].risk,
+        _ => problem.risk,
+    };
+    if (0..parents.len()).all(|pass| risk(pass).is_expectation()) {
         return Ok(weights);
     }
     let width = 1 + problem.states.len();
@@ -207,9 +208,7 @@ fn weigh<C: Backend, K: Kernel>(
             .unwrap_or(0);
         let members = &mut weights[first..first + group.len()];
         let flat: Vec<f64> = members.iter().flatten().copied().collect();
-        problem
-            .risk
-            .weights(&flat, &values[start..start + flat.len()], &mut weighed);
+        risk(group[0].pass).weights(&flat, &values[start..start + flat.len()], &mut weighed);
         start += flat.len();
         let mut rest = &weighed[..];
         for member in members {
@@ -223,18 +222,16 @@ fn weigh<C: Backend, K: Kernel>(
 
 #[cfg(test)]
 mod tests {
-    use super::{OPENINGS_PER_BLOCK, blocks};
+    use super::blocks;
 
     #[test]
     fn blocks_cover_all_openings_and_are_even() {
         for openings in 1..200 {
-            let found: Vec<_> = blocks(openings).collect();
+            let found: Vec<_> = blocks(openings, 5).collect();
             assert!(found.len().is_power_of_two());
             assert_eq!((found[0].start, found[found.len() - 1].end), (0, openings));
             assert!(found.windows(2).all(|pair| pair[0].end == pair[1].start));
-            assert!(
-                found.len() == 1 || found.iter().all(|block| block.len() >= OPENINGS_PER_BLOCK)
-            );
+            assert!(found.len() == 1 || found.iter().all(|block| block.len() >= 5));
         }
     }
 }

@@ -1,10 +1,12 @@
 //! What the policy costs on the paths it was tried on.
 
+use serde::{Deserialize, Serialize};
+
 /// A half-width of this many standard errors covers the mean of many paths 95 times in 100.
 const STANDARD_ERRORS: f64 = 1.96;
 
 /// The mean cost over some paths.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,

@@ -2,25 +2,25 @@
 
 pub(crate) mod backward;
 mod estimate;
+mod progress;
 mod stopping;
 
 pub use estimate::Estimate;
+pub(crate) use progress::Progress;
 pub use stopping::{Rule, StopReason, Stopping};
 
 use std::time::Instant;
 
 use self::backward::{UnitKey, combine};
-use self::stopping::Progress;
+use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, Solvers, Task};
 use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
-use crate::lp::Kernel;
+use crate::lp::{Counts, Kernel};
 use crate::policy::NewCut;
+use crate::problem::Sense;
 use crate::ranks::{Backend, Ranks};
 use crate::team::{Team, lock};
-
-/// The most paths of the latest forward passes that the estimate after training is made from.
-const ESTIMATE_PATHS: usize = 100;
 
 /// What training found, in the modeller's sense.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,17 +29,10 @@ pub struct Trained {
     pub iterations: Vec<Iteration>,
     /// Why it ended.
     pub reason: StopReason,
+    /// The best bound on the optimal value.
+    pub bound: f64,
     /// The policy's value on the latest forward passes.
     pub estimate: Estimate,
-}
-
-impl Trained {
-    /// The last bound.
-    pub fn bound(&self) -> f64 {
-        self.iterations
-            .last()
-            .map_or(f64::NAN, |iteration| iteration.bound)
-    }
 }
 
 /// One rank's part in training.
@@ -56,41 +49,43 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     pub(crate) fn train(
         &mut self,
         stopping: &Stopping,
+        mut progress: Progress,
+        checkpoints: &mut Checkpoints,
         observer: &mut dyn Observer,
     ) -> Result<Trained, SddpError> {
         let start = Instant::now();
-        let sign = self.engine.read().problem.sense.sign();
-        let mut time = TimeSplit::default();
-        let (mut iterations, mut bounds) = (Vec::new(), Vec::new());
-        let mut costs: Vec<f64> = Vec::new();
+        let sense = self.engine.read().problem.sense;
+        let sign = sense.sign();
+        let mut time = progress.time();
+        let before_start = time.total;
+        if let Some(reason) = stopping.reason(&progress) {
+            return Ok(trained(progress, reason, sense));
+        }
         loop {
-            let iteration = bounds.len();
+            let iteration = progress.iterations.len();
             let before = (Instant::now(), self.ranks.spent());
             let passes = self.forward(iteration)?;
             let between = Instant::now();
             self.backward(iteration)?;
-            bounds.push(sign * self.bound(iteration)?);
+            progress.bounds.push(sign * self.bound(iteration)?);
             time.forward += (between - before.0).as_secs_f64();
             time.backward += between.elapsed().as_secs_f64();
             time.communication += self.ranks.spent().as_secs_f64() - before.1.as_secs_f64();
-            time.total = start.elapsed().as_secs_f64();
-            costs.extend(passes.iter().map(|cost| sign * cost));
+            time.total = before_start + start.elapsed().as_secs_f64();
+            let costs = passes.iter().map(|cost| sign * cost);
+            progress.costs.extend(costs);
             let news = self.agree(time, observer.interrupted())?;
-            let report = self.report(&bounds, &costs, &news);
+            let report = self.report(&progress, &news);
             observer.iteration(&report);
-            iterations.push(report);
-            let progress = Progress {
-                bounds: &bounds,
-                estimate: latest(&costs),
-                elapsed: std::time::Duration::from_secs_f64(news.time.total),
-            };
+            progress.iterations.push(report);
             let interrupted = news.interrupted.then_some(StopReason::Interrupted);
-            if let Some(reason) = interrupted.or_else(|| stopping.reason(&progress)) {
-                return Ok(Trained {
-                    iterations,
-                    reason,
-                    estimate: progress.estimate,
-                });
+            let reason = interrupted.or_else(|| stopping.reason(&progress));
+            if reason.is_some() || checkpoints.is_due(iteration + 1, news.time.total) {
+                checkpoints.keep(self.engine, self.ranks, &progress)?;
+            }
+            if let Some(reason) = reason {
+                checkpoints.settle()?;
+                return Ok(trained(progress, reason, sense));
             }
         }
     }
@@ -147,47 +142,52 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
 
     /// Tells all ranks what each has counted; rank 0's clock is everybody's.
     fn agree(&self, time: TimeSplit, interrupted: bool) -> Result<News, SddpError> {
-        let (solves, retries) = self.engine.counts();
         let mine = [
-            solves as f64,
-            retries as f64,
             f64::from(u8::from(interrupted)),
             time.total,
             time.forward,
             time.backward,
             time.communication,
         ];
-        let all = self.ranks.gather_one(&mine)?;
-        let sum = |place: usize| all.iter().map(|rank| rank[place]).sum::<f64>();
+        let counts = self.engine.counts().numbers();
+        let all = self.ranks.gather_one(&[&counts[..], &mine].concat())?;
+        let own = |rank: &[f64]| rank[counts.len()..].to_vec();
+        let first = own(&all[0]);
         Ok(News {
-            solves: sum(0) as u64,
-            retries: sum(1) as u64,
-            interrupted: sum(2) > 0.0,
+            counts: sum(&all),
+            interrupted: all.iter().any(|rank| own(rank)[0] > 0.0),
             time: TimeSplit {
-                total: all[0][3],
-                forward: all[0][4],
-                backward: all[0][5],
-                communication: all[0][6],
+                total: first[1],
+                forward: first[2],
+                backward: first[3],
+                communication: first[4],
             },
         })
     }
 
-    /// Linear programs solved by all ranks so far. Collective.
-    pub(crate) fn solves(&self) -> Result<u64, SddpError> {
-        let all = self.ranks.gather_one(&[self.engine.counts().0 as f64])?;
-        Ok(all.iter().map(|rank| rank[0]).sum::<f64>() as u64)
+    /// Whether any rank says so. Collective.
+    pub(crate) fn any(&self, here: bool) -> Result<bool, SddpError> {
+        let all = self.ranks.gather_one(&[f64::from(u8::from(here))])?;
+        Ok(all.iter().any(|rank| rank[0] > 0.0))
     }
 
-    fn report(&self, bounds: &[f64], costs: &[f64], news: &News) -> Iteration {
+    /// What all ranks have solved so far. Collective.
+    pub(crate) fn counts(&self) -> Result<Counts, SddpError> {
+        let all = self.ranks.gather_one(&self.engine.counts().numbers())?;
+        Ok(sum(&all))
+    }
+
+    fn report(&self, progress: &Progress, news: &News) -> Iteration {
+        let Progress { bounds, costs, .. } = progress;
+        let is_neutral = self.engine.read().problem.is_risk_neutral();
         let bound = bounds[bounds.len() - 1];
         let estimate = Estimate::of(&costs[costs.len() - self.engine.passes..]);
         Iteration {
             number: bounds.len(),
             bound,
             estimate,
-            gap: gap(bound, estimate.mean),
-            lp_solves: news.solves,
-            retries: news.retries,
+            gap: is_neutral.then(|| gap(bound, estimate.mean)),
+            lp: news.counts,
             cuts: self.engine.read().pool.used(),
             time: news.time,
         }
@@ -196,10 +196,18 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
 
 /// What ranks have told each other.
 struct News {
-    solves: u64,
-    retries: u64,
+    counts: Counts,
     interrupted: bool,
     time: TimeSplit,
+}
+
+/// The sum of what ranks have counted, which stands first in what they tell.
+fn sum(all: &[Vec<f64>]) -> Counts {
+    let mut counts = Counts::default();
+    for rank in all {
+        counts += Counts::from_numbers(std::array::from_fn(|place| rank[place]));
+    }
+    counts
 }
 
 /// How far an estimate is from the bound, relative to the bound.
@@ -207,10 +215,14 @@ pub fn gap(bound: f64, mean: f64) -> f64 {
     (mean - bound).abs() / bound.abs().max(1e-9)
 }
 
-/// The estimate from the latest paths: all of the last iteration, and at most
-/// [`ESTIMATE_PATHS`] where iterations have fewer.
-fn latest(costs: &[f64]) -> Estimate {
-    Estimate::of(&costs[costs.len().saturating_sub(ESTIMATE_PATHS)..])
+/// What training found when it ended.
+fn trained(progress: Progress, reason: StopReason, sense: Sense) -> Trained {
+    Trained {
+        bound: progress.bound(sense),
+        estimate: progress.estimate(0),
+        iterations: progress.iterations,
+        reason,
+    }
 }
 
 /// The value at the trial point becomes the value at state zero.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::Estimate;
+use super::Progress;
 
 /// One reason to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,15 +44,6 @@ const STALLING: Rule = Rule::BoundStalling {
     window: 100,
     tolerance: 1e-9,
 };
-
-/// What rules look at, after an iteration.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Progress<'a> {
-    /// The bound after each iteration.
-    pub(crate) bounds: &'a [f64],
-    pub(crate) estimate: Estimate,
-    pub(crate) elapsed: Duration,
-}
 
 /// Why training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +91,7 @@ impl Stopping {
 
     /// Why training should stop here, if it should. An iteration limit and a time limit end it
     /// also where all rules must agree: such training might never end.
-    pub(crate) fn reason(&self, progress: &Progress<'_>) -> Option<StopReason> {
+    pub(crate) fn reason(&self, progress: &Progress) -> Option<StopReason> {
         let reasons: Vec<Option<StopReason>> = self
             .rules
             .iter()
@@ -125,21 +116,24 @@ impl Stopping {
 }
 
 impl Rule {
-    fn reason(self, progress: &Progress<'_>) -> Option<StopReason> {
-        let bounds = progress.bounds;
+    fn reason(self, progress: &Progress) -> Option<StopReason> {
+        let bounds = &progress.bounds;
         let last = bounds.last().copied()?;
         match self {
             Self::Iterations(limit) => {
                 (bounds.len() >= limit).then_some(StopReason::IterationLimit)
             }
-            Self::TimeLimit(limit) => (progress.elapsed >= limit).then_some(StopReason::TimeLimit),
+            Self::TimeLimit(limit) => {
+                (progress.elapsed() >= limit).then_some(StopReason::TimeLimit)
+            }
             Self::BoundStalling { window, tolerance } => {
-                let before = bounds.len().checked_sub(window + 1).map(|at| bounds[at])?;
+                let before = bounds.len().checked_sub(window)?.checked_sub(1)?;
+                let before = bounds[before];
                 let still = (last - before).abs() <= tolerance * last.abs().max(1.0);
                 still.then_some(StopReason::BoundStalling)
             }
             Self::Statistical { paths } => {
-                let estimate = progress.estimate;
+                let estimate = progress.estimate(paths);
                 let half_width = estimate.half_width_95.filter(|_| estimate.paths >= paths)?;
                 let inside = (last - estimate.mean).abs() <= half_width;
                 inside.then_some(StopReason::Statistical)
@@ -185,6 +179,9 @@ impl FromStr for Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::{Iteration, TimeSplit};
+    use crate::lp::Counts;
+    use crate::training::Estimate;
 
     fn reason(rules: &[&str], all: bool, bounds: &[f64]) -> Option<StopReason> {
         let rules = rules
@@ -192,10 +189,22 @@ mod tests {
             .map(|rule| rule.parse().expect("a rule"))
             .collect();
         let stopping = Stopping { rules, all };
-        stopping.reason(&Progress {
-            bounds,
+        let last = Iteration {
+            number: bounds.len(),
+            bound: bounds[bounds.len() - 1],
             estimate: Estimate::of(&[9.0, 11.0]),
-            elapsed: Duration::from_secs(5),
+            gap: None,
+            lp: Counts::default(),
+            cuts: 0,
+            time: TimeSplit {
+                total: 5.0,
+                ..TimeSplit::default()
+            },
+        };
+        stopping.reason(&Progress {
+            iterations: vec![last],
+            bounds: bounds.to_vec(),
+            costs: vec![9.0, 11.0],
         })
     }
 
@@ -216,6 +225,8 @@ mod tests {
             Some(StopReason::BoundStalling)
         );
         assert_eq!(reason(&["stalling:1,0.01"], false, &[8.0, 9.0]), None);
+        let endless = format!("stalling:{},0", usize::MAX);
+        assert_eq!(reason(&[&endless], false, &[9.0, 9.0]), None);
         assert_eq!(
             reason(&["statistical:2"], false, &[8.5]),
             Some(StopReason::Statistical)

@@ -39,6 +39,11 @@ fn main() -> ExitCode {
         }
     };
     let goes = victim.parse() == Ok(comm.rank());
+    if calls == "last-broadcast" {
+        return last_broadcast(&comm);
+    }
+    // A communicator of the node that lives as long as that of the job.
+    let node = (calls == "node").then(|| comm.split_local().expect("nobody has gone yet"));
     let timed = after.is_some() || how == "outside";
     let start = Instant::now();
     for call in 0.. {
@@ -53,12 +58,16 @@ fn main() -> ExitCode {
             match go(how, &comm) {
                 Going::Stays => {}
                 Going::Leaves => {
-                    drop(comm);
+                    drop((node, comm));
                     return ExitCode::SUCCESS;
                 }
             }
         }
-        if let Err(error) = make(&comm, calls) {
+        let made = match &node {
+            Some(node) => node.barrier(),
+            None => make(&comm, calls),
+        };
+        if let Err(error) = made {
             let noticed = nanoseconds();
             println!("{}", cause(&error));
             let again = comm.barrier().expect_err("a failed communicator stays so");
@@ -76,6 +85,19 @@ fn main() -> ExitCode {
         }
     }
     std::hint::black_box(&ballast);
+    ExitCode::SUCCESS
+}
+
+/// Meets, waits for the test to break something, and makes one large call, which is the last.
+fn last_broadcast(comm: &CommBackend) -> ExitCode {
+    let met = comm.barrier();
+    println!("met");
+    std::thread::sleep(Duration::from_millis(1500));
+    let last = met.and_then(|()| comm.broadcast(&mut vec![1u8; 400_000], 0));
+    println!(
+        "{}",
+        last.map_or_else(|error| cause(&error), |()| "all well".to_owned())
+    );
     ExitCode::SUCCESS
 }
 
@@ -113,7 +135,30 @@ fn go(how: &str, comm: &CommBackend) -> Going {
             panic!("the first of two");
         }
         "abort" => comm.abort("no more of this"),
+        "fork-kill" => {
+            // A child that lives on, with copies of all that the rank had open.
+            // SAFETY: the child sleeps and ends, and touches nothing else.
+            if unsafe { fork() } == 0 {
+                std::thread::sleep(Duration::from_secs(6));
+                // SAFETY: ends the child, with nothing run in between.
+                unsafe { _exit(0) };
+            }
+            signal("-KILL");
+        }
+        // SAFETY: ends the process, with nothing run in between.
+        "end0" => unsafe { _exit(0) },
+        "descriptors" => {
+            for entry in std::fs::read_dir("/proc/self/fd")
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                let open = std::fs::read_link(entry.path()).unwrap_or_default();
+                eprintln!("open {}", open.display());
+            }
+        }
         "leave" => return Going::Leaves,
+        "elsewhere" => drop(comm.barrier()),
         "compute" => std::thread::sleep(Duration::from_millis(2500)),
         "compute-kill" => {
             std::thread::sleep(Duration::from_millis(1500));
@@ -134,6 +179,11 @@ fn go(how: &str, comm: &CommBackend) -> Going {
         other => panic!("no way to go is called {other}"),
     }
     Going::Stays
+}
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn _exit(code: i32) -> !;
 }
 
 /// Writes where nothing is.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use cobre_comm::env::{STALL_SECS, TCP_BIND, TCP_COORDINATOR, TCP_SECRET_FILE};
+use cobre_comm::env::{STALL_SECS, TCP_BIND, TCP_COORDINATOR, TCP_SECRET_FILE, TCP_TOPOLOGY};
 
 use crate::sockets::{self, errors, finish, skip, start, text};
 
@@ -186,6 +186,66 @@ fn a_killed_rank_of_another_host_is_known_to_all() {
     for gone in [0, 3] {
         records("allgatherv", gone, |_, ranks| ranks[gone].kill().is_ok());
     }
+}
+
+/// Host 1 is slow to pass the last broadcast on, rank 0 has finished meanwhile, and then host 1 is
+/// gone: those who still wait for its data must learn that.
+#[test]
+fn a_host_that_is_lost_after_rank_0_has_finished_is_known_to_who_needs_it() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let ranks = network.start("last-broadcast");
+    let router = network.router();
+    let rule = "rule add from 10.77.1.2 to 10.77.2.2 blackhole";
+    assert!(ip(&format!("-n {router} {rule}")));
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(ip(&format!("-n {} link set up1 down", network.host(1))));
+    let begin = Instant::now();
+    let outputs: Vec<Output> = finish(ranks);
+    let (taken, told) = (begin.elapsed(), errors(&outputs));
+    assert!(taken < LIMIT, "{taken:?} {told:?}");
+    let said: Vec<String> = outputs.iter().map(|output| text(&output.stdout)).collect();
+    assert!(said[0].contains("all well"), "{said:?} {told:?}");
+    assert_eq!(said[2], said[3], "{told:?}");
+    let named = said[2].contains("rank 1 (pid ") && said[2].contains("is gone");
+    assert!(named, "{said:?} {told:?}");
+}
+
+/// Link-local addresses mean nothing without the interface.
+#[test]
+fn ranks_meet_by_link_local_addresses() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (one, two) = (network.host(0), network.host(1));
+    let made = [
+        format!("link add ll0 netns {one} type veth peer name ll1 netns {two}"),
+        format!("-n {one} link set ll0 up"),
+        format!("-n {two} link set ll1 up"),
+        format!("-n {one} addr add fe80::77:1/64 dev ll0 nodad"),
+        format!("-n {two} addr add fe80::77:2/64 dev ll1 nodad"),
+    ];
+    if !made.iter().all(|command| ip(command)) {
+        skip("this machine has no IPv6");
+        return;
+    }
+    let ranks: Vec<Child> = (0..3)
+        .map(|rank| {
+            let host = network.host(usize::from(rank > 0));
+            let mut command = sockets::rank("ip", PORT, rank, 3);
+            command
+                .args(["netns", "exec", &host])
+                .args([env!("CARGO_BIN_EXE_rank"), "sequence/large-and-small"])
+                .args(["--calls", "20"])
+                .env(TCP_COORDINATOR, "fe80::77:1%ll1")
+                .env(TCP_BIND, "::")
+                .env(TCP_TOPOLOGY, "ring")
+                .env(TCP_SECRET_FILE, network.secret.path());
+            start(&mut command)
+        })
+        .collect();
+    sockets::all_well(&finish(ranks));
 }
 
 /// The router drops what goes between the others: only rank 0 can be reached.

@@ -104,6 +104,115 @@ fn a_rank_0_that_leaves_early_is_known_to_all() {
     all_learn("ring", "leave", "left while others still needed it", 0);
 }
 
+/// The child keeps what it inherited for six seconds.
+#[test]
+fn a_killed_rank_whose_child_lives_on_is_known_to_all() {
+    for calls in ["barrier", "allgatherv"] {
+        let (pid, outputs) = run("auto", calls, "fork-kill", VICTIM);
+        let told = errors(&outputs);
+        let stamp = |rank: usize, word: &str| -> u64 {
+            let line = told[rank].lines().find_map(|line| line.strip_prefix(word));
+            line.and_then(|line| line.trim().parse().ok())
+                .unwrap_or_else(|| panic!("{told:?}"))
+        };
+        let going = Duration::from_nanos(stamp(VICTIM, "going "));
+        for rank in (0..RANKS).filter(|rank| *rank != VICTIM) {
+            let said = text(&outputs[rank].stdout);
+            let named = said.contains(&format!("rank {VICTIM} (pid {pid} on "));
+            assert!(named && said.contains("is gone"), "{said}");
+            let after = Duration::from_nanos(stamp(rank, "noticed ")).saturating_sub(going);
+            assert!(after < Duration::from_secs(4), "{calls}: {after:?}");
+        }
+    }
+}
+
+fn signal(name: &str, child: &Child) {
+    let status = Command::new("kill")
+        .args([name, &child.id().to_string()])
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "kill {name}");
+}
+
+/// Starts a job that calls on until something happens, and waits until its ranks have met.
+fn running(calls: &str, timeout: Option<&str>) -> Vec<Child> {
+    let port = free_port();
+    let mut children: Vec<Child> = (0..RANKS)
+        .map(|rank| {
+            let mut command = member(port, rank, "auto", calls, "outside", VICTIM);
+            command.env_remove(TCP_TIMEOUT_SECS);
+            command.envs(timeout.map(|timeout| (TCP_TIMEOUT_SECS, timeout)));
+            start(&mut command)
+        })
+        .collect();
+    for child in &mut children {
+        let mut line = String::new();
+        let mut reader = BufReader::with_capacity(4, child.stdout.as_mut().unwrap());
+        reader.read_line(&mut line).unwrap();
+        assert_eq!(line, "met\n");
+    }
+    children
+}
+
+/// Nobody but rank 0 can give the verdict, so the others wait for it, however long that takes.
+#[test]
+fn a_loss_while_rank_0_is_stopped_is_told_alike_when_it_goes_on() {
+    let mut children = running("allgatherv", None);
+    signal("-STOP", &children[0]);
+    children[VICTIM].kill().unwrap();
+    std::thread::sleep(Duration::from_secs(12));
+    signal("-CONT", &children[0]);
+    let outputs = finish(children);
+    let survivors = (0..RANKS).filter(|rank| *rank != VICTIM);
+    let records: Vec<String> = survivors.map(|rank| text(&outputs[rank].stdout)).collect();
+    let context = format!("{records:?} {:?}", errors(&outputs));
+    assert!(records.iter().all(|text| *text == records[0]), "{context}");
+    let named = records[0].contains(&format!("rank {VICTIM} (pid "));
+    assert!(named && records[0].contains("is gone"), "{context}");
+    let told = errors(&outputs);
+    assert!(
+        told[1].contains("rank 0 (pid ") && told[1].contains("stopped?"),
+        "{context}"
+    );
+}
+
+#[test]
+fn a_deadline_that_passes_while_rank_0_is_stopped_is_told_alike_by_all() {
+    let children = running("allreduce", Some("1"));
+    signal("-STOP", &children[0]);
+    std::thread::sleep(Duration::from_secs(6));
+    signal("-CONT", &children[0]);
+    let outputs = finish(children);
+    let records: Vec<String> = outputs.iter().map(|output| text(&output.stdout)).collect();
+    let context = format!("{records:?} {:?}", errors(&outputs));
+    assert!(records.iter().all(|text| *text == records[0]), "{context}");
+    assert!(
+        records[0].contains("no answer within 1 s from rank 0"),
+        "{context}"
+    );
+}
+
+/// Each rank has a deadline of so many seconds; all but the victim, which stops, tell the one of a second.
+fn a_second_is_told(seconds_of: impl Fn(usize) -> &'static str) {
+    let port = free_port();
+    let children: Vec<Child> = (0..RANKS)
+        .map(|rank| {
+            let mut command = member(port, rank, "auto", "allreduce", "stop", VICTIM);
+            start(command.env(TCP_TIMEOUT_SECS, seconds_of(rank)))
+        })
+        .collect();
+    let outputs = finish(children);
+    for rank in (0..RANKS).filter(|rank| *rank != VICTIM) {
+        let said = text(&outputs[rank].stdout);
+        let expected = format!("no answer within 1 s from rank {VICTIM}");
+        assert!(said.contains(&expected), "rank {rank}: {said}");
+    }
+}
+
+#[test]
+fn a_deadline_that_only_one_rank_has_is_told_by_its_length() {
+    a_second_is_told(|rank| if rank == 1 { "1" } else { "50" });
+}
+
 /// All ranks print that all is well, and rank 0 says on the way who keeps whom waiting.
 fn nobody_is_lost(calls: &str, how: &str, word: &str) {
     let (_, outputs) = run("auto", calls, how, VICTIM);
@@ -128,19 +237,7 @@ fn a_rank_that_computes_while_blocks_wait_for_it_is_not_lost() {
 
 #[test]
 fn a_deadline_that_the_user_set_ends_a_wait_for_a_stopped_rank() {
-    let port = free_port();
-    let children: Vec<Child> = (0..RANKS)
-        .map(|rank| {
-            let mut command = member(port, rank, "auto", "allreduce", "stop", VICTIM);
-            start(command.env(TCP_TIMEOUT_SECS, "1"))
-        })
-        .collect();
-    let outputs = finish(children);
-    for rank in (0..RANKS).filter(|rank| *rank != VICTIM) {
-        let said = text(&outputs[rank].stdout);
-        let expected = format!("no answer within 1 s from rank {VICTIM}");
-        assert!(said.contains(&expected), "rank {rank}: {said}");
-    }
+    a_second_is_told(|_| "1");
 }
 
 /// At any instant of a large collective, by a signal from outside.

@@ -4,7 +4,8 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -13,9 +14,10 @@ use crate::sockets::{
     self, all_well, errors, finish, free_port, is_open, run, skip, start, text, wait_for,
 };
 use cobre_comm::env::{
-    TCP_BIND, TCP_COORDINATOR, TCP_JOB, TCP_PORT, TCP_SECRET_FILE, TCP_SIZE, TCP_TIMEOUT_SECS,
-    TCP_TOPOLOGY,
+    TCP_BIND, TCP_COORDINATOR, TCP_JOB, TCP_LISTENER, TCP_PORT, TCP_SECRET_FILE, TCP_SIZE,
+    TCP_TIMEOUT_SECS, TCP_TOPOLOGY,
 };
+use cobre_launch::{Launch, Output as LaunchOutput};
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
@@ -208,6 +210,123 @@ fn a_secret_that_others_can_read_or_guess_is_refused() {
 }
 
 #[test]
+fn a_pipe_is_no_secret_and_blocks_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("secret");
+    let made = Command::new("mkfifo")
+        .args(["-m", "600"])
+        .arg(&pipe)
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let mut command = hasty(free_port(), 0, 2);
+    command.env(TCP_SECRET_FILE, &pipe);
+    let text = &errors(&run([command]))[0];
+    assert!(text.contains("no plain file"), "{text}");
+}
+
+#[test]
+fn a_socket_of_the_launcher_that_others_can_reach_needs_a_secret() {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::empty()).unwrap();
+    let number = listener.as_raw_fd();
+    let metadata = fs::metadata(format!("/dev/fd/{number}")).unwrap();
+    let mut command = hasty(listener.local_addr().unwrap().port(), 0, 2);
+    let address = format!("{number}:{}:{}", metadata.dev(), metadata.ino());
+    command.env(TCP_LISTENER, address);
+    let text = &errors(&run([command]))[0];
+    let said = text.contains("not this machine's loopback") && text.contains(TCP_LISTENER);
+    assert!(said && text.contains(TCP_SECRET_FILE), "{text}");
+}
+
+#[test]
+fn a_rank_that_came_early_waits_as_long_as_rank_0_does() {
+    let port = free_port();
+    let timed = |number, seconds| {
+        let mut command = rank(port, number, 3);
+        command.env(TCP_TIMEOUT_SECS, seconds);
+        start(&mut command)
+    };
+    let early = timed(1, "2");
+    std::thread::sleep(Duration::from_millis(500));
+    let first = timed(0, "30");
+    std::thread::sleep(Duration::from_millis(5500));
+    let late = timed(2, "30");
+    all_well(&finish([first, early, late]));
+}
+
+/// What holds the port before rank 0 does says no in every way that needs no secret.
+#[test]
+fn a_stranger_that_says_no_sends_no_rank_away() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let secret = Secret::new(SECRET, 0o600);
+    let second = start(&mut secret.given_to(rank(port, 1, 2)));
+    let answer = |code: u32| {
+        let mut bytes = [0; 48];
+        bytes[..8].copy_from_slice(b"cobretcp");
+        bytes[8..12].copy_from_slice(&code.to_le_bytes());
+        bytes
+    };
+    for code in 1..=7 {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 64]).unwrap();
+        stream.write_all(&answer(code)).unwrap();
+    }
+    for code in [3, 6, 0] {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 64]).unwrap();
+        stream.write_all(&answer(0)).unwrap();
+        stream.read_exact(&mut [0; 32]).unwrap();
+        stream.write_all(&answer(code)).unwrap();
+    }
+    drop(listener);
+    let first = start(&mut secret.given_to(rank(port, 0, 2)));
+    all_well(&finish([first, second]));
+}
+
+#[test]
+fn a_door_behind_which_nobody_speaks_is_left_at_the_deadline() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let begin = Instant::now();
+    let text = &errors(&run([hasty(port, 1, 2)]))[0];
+    assert!(text.contains("rank 0 was not found"), "{text}");
+    assert!(begin.elapsed() < Duration::from_secs(4), "{text}");
+}
+
+#[test]
+fn a_rank_keeps_nothing_open_that_the_launcher_gave_it() {
+    for ranks in [1, 2] {
+        let outcome = Launch::new(env!("CARGO_BIN_EXE_victim"), ranks)
+            .backend("tcp")
+            .args(["barrier", "descriptors", "0"])
+            .output(LaunchOutput::Capture { limit: 1 << 16 })
+            .run()
+            .unwrap();
+        let said = text(&outcome.ranks[0].stderr);
+        assert!(said.contains("open ") && outcome.cause.is_none(), "{said}");
+        assert!(!said.contains("cobre-secret"), "{said}");
+        // The two ends of the bell; with a second rank, a connection for data and one for the watch.
+        let sockets = said.matches("open socket:").count();
+        assert_eq!(sockets, 2 * ranks, "{said}");
+    }
+}
+
+#[test]
+fn a_rank_0_that_cannot_have_enough_descriptors_says_so() {
+    let port = free_port();
+    let program = env!("CARGO_BIN_EXE_rank");
+    let mut first = sockets::rank("sh", port, 0, 6);
+    first
+        .args(["-c", &format!("ulimit -n 10; exec {program} identity")])
+        .env(TCP_TIMEOUT_SECS, "3");
+    let others = (1..6).map(|number| hasty(port, number, 6));
+    let text = &errors(&run([first].into_iter().chain(others)))[0];
+    let said = text.contains("Too many open files") && text.contains("ulimit");
+    assert!(said, "{text}");
+}
+
+#[test]
 fn without_a_secret_nothing_but_loopback_is_used() {
     for address in ["0.0.0.0", "10.1.2.3", "::"] {
         let mut host = hasty(free_port(), 0, 2);
@@ -231,7 +350,10 @@ fn ranks_meet_over_ipv6() {
     all_well(&run((0..3).map(|number| {
         let mut command = contract_rank("sequence/mixed", port, number, 3);
         command.args(["--calls", "50"]);
-        command.env(TCP_BIND, "::1").env(TCP_COORDINATOR, "::1");
+        let coordinator = ["", "::1", "[::1]"][number];
+        command
+            .env(TCP_BIND, "::1")
+            .env(TCP_COORDINATOR, coordinator);
         command
     })));
 }
@@ -293,7 +415,7 @@ fn say(port: u16, bytes: &[u8]) -> Option<TcpStream> {
 fn recorded_hello() -> Vec<u8> {
     let mut bytes = vec![0x5a; 64];
     bytes[..8].copy_from_slice(b"cobretcp");
-    bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
+    bytes[8..10].copy_from_slice(&2u16.to_le_bytes());
     bytes[10..12].copy_from_slice(&0x0102u16.to_ne_bytes());
     bytes[12..16].copy_from_slice(&[1, 0, 0, 0]);
     bytes[16..20].copy_from_slice(&1u32.to_le_bytes());

@@ -35,12 +35,20 @@ pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
     comm.abort((code & 0xff).max(1))
 }
 
+/// Says that `rank` is the cause, and ends all ranks.
+pub(super) fn end_because_of(comm: &Comm, rank: usize, who: &str, reason: &str) -> ! {
+    tell(&format!("{who} {reason}"));
+    report::blame(rank, reason);
+    farewell_said();
+    comm.abort(1)
+}
+
 /// `rank 2 (pid 41 on node-7)`.
-fn who(rank: usize) -> String {
+pub(super) fn who(rank: usize) -> String {
     format!("rank {rank} (pid {} on {})", std::process::id(), host())
 }
 
-fn host() -> String {
+pub(super) fn host() -> String {
     let uname = rustix::system::uname();
     uname.nodename().to_string_lossy().into_owned()
 }
@@ -139,6 +147,7 @@ pub(super) fn inside<R>(call: impl FnOnce() -> R) -> R {
 /// ranks, and some of them call that a success.
 pub(super) fn expect_farewell(rank: usize, size: usize) {
     if size > 1 && RANK.set((rank, Origin::here())).is_ok() {
+        report::joined(host());
         sys::at_exit(exiting);
     }
 }

@@ -8,8 +8,9 @@ mod group;
 mod region;
 mod rendezvous;
 mod sys;
+mod watch;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use ferrompi::Communicator as Comm;
@@ -31,6 +32,7 @@ use collectives::Scratch;
 use group::{Child, Group};
 use rendezvous::Owner;
 pub(crate) use rendezvous::library;
+use watch::{Place, Watch};
 
 /// A rank of an MPI job. A clone is another handle to the same rank.
 ///
@@ -47,8 +49,8 @@ struct Member {
     /// Whether ranks compare what they call before they do it.
     check: bool,
     line: Line,
-    /// The last collective begun, as a word; 0 before the first.
-    last: AtomicU64,
+    /// Where this rank stands in it. `None` only while the last handle goes.
+    place: Option<Arc<Place>>,
     /// Why this communicator is finished; every rank of it has the same.
     failed: OnceLock<Cause>,
     frames: Mutex<Vec<u64>>,
@@ -62,7 +64,7 @@ struct Member {
 /// Where a communicator comes from.
 enum Source {
     /// MPI's world: who drops it leaves the job. `None` only while the last handle goes.
-    World(Option<Owner>),
+    World(Option<(Watch, Owner)>),
     /// A split of this one, which therefore outlives it.
     Split(Arc<Member>),
 }
@@ -86,23 +88,45 @@ impl FerrompiBackend {
             backend: "mpi",
             reason,
         };
-        let (group, owner) = rendezvous::start(config.check).map_err(failed)?;
-        let source = Source::World(Some(owner));
-        let member = Member::new(Arc::new(group), config.check, source);
+        let (group, board, owner) = rendezvous::start(config.check).map_err(failed)?;
+        let group = Arc::new(group);
+        let watch = Watch::begin(board, group.clone(), config.stall);
+        let place = watch.place(false);
+        let source = Source::World(Some((watch, owner)));
+        let member = Member::new(group, config.check, place, source);
         ending::expect_farewell(member.rank, member.size);
         Ok(Self(Arc::new(member)))
     }
 
     /// The member, for a collective that begins in a process that may and a job that has not failed.
     #[inline]
-    fn running(&self, stamp: &Stamp) -> Result<&Member, Fault> {
+    fn running(&self, stamp: &Stamp) -> Result<Running<'_>, Fault> {
         self.0.begin(stamp)?;
-        Ok(&self.0)
+        Ok(Running(&self.0))
+    }
+}
+
+/// A member that is in a collective, until this is dropped.
+struct Running<'a>(&'a Member);
+
+impl Deref for Running<'_> {
+    type Target = Member;
+
+    #[inline]
+    fn deref(&self) -> &Member {
+        self.0
+    }
+}
+
+impl Drop for Running<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.place().exit();
     }
 }
 
 impl Member {
-    fn new(group: Arc<Group>, check: bool, source: Source) -> Self {
+    fn new(group: Arc<Group>, check: bool, place: Arc<Place>, source: Source) -> Self {
         let (rank, size) = (
             group.all.comm.rank() as usize,
             group.all.comm.size() as usize,
@@ -112,7 +136,7 @@ impl Member {
             size,
             check,
             line: Line::default(),
-            last: AtomicU64::new(0),
+            place: Some(place),
             failed: OnceLock::new(),
             frames: Mutex::new(vec![0; arrival::FRAME * size]),
             scratch: Mutex::default(),
@@ -120,6 +144,11 @@ impl Member {
             source,
             origin: Origin::here(),
         }
+    }
+
+    #[inline]
+    fn place(&self) -> &Place {
+        self.place.as_ref().expect("until the last handle goes")
     }
 
     fn group(&self) -> &Group {
@@ -131,6 +160,14 @@ impl Member {
         match &self.source {
             Source::World(_) => self,
             Source::Split(parent) => parent.world(),
+        }
+    }
+
+    /// Of the communicator of all ranks.
+    fn watch(&self) -> &Watch {
+        match &self.source {
+            Source::World(Some((watch, _))) => watch,
+            _ => unreachable!("until the last handle goes, and asked of the world only"),
         }
     }
 
@@ -150,12 +187,12 @@ impl Member {
         if let Some(cause) = self.failed.get() {
             return Err(Fault::Failed(cause.clone()));
         }
-        self.last.store(stamp.step().word(), Relaxed);
+        self.place().enter(stamp.step());
         Ok(())
     }
 
     fn last_step(&self) -> Option<Step> {
-        Step::of_word(self.last.load(Relaxed))
+        self.place().last()
     }
 
     /// Marks the communicator as finished.
@@ -208,10 +245,10 @@ impl Drop for Member {
         let Source::World(owner) = &mut self.source else {
             return;
         };
-        let owner = owner.take();
+        let kept = owner.take();
         if !self.origin.is_here() {
             // The parent's MPI is none of this process's business.
-            std::mem::forget((owner, self.group.take()));
+            std::mem::forget((kept, self.place.take(), self.group.take()));
             return;
         }
         if std::thread::panicking() && self.size > 1 {
@@ -224,9 +261,14 @@ impl Drop for Member {
             );
         }
         if self.size > 1 {
+            self.place().leave();
             self.farewell();
         }
         ending::farewell_said();
+        report::left();
+        let (watch, owner) = kept.unzip();
+        // What is freed by all ranks together, in this order on all.
+        drop((self.place.take(), watch));
         drop(self.group.take());
         drop(owner);
     }
@@ -256,7 +298,7 @@ impl Transport for FerrompiBackend {
         recv: &mut [u8],
         blocks: Partition<'_>,
     ) -> Result<(), Fault> {
-        collectives::allgatherv(self.running(stamp)?, stamp, send, recv, blocks)
+        collectives::allgatherv(&*self.running(stamp)?, stamp, send, recv, blocks)
     }
 
     #[inline]
@@ -267,17 +309,17 @@ impl Transport for FerrompiBackend {
         recv: &mut [T],
         op: ReduceOp,
     ) -> Result<(), Fault> {
-        collectives::allreduce(self.running(stamp)?, stamp, send, recv, op)
+        collectives::allreduce(&*self.running(stamp)?, stamp, send, recv, op)
     }
 
     #[inline]
     fn broadcast(&self, stamp: &Stamp, buf: &mut [u8], root: Root) -> Result<(), Fault> {
-        collectives::broadcast(self.running(stamp)?, stamp, buf, root.rank())
+        collectives::broadcast(&*self.running(stamp)?, stamp, buf, root.rank())
     }
 
     #[inline]
     fn barrier(&self, stamp: &Stamp) -> Result<(), Fault> {
-        collectives::barrier(self.running(stamp)?, stamp)
+        collectives::barrier(&*self.running(stamp)?, stamp)
     }
 
     fn refuse(&self, stamp: &Stamp) -> Result<(), Fault> {
@@ -291,7 +333,7 @@ impl Transport for FerrompiBackend {
             ending::end(member.comm(), member.rank, &reason, 1);
         }
         // Arriving with this stamp is the message; the others find the mismatch.
-        arrival::meet(member, stamp, &[]).map(drop)
+        arrival::meet(&member, stamp, &[]).map(drop)
     }
 
     fn abort(&self, reason: &str) {
@@ -312,7 +354,7 @@ impl RegionTransport for FerrompiBackend {
         stamp: &Stamp,
         count: usize,
     ) -> Result<FerrompiRegion<T>, Fault> {
-        self.running(stamp)?;
+        let _running = self.running(stamp)?;
         FerrompiRegion::led(self, stamp, count)
     }
 
@@ -321,22 +363,24 @@ impl RegionTransport for FerrompiBackend {
         stamp: &Stamp,
         parts: Parts,
     ) -> Result<FerrompiRegion<T>, Fault> {
-        self.running(stamp)?;
+        let _running = self.running(stamp)?;
         FerrompiRegion::partitioned(self, stamp, &parts)
     }
 
     /// The ranks of this node, in a communicator of their own.
     fn split(&self, stamp: &Stamp) -> Result<Self, Fault> {
         let member = self.running(stamp)?;
-        collectives::agree(member, stamp)?;
-        region::make_room(member, 0)?;
+        collectives::agree(&member, stamp)?;
+        region::make_room(&member, 0)?;
         let node = &member.group().node().comm;
         let node = ending::inside(|| node.duplicate().and_then(Group::new));
         let node = node.map_err(|error| member.broken(&error))?;
         let node = Arc::new(node);
         member.group().keep(Child::Split(node.clone()));
+        let place = member.world().watch().place(true);
         let source = Source::Split(self.0.clone());
-        Ok(Self(Arc::new(Member::new(node, member.check, source))))
+        let split = Member::new(node, member.check, place, source);
+        Ok(Self(Arc::new(split)))
     }
 
     fn leads(&self) -> bool {

@@ -78,10 +78,10 @@ impl<T: CommData> FerrompiRegion<T> {
     fn publish(&mut self, stamp: &Stamp) -> Result<(), Fault> {
         let member = self.backend.running(stamp)?;
         sys::synchronise();
-        collectives::barrier(member, stamp)?;
+        collectives::barrier(&member, stamp)?;
         if matches!(self.epoch, Epoch::Write) && !self.rounds.is_empty() {
             let bytes = self.memory.owned(0, self.count * size_of::<T>());
-            collectives::gather_between_nodes(member, bytes, &self.rounds)?;
+            collectives::gather_between_nodes(&member, bytes, &self.rounds)?;
         }
         sys::synchronise();
         Ok(())

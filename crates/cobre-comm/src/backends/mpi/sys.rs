@@ -7,7 +7,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use bytemuck::Pod;
 use ferrompi::{Communicator as Comm, Error, Win};
@@ -67,6 +67,28 @@ impl Window {
     }
 }
 
+impl Window {
+    fn checked<T>(&self, offset: usize, count: usize) -> *mut T {
+        let end = count
+            .checked_mul(size_of::<T>())
+            .and_then(|len| offset.checked_add(len));
+        assert!(end.is_some_and(|end| end <= self.len), "inside the window");
+        // SAFETY: inside the window, as just checked.
+        let start = unsafe { self.base.as_ptr().add(offset).cast::<T>() };
+        assert!(start.is_aligned());
+        start
+    }
+
+    /// The word at `index`, which ranks write and read as they like.
+    #[inline]
+    pub(super) fn word(&self, index: usize) -> &AtomicU64 {
+        let word = self.checked::<u64>(index * size_of::<u64>(), 1);
+        // SAFETY: inside the window and aligned, as checked; mapped as long as the window lives;
+        // and nobody touches these bytes but as atomics, as no region is made of this window.
+        unsafe { AtomicU64::from_ptr(word) }
+    }
+}
+
 /// A region's hold on a window: its bytes, and not its handle.
 pub(super) struct Memory(Arc<Window>);
 
@@ -82,27 +104,13 @@ impl Memory {
         Self(window)
     }
 
-    fn checked<T>(&self, offset: usize, count: usize) -> *mut T {
-        let end = count
-            .checked_mul(size_of::<T>())
-            .and_then(|len| offset.checked_add(len));
-        assert!(
-            end.is_some_and(|end| end <= self.0.len),
-            "inside the window"
-        );
-        // SAFETY: inside the window, as just checked.
-        let start = unsafe { self.0.base.as_ptr().add(offset).cast::<T>() };
-        assert!(start.is_aligned());
-        start
-    }
-
     /// `count` elements at `offset`, read in place.
     ///
     /// The caller is a point of the protocol where every rank that may write these bytes has
     /// published them and writes them again only after this rank has moved on.
     #[inline]
     pub(super) fn published<T: Pod>(&self, offset: usize, count: usize) -> &[T] {
-        let start = self.checked::<T>(offset, count);
+        let start = self.0.checked::<T>(offset, count);
         // SAFETY: inside the window and aligned, as checked; any bits are a `T`; no rank writes
         // them while the slice lives, by the protocol.
         unsafe { std::slice::from_raw_parts(start, count) }
@@ -114,7 +122,7 @@ impl Memory {
     /// exclusive borrow of this hold keeps the process from a second slice.
     #[inline]
     pub(super) fn owned<T: Pod>(&mut self, offset: usize, count: usize) -> &mut [T] {
-        let start = self.checked::<T>(offset, count);
+        let start = self.0.checked::<T>(offset, count);
         // SAFETY: as in `published`; no other rank reads or writes these bytes, by the protocol,
         // and this process has one hold on the window, borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(start, count) }

@@ -10,10 +10,8 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::roster::Card;
+use super::sys::Own;
 use crate::error::{Cause, Loss, Step};
-
-/// How long a rank that has seen something break waits for the word that says what it was.
-const VERDICT_LIMIT: Duration = Duration::from_secs(10);
 
 /// What the computing thread asks of the watching one.
 #[derive(Debug)]
@@ -22,8 +20,8 @@ pub(super) enum Order {
     Report(Cause),
     /// The connection to this rank is broken, though this rank needs it.
     LinkLost(usize),
-    /// The deadline of this step has passed.
-    Late(Step),
+    /// The deadline of this step has passed, which is so long.
+    Late(Step, Duration),
     /// This rank has finished.
     Leave,
 }
@@ -33,13 +31,13 @@ pub(super) struct Fate {
     pub(super) rank: usize,
     pub(super) cards: Vec<Card>,
     /// The data connections, by rank; the verdict ends what this rank sends on them.
-    pub(super) links: Vec<Option<TcpStream>>,
+    pub(super) links: Vec<Option<Own<TcpStream>>>,
     /// Why the job has failed, and since when that is known.
     verdict: OnceLock<(Cause, Instant)>,
     stopped: AtomicBool,
     settled: (Mutex<()>, Condvar),
     orders: Mutex<Vec<Order>>,
-    bell: UnixStream,
+    bell: Own<UnixStream>,
     /// Time is counted from here.
     begun: Instant,
     /// The last step this rank began, as a word; 0 before the first.
@@ -64,12 +62,12 @@ impl Fate {
             rank,
             seen: cards.iter().map(|_| AtomicU64::new(0)).collect(),
             cards,
-            links,
+            links: links.into_iter().map(|link| link.map(Own::new)).collect(),
             verdict: OnceLock::new(),
             stopped: AtomicBool::new(false),
             settled: (Mutex::new(()), Condvar::new()),
             orders: Mutex::new(Vec::new()),
-            bell,
+            bell: Own::new(bell),
             begun: Instant::now(),
             step: AtomicU64::new(0),
             entered: AtomicU64::new(0),
@@ -151,9 +149,7 @@ impl Fate {
         if self.verdict.set((cause, Instant::now())).is_ok() {
             // Pairs with the acquire in `is_stopped`.
             self.stopped.store(true, Release);
-            for link in self.links.iter().flatten() {
-                let _ = link.shutdown(Shutdown::Write);
-            }
+            self.end_sending();
             let (lock, news) = &self.settled;
             let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
             news.notify_all();
@@ -165,7 +161,7 @@ impl Fate {
         let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         orders.push(order);
         // A bell that is full has been rung.
-        let _ = (&self.bell).write(&[1]);
+        let _ = (&*self.bell).write(&[1]);
     }
 
     /// What the watching thread has been told.
@@ -174,20 +170,30 @@ impl Fate {
         std::mem::take(&mut *orders)
     }
 
-    /// Waits for the verdict, which must come soon: something is broken.
+    /// This rank sends nothing more; what it has sent still arrives.
+    pub(super) fn end_sending(&self) {
+        for link in self.links.iter().flatten() {
+            let _ = link.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Waits for the verdict. It comes, as something is broken and the watch goes on: from rank 0, or
+    /// because rank 0 is lost. A rank 0 that is stopped keeps its ranks waiting: a verdict of their own
+    /// would not be the same on all.
     pub(super) fn await_verdict(&self) -> &Cause {
+        loop {
+            if let Some(cause) = self.await_verdict_for(Duration::MAX) {
+                return cause;
+            }
+        }
+    }
+
+    /// As [`await_verdict`](Self::await_verdict), at most for `limit`.
+    pub(super) fn await_verdict_for(&self, limit: Duration) -> Option<&Cause> {
         let (lock, news) = &self.settled;
         let held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = news.wait_timeout_while(held, VERDICT_LIMIT, |()| self.verdict().is_none());
+        let waited = news.wait_timeout_while(held, limit, |()| self.verdict().is_none());
         drop(waited);
-        let (cause, _) = self.verdict.get_or_init(|| {
-            self.stopped.store(true, Release);
-            let cause = Cause::Io {
-                action: "learning why the job failed".to_owned(),
-                message: format!("rank 0 said nothing for {} s", VERDICT_LIMIT.as_secs()),
-            };
-            (cause, Instant::now())
-        });
-        cause
+        self.verdict()
     }
 }

@@ -259,7 +259,10 @@ impl Running<'_> {
             .until
             .map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
-            self.group.fate().order(Order::Late(self.stamp.step()));
+            let limit = self.group.timeout.unwrap_or_default();
+            self.group
+                .fate()
+                .order(Order::Late(self.stamp.step(), limit));
             return Err(self.group.failed());
         }
         let sending = outgoing

@@ -41,11 +41,12 @@ impl From<io::Error> for Outcome {
 impl From<Failure> for Outcome {
     fn from(failure: Failure) -> Self {
         match failure {
-            // Something else has the port, or the job before this one.
-            Failure::Stranger | Failure::Refused(Refusal::Job) => {
-                Self::Again(Trouble::Handshake(failure))
+            // It has proven that it belongs to this job.
+            Failure::Refused(Refusal::Size(_) | Refusal::Rank) => {
+                Self::Final(Trouble::Handshake(failure))
             }
-            _ => Self::Final(Trouble::Handshake(failure)),
+            // Something else has the port, or the job before this one; anyone can say no.
+            _ => Self::Again(Trouble::Handshake(failure)),
         }
     }
 }
@@ -79,6 +80,9 @@ impl Outcome {
                 "{address} was started for {theirs} ranks, rank {rank} for {size} ({})",
                 env::TCP_SIZE
             ),
+            Failure::Refused(Refusal::Target(theirs)) => {
+                format!("{address} is rank {theirs}, which was not looked for")
+            }
             Failure::Refused(Refusal::Rank) => format!(
                 "two processes are rank {rank} ({}): {address} has another one already",
                 env::TCP_RANK
@@ -87,10 +91,10 @@ impl Outcome {
     }
 }
 
-/// Connects to `address` as `rank` and makes sure who is there.
+/// Connects to `address` and makes sure that `target` is there.
 pub(super) fn connect(
     address: SocketAddr,
-    rank: usize,
+    target: usize,
     purpose: Purpose,
     job: &Job<'_>,
     deadline: Instant,
@@ -105,20 +109,20 @@ pub(super) fn connect(
         return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
     }
     stream.set_nodelay(true)?;
-    shake(&stream, rank, purpose, job)?;
+    shake(&stream, target, purpose, job, deadline)?;
     Ok(stream)
 }
 
 /// As [`connect`], again and again until the deadline: at a busy door one may be sent away.
 pub(super) fn persist(
     address: SocketAddr,
-    rank: usize,
+    target: usize,
     purpose: Purpose,
     job: &Job<'_>,
     deadline: Instant,
 ) -> Result<TcpStream, Outcome> {
     loop {
-        match connect(address, rank, purpose, job, deadline) {
+        match connect(address, target, purpose, job, deadline) {
             Err(Outcome::Again(_)) if Instant::now() < deadline => std::thread::sleep(PAUSE),
             outcome => return outcome,
         }
@@ -127,21 +131,23 @@ pub(super) fn persist(
 
 fn shake(
     mut stream: &TcpStream,
-    rank: usize,
+    target: usize,
     purpose: Purpose,
     job: &Job<'_>,
+    deadline: Instant,
 ) -> Result<(), Outcome> {
     let mut nonce = [0; 32];
     getrandom::fill(&mut nonce).map_err(io::Error::from)?;
     let hello = Hello {
         purpose,
-        rank: rank as u32,
+        target: target as u16,
+        rank: job.rank as u32,
         size: job.size as u32,
         job: job.id,
         nonce,
     };
     let hello = hello.encode();
-    let deadline = Instant::now() + ANSWER;
+    let deadline = deadline.min(Instant::now() + ANSWER);
     stream.write_all(&hello)?;
     let mut challenge = [0; CHALLENGE];
     read_all(stream, &mut challenge, deadline)?;

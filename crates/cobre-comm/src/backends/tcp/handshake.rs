@@ -2,7 +2,7 @@
 //! said: four messages of fixed length, each side showing that it knows the job's secret.
 //!
 //! ```text
-//!   guest → host   hello      who it claims to be, a fresh nonce
+//!   guest → host   hello      who it claims to be, whom it looks for, a fresh nonce
 //!   host → guest   challenge  a fresh nonce, or why it is refused
 //!   guest → host   proof      HMAC over hello and challenge
 //!   host → guest   welcome    the answer, with an HMAC over all of it
@@ -16,7 +16,7 @@ use sha2::Sha256;
 
 const MAGIC: [u8; 8] = *b"cobretcp";
 /// Changes with anything that ranks of two builds would not understand alike.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Reads differently on a machine with another byte order.
 const ORDER: u16 = 0x0102;
 
@@ -40,6 +40,8 @@ pub(super) enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) purpose: Purpose,
+    /// The rank it takes the host for.
+    pub(super) target: u16,
     pub(super) rank: u32,
     pub(super) size: u32,
     /// Tells jobs apart.
@@ -59,6 +61,8 @@ pub(super) enum Refusal {
     Size(u32),
     /// Its rank is taken, or is none.
     Rank,
+    /// It looks for another rank than the host: the host's.
+    Target(u32),
 }
 
 impl Refusal {
@@ -70,6 +74,7 @@ impl Refusal {
             Self::Job => [4, 0],
             Self::Size(size) => [5, size],
             Self::Rank => [6, 0],
+            Self::Target(rank) => [7, rank],
         }
     }
 
@@ -81,6 +86,7 @@ impl Refusal {
             4 => Self::Job,
             5 => Self::Size(figure),
             6 => Self::Rank,
+            7 => Self::Target(figure),
             _ => return None,
         })
     }
@@ -104,6 +110,7 @@ impl Hello {
         out[8..10].copy_from_slice(&VERSION.to_le_bytes());
         out[10..12].copy_from_slice(&ORDER.to_ne_bytes());
         out[12] = self.purpose as u8;
+        out[14..16].copy_from_slice(&self.target.to_le_bytes());
         out[16..20].copy_from_slice(&self.rank.to_le_bytes());
         out[20..24].copy_from_slice(&self.size.to_le_bytes());
         out[24..32].copy_from_slice(&self.job.to_le_bytes());
@@ -129,6 +136,7 @@ impl Hello {
         };
         Ok(Self {
             purpose,
+            target: u16::from_le_bytes(part(bytes, 14)),
             rank: u32::from_le_bytes(part(bytes, 16)),
             size: u32::from_le_bytes(part(bytes, 20)),
             job: u64::from_le_bytes(part(bytes, 24)),
@@ -162,7 +170,11 @@ pub(super) fn proof(
             .finalize()
             .into_bytes()
             .into()),
-        other => Err(Refusal::of_code(other).map_or(Failure::Stranger, Failure::Refused)),
+        // Nothing here is proven: only what says that nothing can be is believed.
+        other => Err(match Refusal::of_code(other) {
+            Some(refusal @ (Refusal::Version(_) | Refusal::ByteOrder)) => Failure::Refused(refusal),
+            _ => Failure::Stranger,
+        }),
     }
 }
 
@@ -253,6 +265,7 @@ mod tests {
     fn hello(nonce: u8) -> Hello {
         Hello {
             purpose: Purpose::Data,
+            target: 1,
             rank: 3,
             size: 8,
             job: 0xfeed_beef,
@@ -291,6 +304,20 @@ mod tests {
         let answer = challenge(Err(Refusal::ByteOrder));
         let told = proof(b"x", &bytes, &answer).unwrap_err();
         assert_eq!(told, Failure::Refused(Refusal::ByteOrder));
+    }
+
+    #[test]
+    fn a_stranger_cannot_say_that_a_rank_is_not_welcome() {
+        let hello = hello(1).encode();
+        for refusal in [
+            Refusal::Rank,
+            Refusal::Size(4),
+            Refusal::Secret,
+            Refusal::Job,
+        ] {
+            let told = proof(b"x", &hello, &challenge(Err(refusal))).unwrap_err();
+            assert_eq!(told, Failure::Stranger);
+        }
     }
 
     #[test]
@@ -351,8 +378,10 @@ mod tests {
         }
 
         #[test]
-        fn a_hello_survives_its_journey(rank: u32, size: u32, job: u64, nonce: [u8; 32]) {
-            let hello = Hello { purpose: Purpose::Watch, rank, size, job, nonce };
+        fn a_hello_survives_its_journey(
+            target: u16, rank: u32, size: u32, job: u64, nonce: [u8; 32],
+        ) {
+            let hello = Hello { purpose: Purpose::Watch, target, rank, size, job, nonce };
             prop_assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
         }
     }

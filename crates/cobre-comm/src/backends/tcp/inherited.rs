@@ -20,23 +20,30 @@ fn number(address: &str) -> Option<RawFd> {
     (identity == format!("{}:{}", metadata.dev(), metadata.ino())).then_some(descriptor)
 }
 
-/// A file, opened once more: each reader begins at its start.
+/// What lies there; it belongs to the caller from now on, and programs that it starts do not get it.
+fn take(address: &str) -> Option<OwnedFd> {
+    let descriptor = number(address)?;
+    // SAFETY: the launcher opened this for this rank alone and left it under this number, which was
+    // checked just now; nothing else in this process knows of it.
+    let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    rustix::io::fcntl_setfd(&owned, rustix::io::FdFlags::CLOEXEC).ok()?;
+    Some(owned)
+}
+
+/// A file, opened once more: each reader begins at its start. The launcher's own is closed here.
 pub(super) fn reopen(address: &str) -> Option<File> {
     let descriptor = number(address)?;
-    File::open(format!("/dev/fd/{descriptor}")).ok()
+    let file = File::open(format!("/dev/fd/{descriptor}")).ok();
+    drop(take(address));
+    file
 }
 
-/// The listening socket; it belongs to the caller from now on.
+/// The listening socket.
 pub(super) fn listener(address: &str) -> Option<TcpListener> {
-    let descriptor = number(address)?;
-    // SAFETY: the launcher opened this socket for this rank alone and left it under this number,
-    // which was checked just now; nothing else in this process knows of it.
-    let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC).ok()?;
-    Some(socket.into())
+    take(address).map(TcpListener::from)
 }
 
-/// Closes the listening socket that is for rank 0, in the other ranks.
+/// Closes the listening socket where nobody listens.
 pub(super) fn close(address: &str) {
-    drop(listener(address));
+    drop(take(address));
 }

@@ -27,19 +27,21 @@ pub(super) enum Kind {
     Pong = 6,
     /// Something has gone wrong: the body is the cause.
     Report = 7,
-    /// The connection to a rank, the first figure, is broken; the second is the step.
+    /// The connection to a rank, the first figure, is broken.
     LinkLost = 8,
-    /// The deadline of a step, the first figure, has passed.
+    /// The deadline of a step, the first figure, has passed; it is so many milliseconds.
     Late = 9,
     /// Why the job has failed, for all.
     Verdict = 10,
     /// The sender has finished; the first figure is its last step.
     Leave = 11,
+    /// A rank has its place; rank 0 waits for so many milliseconds more for the others.
+    Seated = 12,
 }
 
 impl Kind {
     fn of_number(number: u32) -> Option<Self> {
-        const ALL: [Kind; 11] = [
+        const ALL: [Kind; 12] = [
             Kind::Card,
             Kind::Roster,
             Kind::Meshed,
@@ -51,6 +53,7 @@ impl Kind {
             Kind::Late,
             Kind::Verdict,
             Kind::Leave,
+            Kind::Seated,
         ];
         ALL.into_iter().find(|kind| *kind as u32 == number)
     }

@@ -13,12 +13,14 @@ mod reception;
 mod rendezvous;
 mod roster;
 mod secret;
+mod sys;
 mod watch;
 
 use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::net::sockopt;
 
@@ -37,11 +39,14 @@ use crate::transport::{Fault, HeapTransport, Line, RegionTransport, Transport};
 use fate::{Fate, Order};
 use group::{Group, Patience};
 use rendezvous::Met;
-use watch::Watch;
+use watch::{Limits, Watch};
 
 /// What a socket holds that the other side has not taken yet: larger ones push data out of the
 /// cache, smaller ones wait more often.
 const SEND_BUFFER: usize = 512 * 1024;
+
+/// How long who gives up waits for the others to be told; rank 0 may be stopped.
+const ABORT: Duration = Duration::from_secs(10);
 
 /// A rank of a job over sockets. A clone is another handle to the same rank.
 #[derive(Debug, Clone)]
@@ -79,6 +84,10 @@ fn begin(config: &TcpConfig, met: Met) -> io::Result<Group> {
     met.links.iter().flatten().try_for_each(prepare)?;
     let crowded = roster::is_crowded(&met.cards, config.rank, cpus::quota());
     spread(config.rank, config.size);
+    let limits = Limits {
+        stall: config.stall,
+        timeout: config.timeout,
+    };
     let (fate, ear) = Fate::new(config.rank, met.cards, met.links)?;
     Ok(Group {
         rank: config.rank,
@@ -87,7 +96,7 @@ fn begin(config: &TcpConfig, met: Met) -> io::Result<Group> {
         always_direct: met.always_direct,
         patience: patience(crowded),
         timeout: config.timeout,
-        watch: Watch::begin(fate, ear, met.watches, config.stall, config.timeout)?,
+        watch: Watch::begin(fate, ear, met.watches, limits)?,
         round: AtomicU64::new(0),
         scratch: Mutex::new(Vec::new()),
     })
@@ -194,10 +203,10 @@ impl Transport for TcpBackend {
             fate.order(Order::Report(own));
         }
         // Who gives up because another rank has failed is not the cause.
-        if let Cause::Aborted { rank, .. } = fate.await_verdict()
-            && *rank == group.rank
-        {
-            report::give_up(reason);
+        match fate.await_verdict_for(ABORT) {
+            Some(Cause::Aborted { rank, .. }) if *rank == group.rank => report::give_up(reason),
+            Some(_) => {}
+            None => report::give_up(reason),
         }
     }
 }

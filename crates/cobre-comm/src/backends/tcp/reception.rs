@@ -25,6 +25,8 @@ const MOST_REFUSALS: usize = 16;
 /// What a guest must show.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Job<'a> {
+    /// The rank that asks.
+    pub(super) rank: usize,
     pub(super) size: usize,
     pub(super) id: u64,
     pub(super) secret: &'a [u8],
@@ -38,6 +40,8 @@ pub(super) struct Reception<'a> {
     closed_until: Option<Instant>,
     /// Ranks that proved themselves and were refused all the same: who, from where, why.
     pub(super) refused: Vec<(u32, SocketAddr, Refusal)>,
+    /// Why connections could not be let in, the last time that happened.
+    pub(super) trouble: Option<io::Error>,
 }
 
 /// A connection whose other end is a rank of this job.
@@ -67,6 +71,7 @@ impl<'a> Reception<'a> {
             guests: Vec::new(),
             closed_until: None,
             refused: Vec::new(),
+            trouble: None,
         })
     }
 
@@ -137,6 +142,7 @@ impl<'a> Reception<'a> {
                     _ => {
                         self.send_longest_away();
                         self.closed_until = Some(Instant::now() + PAUSE);
+                        self.trouble = Some(error);
                         return;
                     }
                 },
@@ -232,6 +238,8 @@ impl Guest {
             Err(Refusal::Job)
         } else if hello.size as usize != job.size {
             Err(Refusal::Size(job.size as u32))
+        } else if usize::from(hello.target) != job.rank {
+            Err(Refusal::Target(job.rank as u32))
         } else {
             judge(&hello)
         };
@@ -249,5 +257,43 @@ impl Guest {
     /// A fresh connection has room for these few bytes; one that has not is let go.
     fn say(&mut self, bytes: &[u8]) -> Option<()> {
         self.stream.write_all(bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::tcp::guest::{self, Outcome, Trouble};
+    use crate::backends::tcp::handshake::Purpose;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_guest_that_looks_for_another_rank_is_told_who_is_here() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let job = |rank| Job {
+            rank,
+            size: 4,
+            id: 7,
+            secret: b"a secret of two",
+        };
+        let mut reception = Reception::new(&listener, job(1)).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let knock = move |target| guest::connect(address, target, Purpose::Data, &job(3), deadline);
+        let guests = std::thread::spawn(move || (knock(2), knock(1)));
+        let arrived = loop {
+            match reception.receive(|_| Ok(())) {
+                Some(arrival) => break arrival.hello,
+                None => assert!(Instant::now() < deadline),
+            }
+        };
+        assert_eq!((arrived.rank, arrived.target), (3, 1));
+        let (lost, found) = guests.join().unwrap();
+        let told = |outcome: Outcome| match outcome {
+            Outcome::Again(Trouble::Handshake(Failure::Refused(refusal))) => Some(refusal),
+            _ => None,
+        };
+        assert_eq!(lost.err().and_then(told), Some(Refusal::Target(1)));
+        assert!(found.is_ok());
     }
 }

@@ -24,6 +24,8 @@ const MESH: Duration = Duration::from_secs(3);
 const MESH_PER_RANK: Duration = Duration::from_millis(20);
 /// How much longer a rank that has joined waits than rank 0: its answer says more.
 const GRACE: Duration = Duration::from_secs(2);
+/// The port of a rank that does not listen.
+const NOWHERE: u16 = 0;
 /// Connections that may wait at the door.
 const BACKLOG: i32 = 1024;
 
@@ -51,16 +53,19 @@ pub(super) fn meet(config: &TcpConfig) -> Result<Met, String> {
     }
     let secret = secret::load(config)?;
     let job = Job {
+        rank: config.rank,
         size: config.size,
         id: roster::hash(config.job.as_deref().unwrap_or("").as_bytes()),
         secret: &secret,
     };
+    if let Some(address) = &config.listener
+        && (config.rank > 0 || config.size == 1)
+    {
+        inherited::close(address);
+    }
     if config.rank == 0 {
         gather(config, job, deadline)
     } else {
-        if let Some(address) = &config.listener {
-            inherited::close(address);
-        }
         join(config, job, deadline)
     }
 }
@@ -76,13 +81,19 @@ fn no_secret(what: &str) -> String {
 /// The socket that rank 0 listens on: the launcher's, or its own.
 fn listen(config: &TcpConfig, job: &Job<'_>) -> Result<TcpListener, String> {
     if let Some(address) = &config.listener {
-        return inherited::listener(address).ok_or_else(|| {
+        let listener = inherited::listener(address).ok_or_else(|| {
             format!(
                 "the launcher's socket ({}) is closed: a program between launcher and rank does \
                  not pass descriptors on",
                 env::TCP_LISTENER
             )
-        });
+        })?;
+        let bound = listener.local_addr().map_err(told)?.ip();
+        return if job.secret.is_empty() && !bound.is_loopback() {
+            Err(no_secret(&format!("{} ({bound})", env::TCP_LISTENER)))
+        } else {
+            Ok(listener)
+        };
     }
     let address = config.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     if job.secret.is_empty() && !address.is_loopback() {
@@ -238,6 +249,10 @@ fn fill_seats(
                 Purpose::Watch => {
                     let _ = watch::prepare(&arrival.stream);
                     seat.address = Some(arrival.from.ip());
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let seated = Message::new(Kind::Seated, [left.as_millis() as u64, 0]);
+                    // A rank that is gone is found by its watching connection.
+                    let _ = seated.send(&arrival.stream);
                     seat.watch = Some((arrival.stream, Inbox::default()));
                 }
                 Purpose::Data => seat.data = Some(arrival.stream),
@@ -322,6 +337,14 @@ fn missing(config: &TcpConfig, seats: &[Seat], reception: &Reception<'_>) -> Str
         ranks(true),
         env::TCP_TIMEOUT_SECS
     );
+    if let Some(trouble) = &reception.trouble {
+        let _ = write!(
+            text,
+            "; rank 0 could not let everyone in: {trouble} (ulimit -n sets how many descriptors it \
+             may have, and it needs {})",
+            3 * config.size + 8
+        );
+    }
     for (rank, from, refusal) in &reception.refused {
         let (why, variable) = match refusal {
             Refusal::Size(_) => ("it was started for another number", env::TCP_SIZE),
@@ -368,23 +391,38 @@ fn mesh_limit(size: usize) -> Duration {
 fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, String> {
     let (stream, address) = find(config, job, deadline)?;
     watch::prepare(&stream).map_err(told)?;
-    let local = stream.local_addr().map_err(told)?.ip();
-    // On the address by which rank 0 was reached, and no other.
-    let listener = bind(SocketAddr::new(local, 0)).map_err(told)?;
-    let port = listener.local_addr().map_err(told)?.port();
+    let mut inbox = Inbox::default();
+    // From here on it is rank 0 that knows how long to wait: it may have started later.
+    let seated = hear_from_rank_0(&mut inbox, &stream, Kind::Seated, deadline + GRACE)?;
+    let deadline = Instant::now() + Duration::from_millis(seated.figures[0]) + GRACE;
+    // On the address by which rank 0 was reached, and no other; an IPv6 address may need its scope.
+    let mut local = stream.local_addr().map_err(told)?;
+    local.set_port(0);
+    let listener = bind(local);
+    let bound = listener.as_ref().ok().and_then(|it| it.local_addr().ok());
+    let port = bound.map_or(NOWHERE, |bound| bound.port());
     let card = roster::encode([&Card::own(port)]);
     let sent = Message::with_body(Kind::Card, [0; 2], card).send(&stream);
     sent.map_err(|error| format!("rank 0 at {address} is gone: {error}"))?;
-    let data = guest::persist(address, config.rank, Purpose::Data, &job, deadline)
-        .map_err(|outcome| outcome.text(address, config))?;
+    let data = guest::persist(address, 0, Purpose::Data, &job, deadline);
+    let data = data.map_err(|outcome| {
+        let soon = Instant::now() + GRACE;
+        // Rank 0 may have given up meanwhile, and knows why.
+        match hear_from_rank_0(&mut inbox, &stream, Kind::Roster, soon) {
+            Err(said) if matches!(outcome, Outcome::Again(_)) => said,
+            _ => outcome.text(address, config),
+        }
+    })?;
 
-    let mut inbox = Inbox::default();
-    let roster = hear_from_rank_0(&mut inbox, &stream, Kind::Roster, deadline + GRACE)?;
+    let roster = hear_from_rank_0(&mut inbox, &stream, Kind::Roster, deadline)?;
     let cards = roster::decode(&roster.body, config.size)
         .ok_or("rank 0 sent a list of ranks that is none")?;
     let mut links: Vec<Option<TcpStream>> = (0..config.size).map(|_| None).collect();
     if roster.figures[0] == 1 {
-        let report = match mesh(config, &job, &listener, &cards, &mut links) {
+        let meshed = listener
+            .map_err(|error| format!("rank {} cannot listen on {local}: {error}", config.rank))
+            .and_then(|listener| mesh(config, &job, (&listener, local), &cards, &mut links));
+        let report = match meshed {
             Ok(()) => Message::new(Kind::Meshed, [1, 0]),
             Err(complaint) => Message::with_body(Kind::Meshed, [0; 2], complaint.into_bytes()),
         };
@@ -443,6 +481,11 @@ fn find(
     deadline: Instant,
 ) -> Result<(TcpStream, SocketAddr), String> {
     let host = config.coordinator.as_deref().unwrap_or("localhost");
+    // As an address of IPv6 stands in front of a port.
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let host = bare.unwrap_or(host);
     let mut pause = Duration::from_millis(1);
     // What somebody there said tells more than that nobody answers any more.
     let mut said = None;
@@ -457,7 +500,7 @@ fn find(
                 let what = format!("{}={host} ({})", env::TCP_COORDINATOR, address.ip());
                 return Err(no_secret(&what));
             }
-            match guest::connect(address, config.rank, Purpose::Watch, &job, deadline) {
+            match guest::connect(address, 0, Purpose::Watch, &job, deadline) {
                 Ok(stream) => return Ok((stream, address)),
                 Err(outcome) => {
                     last = outcome.text(address, config);
@@ -484,24 +527,39 @@ fn find(
     }
 }
 
+/// A peer's address, by the interface through which rank 0 was reached: link-local addresses of
+/// IPv6 mean nothing without one.
+fn seen_from(local: SocketAddr, peer: SocketAddr) -> SocketAddr {
+    match (local, peer) {
+        (SocketAddr::V6(local), SocketAddr::V6(mut peer)) if peer.ip().is_unicast_link_local() => {
+            peer.set_scope_id(local.scope_id());
+            peer.into()
+        }
+        _ => peer,
+    }
+}
+
 /// Connects to the ranks below, then lets the ranks above in: rank 1 begins with the latter, so
 /// nobody waits in a circle.
 fn mesh(
     config: &TcpConfig,
     job: &Job<'_>,
-    listener: &TcpListener,
+    (listener, local): (&TcpListener, SocketAddr),
     cards: &[Card],
     links: &mut [Option<TcpStream>],
 ) -> Result<(), String> {
     let (rank, deadline) = (config.rank, Instant::now() + mesh_limit(config.size));
     for (peer, card) in cards.iter().enumerate().take(rank).skip(1) {
-        let address = SocketAddr::new(card.address, card.port);
+        if card.port == NOWHERE {
+            return Err(format!("rank {peer} cannot be reached by rank {rank}"));
+        }
+        let address = seen_from(local, SocketAddr::new(card.address, card.port));
         if job.secret.is_empty() && !address.ip().is_loopback() {
             return Err(format!(
                 "rank {rank} has no secret to reach rank {peer} with"
             ));
         }
-        let reached = guest::persist(address, rank, Purpose::Data, job, deadline);
+        let reached = guest::persist(address, peer, Purpose::Data, job, deadline);
         links[peer] = Some(reached.map_err(|outcome| {
             let why = outcome.text(address, config);
             format!("rank {rank} cannot reach rank {peer} at {address}: {why}")

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::inherited;
@@ -36,7 +36,12 @@ pub(super) fn load(config: &TcpConfig) -> Result<Vec<u8>, String> {
 
 /// What the descriptor of the launcher's secret is used for is checked by what lies behind it.
 fn from_file(path: &Path) -> Result<Vec<u8>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+    // What is no file is refused below, and must not block until then.
+    let file = File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path);
+    let file = file.map_err(|error| error.to_string())?;
     // Of the file that is open: what has the name may change meanwhile.
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     if !metadata.is_file() {

@@ -20,6 +20,7 @@ use rustix::net::sockopt;
 
 use super::fate::{Fate, Order};
 use super::message::{Inbox, Kind, Message};
+use super::sys::{self, Own};
 use crate::backends::origin::Origin;
 use crate::backends::wire;
 use crate::error::{Cause, Loss, Step};
@@ -32,6 +33,10 @@ const SILENCE: Duration = Duration::from_secs(2);
 const SUSPENSE: Duration = Duration::from_secs(1);
 /// How long who leaves waits for the others to take note.
 const FAREWELL: Duration = Duration::from_millis(500);
+/// How often who leaves looks whether what it sent has arrived.
+const DRAIN: Duration = Duration::from_millis(1);
+/// How long who panics waits for the others to be told; rank 0 may be stopped.
+const PANIC: Duration = Duration::from_secs(10);
 
 /// Sets on a watching connection what finds out that the other host is gone.
 pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
@@ -43,13 +48,27 @@ pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// This process's watch over the job. Dropping it is an orderly leave.
+/// A connection to one rank for the watch, and what has come on it.
+type Connection = (Own<TcpStream>, Inbox);
+
+/// This process's watch over the job. Dropping it is an orderly leave: a worker's ends when what it
+/// has sent has arrived, rank 0's when all others have left, as nobody else finds out that one of
+/// them is lost.
 #[derive(Debug)]
 pub(super) struct Watch {
     pub(super) fate: Arc<Fate>,
     thread: Option<JoinHandle<()>>,
-    /// The process that watches; one forked from it has the sockets, but no thread.
+    /// The process that watches; one forked from it has no thread.
     pub(super) origin: Origin,
+}
+
+/// What the user has set.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// After how long a stall is reported.
+    pub(super) stall: Duration,
+    /// How long a collective may take.
+    pub(super) timeout: Option<Duration>,
 }
 
 impl Watch {
@@ -59,32 +78,32 @@ impl Watch {
         fate: Fate,
         ear: UnixStream,
         streams: Vec<Option<(TcpStream, Inbox)>>,
-        stall: Duration,
-        timeout: Option<Duration>,
+        limits: Limits,
     ) -> io::Result<Self> {
         for (stream, _) in streams.iter().flatten() {
             prepare(stream)?;
             stream.set_nonblocking(true)?;
         }
-        let fate = Arc::new(fate);
-        let shared = fate.clone();
+        let own = |(stream, inbox)| (Own::new(stream), inbox);
+        let mut connections = streams.into_iter().map(|stream| stream.map(own));
+        let (fate, ear) = (Arc::new(fate), Own::new(ear));
+        let (shared, alarm) = (fate.clone(), Alarm(fate.clone()));
         let builder = std::thread::Builder::new()
             .name("cobre-watch".to_owned())
             .stack_size(256 * 1024);
         let thread = if fate.rank == 0 {
-            let coordinator = Coordinator::new(shared, ear, streams, stall, timeout);
-            builder.spawn(move || coordinator.run())
+            let coordinator = Coordinator::new(shared, ear, connections.collect(), limits);
+            builder.spawn(move || {
+                let _alarm = alarm;
+                coordinator.run();
+            })
         } else {
-            let stream = streams.into_iter().flatten().next();
-            let follower = Follower {
-                fate: shared,
-                ear,
-                connection: stream,
-                left: None,
-                suspects: Vec::new(),
-                leaving: None,
-            };
-            builder.spawn(move || follower.run())
+            let connection = connections.find_map(|connection| connection);
+            let follower = Follower::new(shared, ear, connection, limits);
+            builder.spawn(move || {
+                let _alarm = alarm;
+                follower.run();
+            })
         }?;
         Ok(Self {
             fate,
@@ -104,10 +123,24 @@ impl Drop for Watch {
             let how = Loss::Panic("see its standard error".to_owned());
             let cause = self.fate.lost(self.fate.rank, how, self.fate.step());
             self.fate.order(Order::Report(cause));
-            self.fate.await_verdict();
+            self.fate.await_verdict_for(PANIC);
         }
         self.fate.order(Order::Leave);
         let _ = thread.join();
+    }
+}
+
+/// Ends the job on this rank if the thread that watches ends by a panic: nobody else would.
+struct Alarm(Arc<Fate>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.settle(Cause::Io {
+                action: "watching the other ranks".to_owned(),
+                message: "the thread that does it panicked".to_owned(),
+            });
+        }
     }
 }
 
@@ -141,30 +174,63 @@ fn pong(fate: &Fate) -> Message {
 /// A worker's side.
 struct Follower {
     fate: Arc<Fate>,
-    ear: UnixStream,
+    ear: Own<UnixStream>,
     /// To rank 0; `None` once it has ended.
-    connection: Option<(TcpStream, Inbox)>,
-    /// Rank 0 has left, after this step.
-    left: Option<u64>,
-    /// Ranks to which the data connection is broken.
-    suspects: Vec<usize>,
-    leaving: Option<Instant>,
+    connection: Option<Connection>,
+    limits: Limits,
+    /// When rank 0 last said something.
+    heard: Instant,
+    /// Since when rank 0 owes a verdict.
+    asked: Option<Instant>,
+    /// The step in which the silence of rank 0 has been reported.
+    reported: u64,
+    leaving: Leaving,
+}
+
+/// How far a worker has come in leaving.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// It has said so; what it sent may still be on its way.
+    Said,
+    /// Everything has arrived; rank 0 answers by closing, soon.
+    Until(Instant),
 }
 
 impl Follower {
+    fn new(
+        fate: Arc<Fate>,
+        ear: Own<UnixStream>,
+        connection: Option<Connection>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            fate,
+            ear,
+            connection,
+            limits,
+            heard: Instant::now(),
+            asked: None,
+            reported: 0,
+            leaving: Leaving::No,
+        }
+    }
+
     fn run(mut self) {
         loop {
-            let limit = self.leaving.map_or(SUSPENSE, |until| {
-                until.saturating_duration_since(Instant::now())
-            });
-            let streams = self.connection.iter().map(|(stream, _)| stream);
+            let limit = match self.leaving {
+                Leaving::No => BEAT,
+                Leaving::Said => DRAIN,
+                Leaving::Until(until) => until.saturating_duration_since(Instant::now()),
+            };
+            let streams = self.connection.iter().map(|(stream, _)| &**stream);
             listen(&self.ear, streams, limit);
             self.hear();
             for order in self.fate.take_orders() {
                 self.obey(order);
             }
-            let over = |until| Instant::now() >= until || self.connection.is_none();
-            if self.leaving.is_some_and(over) {
+            self.mind_silence();
+            if self.is_gone() {
                 return;
             }
         }
@@ -174,77 +240,119 @@ impl Follower {
         let Some((stream, inbox)) = &mut self.connection else {
             return;
         };
-        let filled = inbox.fill(stream);
+        let mut ended = inbox.fill(stream).is_err();
         loop {
             match inbox.next() {
-                Ok(Some(message)) => match message.kind {
-                    Kind::Ping => drop(pong(&self.fate).send(stream)),
-                    Kind::Verdict => self.fate.settle(verdict_of(&message)),
-                    Kind::Leave => self.left = Some(message.figures[0]),
-                    _ => {}
-                },
+                Ok(Some(message)) => {
+                    self.heard = Instant::now();
+                    match message.kind {
+                        Kind::Ping => drop(pong(&self.fate).send(stream)),
+                        Kind::Verdict => self.fate.settle(verdict_of(&message)),
+                        _ => {}
+                    }
+                }
                 Ok(None) => break,
                 Err(_) => {
-                    self.end();
-                    return;
+                    ended = true;
+                    break;
                 }
             }
         }
-        if filled.is_err() || self.left.is_some() {
-            self.end();
+        if ended {
+            self.connection = None;
+            if self.leaving == Leaving::No || self.leaving == Leaving::Said {
+                self.fate.settle(self.fate.lost(0, Loss::Vanished, None));
+            }
         }
-    }
-
-    /// The connection to rank 0 has ended.
-    fn end(&mut self) {
-        self.connection = None;
-        if self.left.is_none() {
-            self.fate.settle(self.fate.lost(0, Loss::Vanished, None));
-        } else {
-            self.suspects.iter().for_each(|&peer| self.blame(peer));
-        }
-    }
-
-    /// Decides who is at fault when the connection to `peer` broke after rank 0 has left: rank 0, if
-    /// it left before the collective in which that happened.
-    fn blame(&self, peer: usize) {
-        let last = self.left.and_then(Step::of_word);
-        let sequence = |step: Option<Step>| step.map_or(0, |step| step.sequence);
-        let cause = if peer == 0 || sequence(last) < sequence(self.fate.step()) {
-            self.fate.lost(0, Loss::Left, last)
-        } else {
-            self.fate.lost(peer, Loss::Vanished, self.fate.seen(peer))
-        };
-        self.fate.settle(cause);
     }
 
     fn obey(&mut self, order: Order) {
-        let message = match &order {
-            Order::Report(cause) => Message::with_body(Kind::Report, [0; 2], wire::encode(cause)),
-            Order::LinkLost(peer) => {
-                self.suspects.push(*peer);
-                Message::new(Kind::LinkLost, [*peer as u64, 0])
+        let message = match order {
+            Order::Report(cause) => Message::with_body(Kind::Report, [0; 2], wire::encode(&cause)),
+            Order::LinkLost(peer) => Message::new(Kind::LinkLost, [peer as u64, 0]),
+            Order::Late(step, limit) => {
+                Message::new(Kind::Late, [step.word(), limit.as_millis() as u64])
             }
-            Order::Late(step) => Message::new(Kind::Late, [step.word(), 0]),
             Order::Leave => {
-                self.leaving = Some(Instant::now() + FAREWELL);
+                self.leaving = Leaving::Said;
+                self.fate.end_sending();
                 Message::new(Kind::Leave, [self.fate.step().map_or(0, Step::word), 0])
             }
         };
-        if let Some((stream, _)) = &self.connection {
-            let _ = message.send(stream);
-            if self.leaving.is_some() {
-                let _ = stream.shutdown(Shutdown::Write);
-            }
-            return;
+        if message.kind != Kind::Leave {
+            self.asked.get_or_insert_with(Instant::now);
         }
-        // Rank 0 has left: nobody else decides.
-        match order {
-            Order::LinkLost(peer) => self.blame(peer),
-            Order::Report(cause) => self.fate.settle(cause),
-            Order::Late(_) | Order::Leave => {}
+        self.say(&message);
+    }
+
+    fn say(&self, message: &Message) {
+        if let Some((stream, _)) = &self.connection {
+            // A connection that cannot be written to will say so when it is read.
+            let _ = message.send(stream);
         }
     }
+
+    /// A rank 0 that says nothing is stopped, or its process has no time: the kernel would tell of
+    /// anything else. That is reported; and it ends the job if the user has set a deadline, with words
+    /// that are the same on all ranks, also on rank 0 when it goes on.
+    fn mind_silence(&mut self) {
+        if self.fate.is_stopped() || self.connection.is_none() {
+            return;
+        }
+        let silent = self.heard.elapsed();
+        if let (Some(timeout), Some(asked)) = (self.limits.timeout, self.asked)
+            && silent.min(asked.elapsed()) >= timeout.max(SILENCE)
+        {
+            let cause = Cause::Deadline {
+                waited: timeout,
+                missing: vec![0],
+            };
+            let report = Message::with_body(Kind::Report, [0; 2], wire::encode(&cause));
+            self.say(&report);
+            self.fate.settle(cause);
+            return;
+        }
+        let (waited, step) = (self.fate.waited(), self.fate.step());
+        if let Some(step) = step
+            && silent.min(waited) >= self.limits.stall
+            && self.reported != step.word()
+        {
+            self.reported = step.word();
+            let (rank, card) = (self.fate.rank, &self.fate.cards[0]);
+            let (waited, silent) = (waited.as_secs(), silent.as_secs());
+            tell(format!(
+                "cobre: {step} has taken {waited} s on rank {rank}; rank 0 (pid {} on {}), which \
+                 would know why, is silent for {silent} s, stopped?\n",
+                card.pid, card.host
+            ));
+        }
+    }
+
+    /// Whether this rank has left and nobody waits for anything from it.
+    fn is_gone(&mut self) -> bool {
+        if self.leaving == Leaving::Said {
+            let mut links = self.fate.links.iter().flatten();
+            if self.fate.is_stopped() || links.all(|link| sys::has_arrived(link)) {
+                self.leaving = Leaving::Until(Instant::now() + FAREWELL);
+                if let Some((stream, _)) = &self.connection {
+                    let _ = stream.shutdown(Shutdown::Write);
+                }
+            }
+        }
+        match self.leaving {
+            Leaving::Until(until) => Instant::now() >= until || self.connection.is_none(),
+            _ => false,
+        }
+    }
+}
+
+/// Whether nothing came from the other host, rather than its end of the connection.
+fn is_silence(error: &io::Error) -> bool {
+    use io::ErrorKind::{HostUnreachable, NetworkUnreachable, TimedOut};
+    matches!(
+        error.kind(),
+        TimedOut | HostUnreachable | NetworkUnreachable
+    )
 }
 
 fn verdict_of(message: &Message) -> Cause {
@@ -257,7 +365,7 @@ fn verdict_of(message: &Message) -> Cause {
 /// What rank 0 knows of a worker.
 struct Worker {
     /// `None` once it has ended.
-    connection: Option<(TcpStream, Inbox)>,
+    connection: Option<Connection>,
     /// It has left, after this step.
     left: Option<u64>,
     /// Whether the last question is still open, and when it was last answered.
@@ -270,31 +378,33 @@ struct Worker {
 /// Rank 0's side.
 struct Coordinator {
     fate: Arc<Fate>,
-    ear: UnixStream,
+    ear: Own<UnixStream>,
+    /// By rank; of rank 0 itself there is only whether it has left.
     workers: Vec<Worker>,
-    stall: Duration,
-    timeout: Option<Duration>,
+    limits: Limits,
     next_beat: Instant,
     /// Broken data connections: to which rank, by whose word, and until when that may explain
     /// itself.
     suspects: Vec<(usize, usize, Instant)>,
-    /// A step whose deadline has passed, and when to say so: by then the others' steps are known.
-    late: Option<(Step, Instant)>,
+    /// A step whose deadline has passed, that deadline, and when to say so: by then the others' steps
+    /// are known.
+    late: Option<(Step, Duration, Instant)>,
     /// The step whose stall has been reported.
     reported: u64,
+    /// Since when this rank has left, and whether it has told that others have not.
     leaving: Option<Instant>,
+    told_leaving: bool,
 }
 
 impl Coordinator {
     fn new(
         fate: Arc<Fate>,
-        ear: UnixStream,
-        streams: Vec<Option<(TcpStream, Inbox)>>,
-        stall: Duration,
-        timeout: Option<Duration>,
+        ear: Own<UnixStream>,
+        connections: Vec<Option<Connection>>,
+        limits: Limits,
     ) -> Self {
         let now = Instant::now();
-        let workers = streams.into_iter().map(|connection| Worker {
+        let workers = connections.into_iter().map(|connection| Worker {
             connection,
             left: None,
             asked: false,
@@ -306,13 +416,13 @@ impl Coordinator {
             fate,
             ear,
             workers: workers.collect(),
-            stall,
-            timeout,
+            limits,
             next_beat: now,
             suspects: Vec::new(),
             late: None,
             reported: 0,
             leaving: None,
+            told_leaving: false,
         }
     }
 
@@ -328,26 +438,27 @@ impl Coordinator {
             self.beat();
             self.judge();
             self.report_stall();
-            let all_gone = self
-                .workers
-                .iter()
-                .all(|worker| worker.connection.is_none());
-            let over = |until| Instant::now() >= until || all_gone;
-            if self.leaving.is_some_and(over) {
+            self.report_leaving();
+            if self.is_over() {
                 return;
             }
         }
     }
 
+    /// Whether this rank has left and so have all others, or they know why the job has failed.
+    fn is_over(&self) -> bool {
+        let all_gone = || self.workers.iter().all(|w| w.connection.is_none());
+        let told =
+            |since: Instant| since.elapsed() >= FAREWELL && self.fate.is_stopped_for(FAREWELL);
+        self.leaving.is_some_and(|since| all_gone() || told(since))
+    }
+
     fn wait(&self) {
         let pending = self.suspects.iter().map(|(_, _, due)| *due);
-        let late = self.late.map(|(_, due)| due);
-        let due = pending
-            .chain(late)
-            .chain(self.leaving)
-            .fold(self.next_beat, Instant::min);
+        let late = self.late.map(|(_, _, due)| due);
+        let due = pending.chain(late).fold(self.next_beat, Instant::min);
         let connections = self.workers.iter().filter_map(|w| w.connection.as_ref());
-        let streams = connections.map(|(stream, _)| stream);
+        let streams = connections.map(|(stream, _)| &**stream);
         listen(
             &self.ear,
             streams,
@@ -359,7 +470,8 @@ impl Coordinator {
         let Some((stream, inbox)) = &mut self.workers[rank].connection else {
             return;
         };
-        let mut ended = inbox.fill(stream).is_err();
+        let filled = inbox.fill(stream);
+        let mut ended = filled.is_err();
         let mut messages = Vec::new();
         loop {
             match inbox.next() {
@@ -374,11 +486,13 @@ impl Coordinator {
         for message in messages {
             self.take(rank, &message);
         }
-        if self.workers[rank].left.is_some() {
-            // Closing is the answer that it waits for.
-            self.workers[rank].connection = None;
-        } else if ended {
-            self.workers[rank].connection = None;
+        if !ended {
+            return;
+        }
+        // Closing is the answer that a rank waits for which has left.
+        self.workers[rank].connection = None;
+        // Its host may be lost with what it sent before it left.
+        if self.workers[rank].left.is_none() || filled.is_err_and(|error| is_silence(&error)) {
             let cause = self.lost(rank, Loss::Vanished);
             self.decide(&cause);
         }
@@ -398,7 +512,7 @@ impl Coordinator {
                 let peer = (first as usize).min(self.workers.len() - 1);
                 self.suspects.push((peer, rank, Instant::now() + SUSPENSE));
             }
-            Kind::Late => self.note_late(Step::of_word(first)),
+            Kind::Late => self.note_late(Step::of_word(first), Duration::from_millis(second)),
             _ => {}
         }
     }
@@ -409,32 +523,25 @@ impl Coordinator {
             Order::LinkLost(peer) => {
                 self.suspects.push((peer, 0, Instant::now() + SUSPENSE));
             }
-            Order::Late(step) => self.note_late(Some(step)),
+            Order::Late(step, limit) => self.note_late(Some(step), limit),
             Order::Leave => {
-                self.leaving = Some(Instant::now() + FAREWELL);
-                let farewell = Message::new(Kind::Leave, [self.own_step(), 0]);
-                for (stream, _) in self.workers.iter().filter_map(|w| w.connection.as_ref()) {
-                    let _ = farewell.send(stream);
-                    let _ = stream.shutdown(Shutdown::Write);
-                }
+                self.leaving = Some(Instant::now());
+                self.workers[0].left = Some(self.fate.step().map_or(0, Step::word));
+                self.fate.end_sending();
             }
         }
     }
 
-    fn own_step(&self) -> u64 {
-        self.fate.step().map_or(0, Step::word)
-    }
-
-    fn note_late(&mut self, step: Option<Step>) {
+    fn note_late(&mut self, step: Option<Step>, limit: Duration) {
         if let (Some(step), None) = (step, self.late) {
-            self.late = Some((step, Instant::now() + BEAT + BEAT / 2));
+            self.late = Some((step, limit, Instant::now() + BEAT + BEAT / 2));
             self.next_beat = Instant::now();
         }
     }
 
     /// Asks everyone who has answered the last time.
     fn beat(&mut self) {
-        if Instant::now() < self.next_beat || self.leaving.is_some() {
+        if Instant::now() < self.next_beat {
             return;
         }
         self.next_beat = Instant::now() + BEAT;
@@ -464,17 +571,14 @@ impl Coordinator {
                 });
             }
         }
-        if let Some((step, due)) = self.late
+        if let Some((step, waited, due)) = self.late
             && now >= due
         {
             self.late = None;
             let missing = (0..self.workers.len())
                 .filter(|&rank| self.sequence_of(rank) < step.sequence)
                 .collect();
-            self.decide(&Cause::Deadline {
-                waited: self.timeout.unwrap_or_default(),
-                missing,
-            });
+            self.decide(&Cause::Deadline { waited, missing });
         }
     }
 
@@ -521,7 +625,7 @@ impl Coordinator {
             _ => self.workers[rank].waited,
         };
         let longest = (0..self.workers.len()).max_by_key(|&rank| waited(rank));
-        let Some(longest) = longest.filter(|&rank| waited(rank) >= self.stall) else {
+        let Some(longest) = longest.filter(|&rank| waited(rank) >= self.limits.stall) else {
             return;
         };
         let Some(step) = self.step_of(longest) else {
@@ -551,6 +655,25 @@ impl Coordinator {
         ));
     }
 
+    /// Says once whom this rank waits for since it has left.
+    fn report_leaving(&mut self) {
+        let waited = self.leaving.map(|since| since.elapsed());
+        let Some(waited) = waited.filter(|waited| *waited >= self.limits.stall) else {
+            return;
+        };
+        if self.told_leaving || self.fate.verdict().is_some() {
+            return;
+        }
+        self.told_leaving = true;
+        let there = (1..self.workers.len()).filter(|&rank| self.workers[rank].connection.is_some());
+        let there: Vec<String> = there.map(|rank| self.describe(rank)).collect();
+        tell(format!(
+            "cobre: rank 0 has finished and waits for the others to leave, for {} s so far: {}\n",
+            waited.as_secs(),
+            there.join("; ")
+        ));
+    }
+
     fn describe(&self, rank: usize) -> String {
         let card = &self.fate.cards[rank];
         let (pid, host) = (card.pid, &card.host);
@@ -559,7 +682,9 @@ impl Coordinator {
             None => "it began no collective yet".to_owned(),
         };
         let answered = self.workers[rank].answered.elapsed();
-        let seen = if rank == 0 {
+        let seen = if self.workers[rank].left.is_some() {
+            "it has left".to_owned()
+        } else if rank == 0 {
             "this is it".to_owned()
         } else if answered > 4 * BEAT {
             format!("silent for {:.1} s, stopped?", answered.as_secs_f64())

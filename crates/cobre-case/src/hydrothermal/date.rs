@@ -1,0 +1,97 @@
+//! Days of the calendar.
+
+use serde_json::{Value, json};
+
+use super::json::{Json, Read, expected};
+use crate::finding::{Findings, Place};
+
+/// A day, counted from 1970-01-01.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Date(pub(crate) i64);
+
+impl Date {
+    fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let [year, month, day] = parts[..] else {
+            return None;
+        };
+        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if (year.len(), month.len(), day.len()) != (4, 2, 2)
+            || !parts.iter().all(|part| digits(part))
+        {
+            return None;
+        }
+        let (year, month, day) = (year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
+        let valid = (1..=12).contains(&month) && (1..=length(year, month)).contains(&day);
+        valid.then(|| Self(days(year, month) + day - 1))
+    }
+}
+
+fn leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn length(year: i64, month: i64) -> i64 {
+    match month {
+        2 if leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days from 1970-01-01 to the first of a month.
+fn days(year: i64, month: i64) -> i64 {
+    let before = year - 1;
+    let to_year = 365 * before + before / 4 - before / 100 + before / 400 - 719_162;
+    to_year + (1..month).map(|month| length(year, month)).sum::<i64>()
+}
+
+impl Read for Date {
+    fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+        let date = match json {
+            Json::Text(text) => Self::parse(text),
+            _ => None,
+        };
+        date.or_else(|| expected("a date such as \"2026-01-31\"", json, at, findings))
+    }
+
+    fn schema() -> Value {
+        json!({"type": "string", "format": "date"})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Date;
+
+    #[test]
+    fn days_are_counted_across_leap_years() {
+        let day = |text| Date::parse(text).map(|date| date.0);
+        assert_eq!(day("1970-01-01"), Some(0));
+        assert_eq!(day("2000-03-01"), Some(11_017));
+        assert_eq!(
+            day("2024-03-01").zip(day("2024-02-01")).map(|(b, a)| b - a),
+            Some(29)
+        );
+        assert_eq!(
+            day("2100-03-01").zip(day("2100-02-01")).map(|(b, a)| b - a),
+            Some(28)
+        );
+    }
+
+    #[test]
+    fn what_is_no_day_is_refused() {
+        for text in [
+            "2023-02-29",
+            "2023-13-01",
+            "2023-1-01",
+            "20230101",
+            "2023-01-00",
+            "+023-01-01",
+            "",
+        ] {
+            assert_eq!(Date::parse(text), None, "{text}");
+        }
+    }
+}

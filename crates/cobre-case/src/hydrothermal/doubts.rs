@@ -1,0 +1,187 @@
+//! What is legal but suspicious.
+
+use cobre_sddp::problem::{Problem, Range};
+
+use super::files::config::NonNegativity;
+use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats};
+use super::files::system as names;
+use super::files::{Files, stages};
+use super::system::{Hydro, System};
+use super::table::Row;
+use crate::finding::{Findings, Place};
+
+/// The largest reservoir on earth has 180,000 hm³.
+const LARGEST_RESERVOIR_HM3: f64 = 1e6;
+/// The largest river on earth carries 200,000 m³/s.
+const LARGEST_RIVER_M3S: f64 = 1e6;
+/// Deviations below the mean at which an inflow of zero is no surprise: one outcome in fifty.
+const DEVIATIONS: f64 = 2.0;
+/// Hours of blocks may differ from the days of the stage by this part.
+const HOURS: f64 = 0.1;
+/// Coefficients further apart than this make linear programs hard to solve.
+const SCALE: f64 = 1e9;
+
+/// Says what looks wrong with a system.
+pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
+    for (plant, file) in system.hydros.iter().zip(&files.hydros.hydros) {
+        let thing = format!("hydro plant {} ({})", file.id, file.name);
+        inflows(system, plant, &thing, findings);
+        let at = Place::file(names::HYDROS).rows(thing);
+        let most = plant
+            .limits
+            .iter()
+            .map(|limits| limits.max_storage)
+            .fold(0.0, f64::max);
+        if most > LARGEST_RESERVOIR_HM3 {
+            let message =
+                format!("the reservoir has {most} hm³, more than any on earth; is it in m³?");
+            findings.doubtful(&at, message);
+        }
+    }
+    load(system, findings);
+    dear_plants(files, system, findings);
+    hours(files, system, findings);
+}
+
+fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings) {
+    let at = Place::file(InflowStats::FILE).rows(thing);
+    if !plant.inflow.known {
+        findings.doubtful(&at, "there is no inflow; it is taken as 0");
+        return;
+    }
+    let stages = plant.inflow.stages.iter().zip(&system.stages);
+    let overall = stages.filter_map(|(model, stage)| Some((model.overall?, stage)));
+    let mut negative = overall.clone().filter(|(inflow, _)| {
+        inflow.deviation > 0.0 && inflow.mean < DEVIATIONS * inflow.deviation
+    });
+    if let Some((inflow, stage)) = negative.next() {
+        let what = match system.non_negativity {
+            NonNegativity::None => {
+                "and nothing is done about them: see modeling.inflow_non_negativity of config.json"
+            }
+            NonNegativity::Penalty => "and water is added at a cost",
+            NonNegativity::Truncation => "and are truncated",
+        };
+        let message = format!(
+            "negative inflows are likely in stage {} (mean {}, deviation {}) and {} other stages, {what}",
+            stage.id,
+            inflow.mean,
+            inflow.deviation,
+            negative.count()
+        );
+        findings.doubtful(&at, message);
+    }
+    if let Some((inflow, stage)) = overall
+        .clone()
+        .find(|(inflow, _)| inflow.mean > LARGEST_RIVER_M3S)
+    {
+        let message = format!(
+            "the mean of stage {} is {} m³/s, more than any river carries",
+            stage.id, inflow.mean
+        );
+        findings.doubtful(&at, message);
+    }
+    let explosive = plant.inflow.stages.iter().zip(&system.stages);
+    let mut explosive =
+        explosive.filter(|(model, _)| model.coefficients.iter().sum::<f64>().abs() >= 1.5);
+    if let Some((model, stage)) = explosive.next() {
+        let message = format!(
+            "inflows of stage {} grow with those before: the coefficients sum to {}",
+            stage.id,
+            model.coefficients.iter().sum::<f64>()
+        );
+        findings.doubtful(&Place::file(ArCoefficients::FILE).rows(thing), message);
+    }
+}
+
+/// Load that all plants together cannot serve.
+fn load(system: &System, findings: &mut Findings) {
+    for (number, stage) in system.stages.iter().enumerate() {
+        for block in 0..stage.hours.len() {
+            let load = system.buses.iter();
+            let load: f64 = load
+                .map(|bus| bus.load[number].mean * bus.factors[number][block])
+                .sum();
+            let hydro = system.hydros.iter().map(|plant| {
+                let limits = &plant.limits[number];
+                limits
+                    .max_generation
+                    .min(limits.max_turbined * plant.productivity)
+            });
+            let thermal = system
+                .thermals
+                .iter()
+                .map(|plant| plant.limits[number][block].max);
+            let sources = system
+                .sources
+                .iter()
+                .map(|source| source.capacity * source.factors[number][block]);
+            let capacity: f64 = hydro.chain(thermal).chain(sources).sum();
+            if load > capacity {
+                let at = Place::file(LoadStats::FILE).rows(format!(
+                    "stage {}, block {}",
+                    stage.id, stage.block_labels[block]
+                ));
+                let message = format!(
+                    "the load of all buses, {load:.6} MW, is above the capacity of all plants, {capacity:.6} MW: \
+                     some is never served"
+                );
+                findings.doubtful(&at, message);
+                return;
+            }
+        }
+    }
+}
+
+/// Thermal plants that cost more than not to serve the load.
+fn dear_plants(files: &Files, system: &System, findings: &mut Findings) {
+    for (plant, file) in system.thermals.iter().zip(&files.thermals.thermals) {
+        let short = system.buses[plant.bus]
+            .deficit
+            .iter()
+            .map(|(_, cost)| *cost);
+        let short = short.fold(0.0, f64::max);
+        let cost = plant.limits.iter().flatten().map(|limits| limits.cost);
+        let cost = cost.fold(f64::INFINITY, f64::min);
+        if cost > short {
+            let at = Place::file(names::THERMALS)
+                .rows(format!("thermal plant {} ({})", file.id, file.name));
+            let message = format!(
+                "its energy costs {cost} $/MWh, more than load that is not served, {short} $/MWh"
+            );
+            findings.doubtful(&at, message);
+        }
+    }
+}
+
+/// Stages whose blocks are not as long as their days.
+fn hours(files: &Files, system: &System, findings: &mut Findings) {
+    for (stage, file) in system.stages.iter().zip(&files.stages.stages) {
+        let days = (file.end_date.0 - file.start_date.0) as f64;
+        let hours = stage.total_hours();
+        if (hours / (24.0 * days) - 1.0).abs() > HOURS {
+            let at = Place::file(stages::FILE).rows(format!("stage {}", stage.id));
+            let message = format!(
+                "its blocks have {hours} hours, its {days} days have {}",
+                24.0 * days
+            );
+            findings.doubtful(&at, message);
+            return;
+        }
+    }
+}
+
+/// Says whether the numbers of the linear programs are too far apart.
+pub(crate) fn scale(problem: &Problem, findings: &mut Findings) {
+    let size = problem.summary();
+    let wide = |range: Range| range.largest > 0.0 && range.largest / range.smallest > SCALE;
+    for (what, range) in [("coefficients", size.matrix), ("costs", size.costs)] {
+        if wide(range) {
+            let message = format!(
+                "{what} of the linear programs go from {:.0e} to {:.0e}; such programs are hard to solve",
+                range.smallest, range.largest
+            );
+            findings.doubtful(&Place::file("."), message);
+        }
+    }
+}

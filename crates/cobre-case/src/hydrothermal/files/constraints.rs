@@ -1,0 +1,72 @@
+//! `constraints/*.parquet`: bounds and costs that differ by stage. What a row leaves empty stays as
+//! it is.
+
+use crate::hydrothermal::number::{Id, NonNegative};
+use crate::hydrothermal::table::table;
+
+table! {
+    /// What a thermal plant can generate in a stage, and at what cost.
+    ThermalBounds in "constraints/thermal_bounds.parquet" {
+        /// The plant.
+        thermal_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The least generation, MW.
+        min_generation_mw: Option<NonNegative>,
+        /// The most generation, MW.
+        max_generation_mw: Option<NonNegative>,
+        /// Cost of its energy, $/MWh.
+        cost_per_mwh: Option<NonNegative>,
+        /// The block; all blocks if empty. A row of a block beats one of the stage.
+        block_id: Option<Id>,
+    }
+}
+
+table! {
+    /// What a hydro plant can do in a stage.
+    HydroBounds in "constraints/hydro_bounds.parquet" {
+        /// The plant.
+        hydro_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The least turbined flow, m³/s.
+        min_turbined_m3s: Option<NonNegative>,
+        /// The most turbined flow, m³/s.
+        max_turbined_m3s: Option<NonNegative>,
+        /// The least storage at the end of the stage, hm³.
+        min_storage_hm3: Option<NonNegative>,
+        /// The most storage at the end of the stage, hm³.
+        max_storage_hm3: Option<NonNegative>,
+        /// The least outflow, m³/s.
+        min_outflow_m3s: Option<NonNegative>,
+        /// The most outflow, m³/s.
+        max_outflow_m3s: Option<NonNegative>,
+        /// The least generation, MW.
+        min_generation_mw: Option<NonNegative>,
+        /// The most generation, MW.
+        max_generation_mw: Option<NonNegative>,
+    }
+    refused {
+        max_diversion_m3s: "water goes to one plant",
+        filling_inflow_m3s: "reservoirs are in operation",
+        water_withdrawal_m3s: "there are no withdrawals",
+        block_id: "bounds of hydro plants hold in all blocks",
+    }
+}
+
+table! {
+    /// What a line can carry in a stage.
+    LineBounds in "constraints/line_bounds.parquet" {
+        /// The line.
+        line_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// From source to target, MW.
+        direct_mw: Option<NonNegative>,
+        /// From target to source, MW.
+        reverse_mw: Option<NonNegative>,
+    }
+    refused {
+        block_id: "bounds of lines hold in all blocks",
+    }
+}

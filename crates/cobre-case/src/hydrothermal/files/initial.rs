@@ -1,0 +1,43 @@
+//! `initial_conditions.json`: what there is before the first stage.
+
+use crate::hydrothermal::json::object;
+use crate::hydrothermal::number::{Id, NonNegative, Number};
+
+pub(crate) const FILE: &str = "initial_conditions.json";
+
+object! {
+    /// What there is before the first stage.
+    InitialConditions {
+        /// Water in reservoirs; a plant without an entry has none.
+        storage: Vec<Storage>,
+        /// Must be empty: reservoirs are not filled for the first time.
+        filling_storage: Vec<Storage>,
+        /// Inflows of the stages before the first.
+        past_inflows: Option<Vec<PastInflows>>,
+    }
+    refused {
+        recent_observations: "give whole stages in past_inflows",
+    }
+}
+
+object! {
+    /// Water in a reservoir.
+    Storage {
+        /// The plant.
+        hydro_id: Id,
+        /// The water, hm³.
+        value_hm3: NonNegative,
+    }
+}
+
+object! {
+    /// Inflows of a plant in the stages before the first.
+    PastInflows {
+        /// The plant.
+        hydro_id: Id,
+        /// Inflows, m³/s, the most recent first.
+        values_m3s: Vec<Number>,
+        /// The season of each of them, where pre_study_stages do not say it.
+        season_ids: Option<Vec<Id>>,
+    }
+}

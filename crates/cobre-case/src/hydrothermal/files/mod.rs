@@ -1,0 +1,239 @@
+//! The files of a case, as they are written: each key once, with what it means.
+
+pub(crate) mod config;
+pub(crate) mod constraints;
+pub(crate) mod initial;
+pub(crate) mod penalties;
+pub(crate) mod scenarios;
+pub(crate) mod stages;
+pub(crate) mod system;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use self::config::Config;
+use self::constraints::{HydroBounds, LineBounds, ThermalBounds};
+use self::initial::InitialConditions;
+use self::penalties::Penalties;
+use self::scenarios::{
+    ArCoefficients, Correlation, InflowStats, LoadFactors, LoadStats, SourceFactors, SourceStats,
+};
+use self::stages::Stages;
+use self::system::{Buses, Hydros, Lines, Sources, Thermals};
+use super::json::{Json, Read};
+use super::table::{self, Column, Row};
+use crate::finding::{Findings, Place};
+
+/// Files of the format that this version refuses, with why.
+const REFUSED: [(&str, &str); 19] = [
+    (
+        "system/pumping_stations.json",
+        "there are no pumping stations",
+    ),
+    ("system/energy_contracts.json", "there are no contracts"),
+    ("system/hydro_geometry.parquet", "productivity is constant"),
+    (
+        "system/hydro_production_models.json",
+        "productivity is constant",
+    ),
+    (
+        "system/fpha_hyperplanes.parquet",
+        "productivity is constant",
+    ),
+    (
+        "scenarios/inflow_history.parquet",
+        "inflow models are given, not estimated",
+    ),
+    (
+        "scenarios/external_scenarios.parquet",
+        "openings are drawn, not given",
+    ),
+    (
+        "scenarios/external_inflow_scenarios.parquet",
+        "openings are drawn, not given",
+    ),
+    (
+        "scenarios/external_load_scenarios.parquet",
+        "openings are drawn, not given",
+    ),
+    (
+        "scenarios/external_ncs_scenarios.parquet",
+        "openings are drawn, not given",
+    ),
+    (
+        "scenarios/noise_openings.parquet",
+        "openings are drawn, not given",
+    ),
+    (
+        "constraints/pumping_bounds.parquet",
+        "there are no pumping stations",
+    ),
+    (
+        "constraints/contract_bounds.parquet",
+        "there are no contracts",
+    ),
+    (
+        "constraints/exchange_factors.json",
+        "lines are the same in all blocks",
+    ),
+    (
+        "constraints/generic_constraints.json",
+        "there are no constraints but those of the plants",
+    ),
+    (
+        "constraints/generic_constraint_bounds.parquet",
+        "there are no constraints but those of the plants",
+    ),
+    (
+        "constraints/ncs_bounds.parquet",
+        "use scenarios/non_controllable_stats.parquet",
+    ),
+    (
+        "constraints/penalty_overrides_hydro.parquet",
+        "penalties are the same in all stages",
+    ),
+    (
+        "constraints/penalty_overrides_bus.parquet",
+        "penalties are the same in all stages",
+    ),
+];
+
+/// A column: its name, what it holds, whether it may be left out, and what it means.
+pub(crate) type ColumnDescription = (&'static str, Column, bool, &'static str);
+
+/// Declares the files of a case: the list from which they are read and described.
+macro_rules! files {
+    (
+        needed { $($needed:ident: $needed_kind:ty = $needed_file:expr, or $stand_in:expr,)* }
+        optional { $($optional:ident: $optional_kind:ty = $optional_file:expr,)* }
+        tables { $($table:ident: $row:ty,)* }
+    ) => {
+        /// Everything in the files of a case.
+        #[derive(Debug)]
+        pub(crate) struct Files {
+            $( pub(crate) $needed: $needed_kind, )*
+            $( pub(crate) $optional: Option<$optional_kind>, )*
+            $( pub(crate) $table: Vec<$row>, )*
+        }
+
+        impl Files {
+            /// Reads all files of a case, or finds everything that is wrong with them.
+            pub(crate) fn read(case: &Path, findings: &mut Findings) -> Option<Self> {
+                strangers(case, findings);
+                $( let $needed = json::<$needed_kind>(case, $needed_file, true, findings)
+                    .or_else(|| stand_in($stand_in)); )*
+                $( let $optional = json::<$optional_kind>(case, $optional_file, false, findings); )*
+                $( let $table = table::read::<$row>(case, findings).unwrap_or_default(); )*
+                Some(Self { $( $needed: $needed?, )* $( $optional, )* $( $table, )* })
+            }
+        }
+
+        /// The JSON files of the format: path, whether it must be there, and schema.
+        pub(crate) fn json_files() -> Vec<(&'static str, bool, Value)> {
+            vec![
+                $( ($needed_file, true, <$needed_kind>::schema()), )*
+                $( ($optional_file, false, <$optional_kind>::schema()), )*
+            ]
+        }
+
+        /// The tables of the format: path and columns.
+        pub(crate) fn tables() -> Vec<(&'static str, Vec<ColumnDescription>)> {
+            vec![ $( (<$row>::FILE, <$row>::columns()), )* ]
+        }
+    };
+}
+
+files! {
+    needed {
+        config: Config = config::FILE, or config::STAND_IN,
+        penalties: Penalties = penalties::FILE, or penalties::STAND_IN,
+        stages: Stages = stages::FILE, or "",
+        initial: InitialConditions = initial::FILE, or "",
+        buses: Buses = system::BUSES, or "",
+        lines: Lines = system::LINES, or "",
+        hydros: Hydros = system::HYDROS, or "",
+        thermals: Thermals = system::THERMALS, or "",
+    }
+    optional {
+        sources: Sources = system::SOURCES,
+        load_factors: LoadFactors = scenarios::LOAD_FACTORS,
+        source_factors: SourceFactors = scenarios::SOURCE_FACTORS,
+        correlation: Correlation = scenarios::CORRELATION,
+    }
+    tables {
+        inflow_stats: InflowStats,
+        ar_coefficients: ArCoefficients,
+        load_stats: LoadStats,
+        source_stats: SourceStats,
+        thermal_bounds: ThermalBounds,
+        hydro_bounds: HydroBounds,
+        line_bounds: LineBounds,
+    }
+}
+
+/// What stands for a file that is wrong, so that others can be checked all the same; the case is
+/// refused anyway.
+fn stand_in<T: Read>(text: &str) -> Option<T> {
+    let json = serde_json::from_str::<Json>(text).ok()?;
+    T::read(&json, &Place::file(""), &mut Findings::default())
+}
+
+fn json<T: Read>(
+    case: &Path,
+    file: &'static str,
+    needed: bool,
+    findings: &mut Findings,
+) -> Option<T> {
+    let at = Place::file(file);
+    let text = match std::fs::read(case.join(file)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if needed {
+                findings.wrong(&at, "the file is missing");
+            }
+            return None;
+        }
+        Err(error) => {
+            findings.wrong(&at, format!("it cannot be read: {error}"));
+            return None;
+        }
+    };
+    match serde_json::from_slice::<Json>(&text) {
+        Ok(json) => T::read(&json, &at, findings),
+        Err(error) => {
+            findings.wrong(&at, format!("it is no sound JSON: {error}"));
+            None
+        }
+    }
+}
+
+/// Says which files in the directories of the format are refused, or none of its.
+fn strangers(case: &Path, findings: &mut Findings) {
+    for (file, why) in REFUSED {
+        if case.join(file).exists() {
+            findings.wrong(
+                &Place::file(file),
+                format!("not supported: {why}; remove the file"),
+            );
+        }
+    }
+    let known: Vec<&str> = json_files()
+        .iter()
+        .map(|(file, _, _)| *file)
+        .chain(tables().iter().map(|(file, _)| *file))
+        .chain(REFUSED.iter().map(|(file, _)| *file))
+        .collect();
+    for folder in ["system", "scenarios", "constraints"] {
+        let entries = std::fs::read_dir(case.join(folder)).into_iter().flatten();
+        let mut names: Vec<String> = entries
+            .flatten()
+            .map(|entry| format!("{folder}/{}", entry.file_name().to_string_lossy()))
+            .filter(|name| [".json", ".parquet"].iter().any(|end| name.ends_with(end)))
+            .collect();
+        names.sort();
+        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+            findings.wrong(&Place::file(name), "no file of the format has this name");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! `scenarios/*`: what is uncertain, and how load and sources differ by block.
+
+use serde_json::{Value, json};
+
+use crate::finding::{Findings, Place};
+use crate::hydrothermal::json::{Json, Read, choice, expected, object};
+use crate::hydrothermal::number::{Id, NonNegative, Number};
+use crate::hydrothermal::table::table;
+
+pub(crate) const LOAD_FACTORS: &str = "scenarios/load_factors.json";
+pub(crate) const SOURCE_FACTORS: &str = "scenarios/non_controllable_factors.json";
+pub(crate) const CORRELATION: &str = "scenarios/correlation.json";
+
+table! {
+    /// Mean and deviation of inflows.
+    InflowStats in "scenarios/inflow_seasonal_stats.parquet" {
+        /// The plant.
+        hydro_id: Id,
+        /// The stage; below 0 for stages before the first.
+        stage_id: Id,
+        /// The mean, m³/s.
+        mean_m3s: Number,
+        /// The standard deviation, m³/s.
+        std_m3s: NonNegative,
+    }
+    refused {
+        ar_order: "the order is what inflow_ar_coefficients.parquet has",
+    }
+}
+
+table! {
+    /// How inflows depend on those before them.
+    ArCoefficients in "scenarios/inflow_ar_coefficients.parquet" {
+        /// The plant.
+        hydro_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// Stages back, from 1.
+        lag: Id,
+        /// The coefficient, of deviations divided by their standard deviation.
+        coefficient: Number,
+        /// The deviation of what is new in a stage, as a part of the standard deviation; the same for all lags.
+        residual_std_ratio: NonNegative,
+    }
+}
+
+table! {
+    /// Mean and deviation of load.
+    LoadStats in "scenarios/load_seasonal_stats.parquet" {
+        /// The bus.
+        bus_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The mean, MW.
+        mean_mw: NonNegative,
+        /// The standard deviation, MW.
+        std_mw: NonNegative,
+    }
+}
+
+table! {
+    /// Mean and deviation of what sources have, as a part of their capacity.
+    SourceStats in "scenarios/non_controllable_stats.parquet" {
+        /// The source.
+        ncs_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The mean, of the capacity.
+        mean: NonNegative,
+        /// The standard deviation, of the capacity.
+        std: NonNegative,
+    }
+}
+
+object! {
+    /// How load differs by block.
+    LoadFactors {
+        /// Factors by bus and stage; 1 where there are none.
+        load_factors: Vec<LoadFactor>,
+    }
+}
+
+object! {
+    /// How the load of a bus in a stage differs by block.
+    LoadFactor {
+        /// The bus.
+        bus_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The factors; 1 for blocks that have none.
+        block_factors: Vec<BlockFactor>,
+    }
+}
+
+object! {
+    /// The factor of a block.
+    BlockFactor {
+        /// The block.
+        block_id: Id,
+        /// What the value of the stage is multiplied by.
+        factor: NonNegative,
+    }
+}
+
+object! {
+    /// How what sources have differs by block.
+    SourceFactors {
+        /// Factors by source and stage; 1 where there are none.
+        non_controllable_factors: Vec<SourceFactor>,
+    }
+}
+
+object! {
+    /// How what a source has in a stage differs by block.
+    SourceFactor {
+        /// The source.
+        ncs_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The factors; 1 for blocks that have none.
+        block_factors: Vec<BlockFactor>,
+    }
+}
+
+choice! {
+    /// How a correlation matrix is factored.
+    Factorization {
+        /// Cholesky: the matrix must be positive definite.
+        Cholesky = "cholesky",
+        /// By eigenvalues: those below zero are taken as zero.
+        Spectral = "spectral",
+    }
+}
+
+choice! {
+    /// What is correlated.
+    SeriesKind {
+        /// The inflow of a hydro plant.
+        Inflow = "inflow",
+        /// The load of a bus.
+        Load = "load",
+        /// What a non-controllable source has.
+        Ncs = "ncs",
+    }
+}
+
+object! {
+    /// Which series move together.
+    Correlation {
+        /// How matrices are factored.
+        method: Factorization,
+        /// Named sets of groups.
+        profiles: Profiles,
+        /// The profile of each stage that does not have the default one.
+        schedule: Option<Vec<ScheduleEntry>>,
+    }
+}
+
+object! {
+    /// Groups that hold at the same time.
+    Profile {
+        /// The groups; a series is in one of them at most.
+        correlation_groups: Vec<CorrelationGroup>,
+    }
+}
+
+object! {
+    /// Series that move together.
+    CorrelationGroup {
+        /// Its name.
+        name: String,
+        /// The series, in the order of the matrix.
+        entities: Vec<Series>,
+        /// The correlation matrix, row by row.
+        matrix: Vec<Vec<Number>>,
+    }
+}
+
+object! {
+    /// A series.
+    Series {
+        /// What it is.
+        r#type: SeriesKind,
+        /// The plant, bus or source.
+        id: Id,
+    }
+}
+
+object! {
+    /// The profile of a stage.
+    ScheduleEntry {
+        /// The stage.
+        stage_id: Id,
+        /// The profile.
+        profile_name: String,
+    }
+}
+
+/// Profiles by name.
+#[derive(Debug, Clone)]
+pub(crate) struct Profiles(pub(crate) Vec<(String, Profile)>);
+
+impl Read for Profiles {
+    fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+        let Json::Object(entries) = json else {
+            return expected("an object of profiles", json, at, findings);
+        };
+        let read = |(name, profile): &(String, Json)| {
+            Profile::read(profile, &at.key(name), findings).map(|profile| (name.clone(), profile))
+        };
+        let profiles: Vec<Option<(String, Profile)>> = entries.iter().map(read).collect();
+        profiles.into_iter().collect::<Option<_>>().map(Self)
+    }
+
+    fn schema() -> Value {
+        json!({"type": "object", "additionalProperties": Profile::schema()})
+    }
+}

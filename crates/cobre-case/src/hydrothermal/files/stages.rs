@@ -1,0 +1,181 @@
+//! `stages.json`: time.
+
+use serde_json::{Value, json};
+
+use crate::finding::{Findings, Place};
+use crate::hydrothermal::date::Date;
+use crate::hydrothermal::json::{Json, Read, choice, expected, object};
+use crate::hydrothermal::number::{Count, Id, NonNegative, Positive, Share};
+
+pub(crate) const FILE: &str = "stages.json";
+
+object! {
+    /// The stages of the study.
+    Stages {
+        /// How stages follow each other, and the discount.
+        policy_graph: PolicyGraph,
+        /// The stages, in the order of time.
+        stages: Vec<Stage>,
+        /// Stages before the first, which say what season past inflows belong to.
+        pre_study_stages: Option<Vec<PreStudyStage>>,
+    }
+    refused {
+        season_definitions: "give season_id in each stage",
+        scenario_source: "it is in config.json",
+    }
+}
+
+object! {
+    /// How stages follow each other.
+    PolicyGraph {
+        /// The kind of horizon.
+        r#type: Horizon,
+        /// Discount of costs, per year: 0.12 for 12 %.
+        annual_discount_rate: NonNegative,
+    }
+    refused {
+        transitions: "each stage follows the one before it",
+    }
+}
+
+choice! {
+    /// Kinds of horizon.
+    Horizon {
+        /// The study ends with its last stage.
+        Finite = "finite_horizon",
+    }
+    refused {
+        "cyclic": "the study must end",
+    }
+}
+
+object! {
+    /// A stage.
+    Stage {
+        /// Its number; they ascend by 1 from the first.
+        id: Id,
+        /// Its first day.
+        start_date: Date,
+        /// The day after its last.
+        end_date: Date,
+        /// Its blocks of hours.
+        blocks: Vec<Block>,
+        /// Openings: outcomes that the policy is trained for.
+        num_scenarios: Count,
+        /// Its season; stages of one season share statistics of past inflows.
+        season_id: Option<Id>,
+        /// How the outcomes of the next stage are weighed; the expectation if left out.
+        risk_measure: Option<RiskMeasure>,
+        /// What is handed from stage to stage.
+        state_variables: Option<StateVariables>,
+        /// How openings are drawn; saa if left out.
+        sampling_method: Option<SamplingMethod>,
+        /// Must be parallel, and is if left out.
+        block_mode: Option<BlockMode>,
+    }
+}
+
+object! {
+    /// Hours of a stage that are alike.
+    Block {
+        /// Its number; they ascend by 1 from 0.
+        id: Id,
+        /// Its name.
+        name: String,
+        /// How long it is, h.
+        hours: Positive,
+    }
+}
+
+choice! {
+    /// How blocks relate.
+    BlockMode {
+        /// Water of a stage can be used in any of its blocks.
+        Parallel = "parallel",
+    }
+    refused {
+        "chronological": "the blocks of a stage have no order",
+        "sequential": "the blocks of a stage have no order",
+    }
+}
+
+choice! {
+    /// How openings are drawn.
+    SamplingMethod {
+        /// Independently.
+        Saa = "saa",
+        /// By Latin hypercube: every series has one outcome in each of num_scenarios equal parts.
+        Lhs = "lhs",
+    }
+    refused {
+        "qmc_sobol": "use saa or lhs",
+        "qmc_halton": "use saa or lhs",
+        "selective": "use saa or lhs",
+        "historical_residuals": "use saa or lhs",
+    }
+}
+
+object! {
+    /// What is handed from stage to stage.
+    StateVariables {
+        /// Storage; may be false only if no plant can store.
+        storage: Option<bool>,
+        /// Past inflows; must be true if there are AR coefficients.
+        inflow_lags: Option<bool>,
+    }
+}
+
+object! {
+    /// A stage before the first.
+    PreStudyStage {
+        /// Its number: -1 is the one just before the first.
+        id: Id,
+        /// Its first day.
+        start_date: Date,
+        /// The day after its last.
+        end_date: Date,
+        /// Its season.
+        season_id: Option<Id>,
+    }
+}
+
+object! {
+    /// The parameters of CVaR.
+    Cvar {
+        /// The share of worst outcomes that is averaged.
+        alpha: Share,
+        /// The weight of that average beside the expectation.
+        lambda: Share,
+    }
+}
+
+object! {
+    /// A measure of risk with parameters.
+    CvarMeasure {
+        /// (1 − λ) · expectation + λ · average over the worst α.
+        cvar: Cvar,
+    }
+}
+
+/// How outcomes are weighed: `"expectation"`, or `{"cvar": {"alpha", "lambda"}}`.
+#[derive(Debug, Clone)]
+pub(crate) enum RiskMeasure {
+    Expectation,
+    Cvar(Cvar),
+}
+
+impl Read for RiskMeasure {
+    fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+        match json {
+            Json::Text(text) if text == "expectation" => Some(Self::Expectation),
+            Json::Object(_) => {
+                CvarMeasure::read(json, at, findings).map(|measure| Self::Cvar(measure.cvar))
+            }
+            other => expected("\"expectation\" or {\"cvar\": …}", other, at, findings),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"anyOf": [{"const": "expectation"}, CvarMeasure::schema()]})
+    }
+}

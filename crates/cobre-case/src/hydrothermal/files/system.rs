@@ -1,0 +1,261 @@
+//! `system/*.json`: buses, lines, plants and sources.
+
+use super::penalties::DeficitSegment;
+use crate::hydrothermal::json::{choice, object};
+use crate::hydrothermal::number::{Id, NonNegative, Percent, Positive};
+
+pub(crate) const BUSES: &str = "system/buses.json";
+pub(crate) const LINES: &str = "system/lines.json";
+pub(crate) const THERMALS: &str = "system/thermals.json";
+pub(crate) const HYDROS: &str = "system/hydros.json";
+pub(crate) const SOURCES: &str = "system/non_controllable_sources.json";
+
+object! {
+    /// The buses: places where energy is balanced.
+    Buses {
+        /// All buses.
+        buses: Vec<Bus>,
+    }
+}
+
+object! {
+    /// A bus.
+    Bus {
+        /// Its number, unique among buses.
+        id: Id,
+        /// Its name.
+        name: String,
+        /// What unserved load costs here; as in penalties.json if left out.
+        deficit_segments: Option<Vec<DeficitSegment>>,
+    }
+}
+
+object! {
+    /// The lines between buses.
+    Lines {
+        /// All lines.
+        lines: Vec<Line>,
+    }
+}
+
+object! {
+    /// A line.
+    Line {
+        /// Its number, unique among lines.
+        id: Id,
+        /// Its name.
+        name: String,
+        /// The bus it starts at.
+        source_bus_id: Id,
+        /// The bus it ends at.
+        target_bus_id: Id,
+        /// What it can carry.
+        capacity: Capacity,
+        /// Cost of energy sent, $/MWh; as in penalties.json if left out.
+        exchange_cost: Option<NonNegative>,
+        /// The part of what is sent that does not arrive, %; 0 if left out.
+        losses_percent: Option<Percent>,
+    }
+    refused {
+        entry_stage_id: "use constraints/line_bounds.parquet",
+        exit_stage_id: "use constraints/line_bounds.parquet",
+    }
+}
+
+object! {
+    /// What a line can carry.
+    Capacity {
+        /// From source to target, MW.
+        direct_mw: NonNegative,
+        /// From target to source, MW.
+        reverse_mw: NonNegative,
+    }
+}
+
+object! {
+    /// The thermal plants.
+    Thermals {
+        /// All thermal plants.
+        thermals: Vec<Thermal>,
+    }
+}
+
+object! {
+    /// A thermal plant.
+    Thermal {
+        /// Its number, unique among thermal plants.
+        id: Id,
+        /// Its name.
+        name: String,
+        /// Its bus.
+        bus_id: Id,
+        /// What it can generate.
+        generation: ThermalGeneration,
+        /// Cost of its energy, $/MWh.
+        cost_per_mwh: NonNegative,
+    }
+    refused {
+        entry_stage_id: "use constraints/thermal_bounds.parquet",
+        exit_stage_id: "use constraints/thermal_bounds.parquet",
+        gnl_config: "dispatch is decided stage by stage",
+        anticipated_config: "dispatch is decided stage by stage",
+    }
+}
+
+object! {
+    /// What a thermal plant can generate.
+    ThermalGeneration {
+        /// The least, MW.
+        min_mw: NonNegative,
+        /// The most, MW.
+        max_mw: NonNegative,
+    }
+}
+
+object! {
+    /// The hydro plants.
+    Hydros {
+        /// All hydro plants.
+        hydros: Vec<Hydro>,
+    }
+}
+
+object! {
+    /// A hydro plant.
+    Hydro {
+        /// Its number, unique among hydro plants.
+        id: Id,
+        /// Its name.
+        name: String,
+        /// Its bus.
+        bus_id: Id,
+        /// The plant that its water flows to; null if to the sea.
+        downstream_id: Option<Id>,
+        /// What it can store.
+        reservoir: Reservoir,
+        /// What may leave it.
+        outflow: Outflow,
+        /// What it can generate.
+        generation: HydroGeneration,
+        /// What its violations cost, where that is not as in penalties.json.
+        penalties: Option<PenaltyOverrides>,
+    }
+    refused {
+        evaporation: "reservoirs do not evaporate",
+        diversion: "water goes to one plant",
+        filling: "reservoirs are in operation",
+        entry_stage_id: "plants exist in all stages",
+        exit_stage_id: "plants exist in all stages",
+        tailrace: "productivity is constant",
+        hydraulic_losses: "productivity is constant",
+        efficiency: "productivity is constant",
+        specific_productivity_mw_per_m3s_per_m: "productivity is constant",
+    }
+}
+
+object! {
+    /// What a plant can store.
+    Reservoir {
+        /// The least, hm³.
+        min_storage_hm3: NonNegative,
+        /// The most, hm³; 0 for a run-of-river plant.
+        max_storage_hm3: NonNegative,
+    }
+}
+
+object! {
+    /// What may leave a plant, turbined and spilled.
+    Outflow {
+        /// The least, m³/s.
+        min_outflow_m3s: NonNegative,
+        /// The most, m³/s; null if there is no limit.
+        max_outflow_m3s: Option<NonNegative>,
+    }
+}
+
+choice! {
+    /// How water becomes energy.
+    GenerationModel {
+        /// In proportion.
+        ConstantProductivity = "constant_productivity",
+    }
+    refused {
+        "linearized_head": "use constant_productivity",
+        "fpha": "use constant_productivity",
+    }
+}
+
+object! {
+    /// What a hydro plant can generate.
+    HydroGeneration {
+        /// How water becomes energy.
+        model: GenerationModel,
+        /// Energy of water, MW/(m³/s).
+        productivity_mw_per_m3s: Positive,
+        /// The least turbined flow, m³/s.
+        min_turbined_m3s: NonNegative,
+        /// The most turbined flow, m³/s.
+        max_turbined_m3s: NonNegative,
+        /// The least generation, MW.
+        min_generation_mw: NonNegative,
+        /// The most generation, MW.
+        max_generation_mw: NonNegative,
+    }
+}
+
+object! {
+    /// What violations cost at one plant; units as in penalties.json.
+    PenaltyOverrides {
+        /// Water spilled.
+        spillage_cost: Option<NonNegative>,
+        /// Storage below its minimum.
+        storage_violation_below_cost: Option<NonNegative>,
+        /// Turbined flow below its minimum.
+        turbined_violation_below_cost: Option<NonNegative>,
+        /// Outflow below its minimum.
+        outflow_violation_below_cost: Option<NonNegative>,
+        /// Outflow above its maximum.
+        outflow_violation_above_cost: Option<NonNegative>,
+        /// Generation below its minimum.
+        generation_violation_below_cost: Option<NonNegative>,
+        /// Method penalty: the cost of added water.
+        inflow_nonnegativity_cost: Option<NonNegative>,
+    }
+    refused {
+        fpha_turbined_cost: "productivity is constant",
+        diversion_cost: "water goes to one plant",
+        filling_target_violation_cost: "reservoirs are in operation",
+        evaporation_violation_cost: "reservoirs do not evaporate",
+        water_withdrawal_violation_cost: "there are no withdrawals",
+    }
+}
+
+object! {
+    /// The non-controllable sources: wind, sun and the like.
+    Sources {
+        /// All sources.
+        non_controllable_sources: Vec<Source>,
+    }
+}
+
+object! {
+    /// A non-controllable source.
+    Source {
+        /// Its number, unique among sources.
+        id: Id,
+        /// Its name.
+        name: String,
+        /// Its bus.
+        bus_id: Id,
+        /// Its capacity, MW.
+        max_generation_mw: NonNegative,
+        /// Cost of energy that could be had and is not taken, $/MWh; as in penalties.json if left out.
+        curtailment_cost: Option<NonNegative>,
+        /// Whether energy may be left untaken; yes if left out.
+        allow_curtailment: Option<bool>,
+    }
+    refused {
+        entry_stage_id: "use scenarios/non_controllable_stats.parquet",
+        exit_stage_id: "use scenarios/non_controllable_stats.parquet",
+    }
+}

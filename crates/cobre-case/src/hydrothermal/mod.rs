@@ -1,0 +1,92 @@
+//! Hydrothermal cases: a directory of JSON and Parquet.
+//!
+//! [`files`] says what may be written, [`system`] what it means, [`chance`] what is uncertain, and
+//! [`model`] makes linear programs of it. Each adds what is wrong to one list.
+
+mod chance;
+mod date;
+mod doubts;
+mod files;
+mod json;
+mod model;
+mod number;
+mod settings;
+mod system;
+mod table;
+
+use std::path::Path;
+
+use self::chance::Chance;
+use self::files::Files;
+use self::system::System;
+use crate::finding::{Finding, Findings, Place};
+use crate::{Case, Options};
+
+/// Whether a directory looks like a case.
+pub(crate) fn is_case(path: &Path) -> bool {
+    let files = files::json_files();
+    files
+        .iter()
+        .any(|(file, needed, _)| *needed && path.join(file).exists())
+}
+
+/// The case in a directory, with everything that looks wrong, or everything that is wrong.
+pub(crate) fn read(path: &Path, options: &Options) -> Result<Case, Vec<Finding>> {
+    let mut findings = Findings::default();
+    let Some(files) = Files::read(path, &mut findings) else {
+        return Err(findings.sorted());
+    };
+    let system = System::resolve(&files, &mut findings);
+    let settings = settings::resolve(&files.config, &mut findings);
+    let chance = Chance::resolve(&files, &system, &mut findings);
+    if findings.any_wrong() {
+        return Err(findings.sorted());
+    }
+    doubts::find(&files, &system, &mut findings);
+    match model::build(&system, &chance, options) {
+        Ok(problem) => {
+            doubts::scale(&problem, &mut findings);
+            Ok(Case {
+                problem,
+                settings: Some(settings),
+                warnings: findings.sorted(),
+            })
+        }
+        Err(problems) => {
+            for problem in problems {
+                findings.wrong(&Place::file("."), problem);
+            }
+            Err(findings.sorted())
+        }
+    }
+}
+
+/// The JSON Schemas of the files of a case: the file's path below the case, and the schema.
+pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+    let files = files::json_files().into_iter();
+    let titled = files.map(|(file, _, mut schema)| {
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = file.into();
+        (file, schema)
+    });
+    titled.collect()
+}
+
+/// A table of the format: its path below a case, and its columns: name, what it holds, whether it may
+/// be left out, and what it means.
+pub type TableDescription = (
+    &'static str,
+    Vec<(&'static str, &'static str, bool, &'static str)>,
+);
+
+/// The tables of a case.
+pub fn tables() -> Vec<TableDescription> {
+    let tables = files::tables().into_iter();
+    let described = tables.map(|(file, columns)| {
+        let columns = columns.into_iter();
+        let columns =
+            columns.map(|(name, holds, optional, means)| (name, holds.name(), optional, means));
+        (file, columns.collect())
+    });
+    described.collect()
+}

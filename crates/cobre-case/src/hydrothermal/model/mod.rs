@@ -1,0 +1,131 @@
+//! The problem of a system: one linear program per stage, one after the other.
+//!
+//! Power is in MW, flow in m³/s, storage in hm³, cost in $. Names are `what.thing` or
+//! `what.thing.block`, so that a linear program can be read by a person.
+
+mod energy;
+mod openings;
+mod water;
+
+use cobre_sddp::problem::{ColumnId, Draft, Problem, RowId, Sense, Template};
+
+use self::openings::Openings;
+use super::chance::Chance;
+use super::system::{Stage, System};
+use crate::Options;
+
+/// Builds the problem of a system.
+pub(crate) fn build(
+    system: &System,
+    chance: &Chance,
+    options: &Options,
+) -> Result<Problem, Vec<String>> {
+    let mut draft = Draft::new(
+        Sense::Minimize,
+        options.bound.unwrap_or_else(|| least_cost(system)),
+    );
+    water::states(system, &mut draft);
+    let mut before = None;
+    for (number, stage) in system.stages.iter().enumerate() {
+        let mut program = Program::new(system, number);
+        water::add(&mut program);
+        energy::add(&mut program);
+        let openings = Openings::new(&program, chance);
+        let template = draft.template(program.lp);
+        let node = draft.node(format!("stage{}", stage.id), template);
+        openings.add(node, &mut draft);
+        let risk = options.risk.unwrap_or(stage.risk);
+        draft.node_risk(node, risk);
+        match before {
+            None => {
+                draft.risk(risk);
+                draft.start(node, 1.0);
+            }
+            Some((last, discount)) => draft.edge(last, node, discount),
+        }
+        before = Some((node, stage.discount));
+    }
+    draft
+        .build()
+        .map_err(|errors| errors.0.iter().map(ToString::to_string).collect())
+}
+
+/// What all stages together can never cost less than. Only energy of sources, whose curtailment
+/// costs, lowers the cost of a stage below zero.
+fn least_cost(system: &System) -> f64 {
+    let mut bound = 0.0;
+    for source in &system.sources {
+        for (stage, factors) in system.stages.iter().zip(&source.factors) {
+            for (hours, factor) in stage.hours.iter().zip(factors) {
+                bound -= source.curtailment_cost * source.capacity * factor * hours;
+            }
+        }
+    }
+    bound
+}
+
+/// The linear program of a stage in the making.
+struct Program<'s> {
+    system: &'s System,
+    /// The place of the stage.
+    number: usize,
+    stage: &'s Stage,
+    lp: Template,
+    /// Turbined flow by plant and block.
+    turbined: Vec<Vec<ColumnId>>,
+    /// Spilled flow by plant and block.
+    spilled: Vec<Vec<ColumnId>>,
+    /// The row whose right-hand side is the inflow, by plant.
+    inflow_rows: Vec<RowId>,
+    /// Water that can be added to the inflow as it is drawn, by plant.
+    added: Vec<Option<ColumnId>>,
+    /// The row whose right-hand side is the load, by bus and block.
+    energy_rows: Vec<Vec<RowId>>,
+    /// What sources give, by source and block.
+    sources: Vec<Vec<ColumnId>>,
+}
+
+impl<'s> Program<'s> {
+    fn new(system: &'s System, number: usize) -> Self {
+        Self {
+            system,
+            number,
+            stage: &system.stages[number],
+            lp: Template::new(),
+            turbined: Vec::new(),
+            spilled: Vec::new(),
+            inflow_rows: Vec::new(),
+            added: Vec::new(),
+            energy_rows: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// The blocks by number, with their hours and labels.
+    fn blocks(&self) -> impl Iterator<Item = (usize, f64, &'s str)> + use<'s> {
+        let labels = self.stage.block_labels.iter().map(String::as_str);
+        let hours = self.stage.hours.iter().copied();
+        hours
+            .zip(labels)
+            .enumerate()
+            .map(|(block, (hours, label))| (block, hours, label))
+    }
+
+    /// A column for each block whose cost is per hour.
+    fn by_block(
+        &mut self,
+        what: &str,
+        thing: &str,
+        cost: f64,
+        lower: f64,
+        upper: f64,
+    ) -> Vec<ColumnId> {
+        let blocks = self.blocks();
+        blocks
+            .map(|(_, hours, block)| {
+                let name = format!("{what}.{thing}.{block}");
+                self.lp.column(name, cost * hours, lower, upper)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,122 @@
+//! What may happen in a stage, put into its linear program.
+
+use cobre_sddp::problem::{Change, Draft, NodeId};
+
+use super::{Program, water};
+use crate::hydrothermal::chance::{Chance, Kinds};
+use crate::hydrothermal::files::config::NonNegativity;
+
+/// The changes of each opening of a stage; none if nothing is uncertain.
+pub(super) struct Openings(Vec<Vec<Change>>);
+
+impl Openings {
+    /// Draws the openings of a stage.
+    pub(super) fn new(program: &Program<'_>, chance: &Chance) -> Self {
+        if !is_uncertain(program) {
+            return Self(Vec::new());
+        }
+        let drawn = chance.draw(program.system, program.number);
+        Self(drawn.iter().map(|drawn| changes(program, drawn)).collect())
+    }
+
+    /// Gives them to a node.
+    pub(super) fn add(self, node: NodeId, draft: &mut Draft) {
+        let probability = 1.0 / self.0.len() as f64;
+        for changes in self.0 {
+            draft.opening(node, probability, changes);
+        }
+    }
+}
+
+fn is_uncertain(program: &Program<'_>) -> bool {
+    let (system, stage) = (program.system, program.number);
+    system
+        .hydros
+        .iter()
+        .any(|plant| plant.inflow.stages[stage].deviation > 0.0)
+        || system
+            .buses
+            .iter()
+            .any(|bus| bus.load[stage].deviation > 0.0)
+        || system
+            .sources
+            .iter()
+            .any(|source| source.availability[stage].deviation > 0.0)
+}
+
+/// What an opening changes, given a standard normal number for each series.
+fn changes(program: &Program<'_>, drawn: &[f64]) -> Vec<Change> {
+    let (system, stage) = (program.system, program.number);
+    let kinds = Kinds::of(system);
+    let mut changes = Vec::new();
+    for (plant, number) in kinds.inflows.enumerate() {
+        inflow(program, plant, drawn[number], &mut changes);
+    }
+    for (bus, number) in kinds.loads.enumerate() {
+        let load = system.buses[bus].load[stage];
+        if load.deviation > 0.0 {
+            let value = (load.mean + load.deviation * drawn[number]).max(0.0);
+            let rows = program.energy_rows[bus]
+                .iter()
+                .zip(&system.buses[bus].factors[stage]);
+            changes.extend(rows.map(|(&row, factor)| Change::RowBounds {
+                row,
+                lower: value * factor,
+                upper: value * factor,
+            }));
+        }
+    }
+    for (place, number) in kinds.sources.enumerate() {
+        let source = &system.sources[place];
+        let share = source.availability[stage];
+        if share.deviation > 0.0 {
+            let share = (share.mean + share.deviation * drawn[number]).clamp(0.0, 1.0);
+            let columns = program.sources[place].iter().zip(&source.factors[stage]);
+            changes.extend(columns.map(|(&column, factor)| {
+                let most = source.capacity * share * factor;
+                let lower = if source.may_curtail { 0.0 } else { most };
+                Change::ColumnBounds {
+                    column,
+                    lower,
+                    upper: most,
+                }
+            }));
+        }
+    }
+    changes
+}
+
+fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Change>) {
+    let plant = &program.system.hydros[place];
+    let model = &plant.inflow.stages[program.number];
+    if model.deviation == 0.0 {
+        return;
+    }
+    let row = program.inflow_rows[place];
+    let value = model.constant + model.deviation * drawn;
+    if !plant.inflow.past.is_empty() {
+        changes.push(Change::RowBounds {
+            row,
+            lower: value,
+            upper: value,
+        });
+        return;
+    }
+    let value = match program.system.non_negativity {
+        NonNegativity::Truncation => value.max(0.0),
+        NonNegativity::None | NonNegativity::Penalty => value,
+    };
+    let volume = program.stage.total_volume() * value;
+    changes.push(Change::RowBounds {
+        row,
+        lower: volume,
+        upper: volume,
+    });
+    if let Some(column) = program.added[place] {
+        changes.push(Change::ColumnBounds {
+            column,
+            lower: 0.0,
+            upper: water::shortfall(value),
+        });
+    }
+}

@@ -1,0 +1,256 @@
+//! Water: reservoirs, flows, inflows and what was there before.
+
+use cobre_sddp::problem::{ColumnId, Draft};
+
+use super::Program;
+use crate::hydrothermal::files::config::NonNegativity;
+use crate::hydrothermal::system::{Hydro, HydroLimits, InflowModel, System};
+
+const UNLIMITED: f64 = f64::INFINITY;
+
+/// Adds the state variables: storage, and inflows of stages before.
+pub(super) fn states(system: &System, draft: &mut Draft) {
+    for plant in system.hydros.iter().filter(|plant| plant.stores()) {
+        draft.state(format!("storage.{}", plant.label), plant.initial_storage);
+    }
+    for plant in &system.hydros {
+        for (place, past) in plant.inflow.past.iter().enumerate() {
+            draft.state(lag_name(plant, place), *past);
+        }
+    }
+}
+
+fn lag_name(plant: &Hydro, place: usize) -> String {
+    format!("inflow_lag{}.{}", place + 1, plant.label)
+}
+
+/// Adds the plants to the program of a stage.
+pub(super) fn add(program: &mut Program<'_>) {
+    let plants = &program.system.hydros;
+    for plant in plants {
+        let limits = &plant.limits[program.number];
+        // Generation is turbined flow times productivity, so its limit is one of flow.
+        let most = limits
+            .max_turbined
+            .min(limits.max_generation / plant.productivity);
+        let turbined = program.by_block("turbined", &plant.label, 0.0, 0.0, most);
+        program.turbined.push(turbined);
+        let cost = plant.costs.spillage;
+        let spilled = program.by_block("spilled", &plant.label, cost, 0.0, UNLIMITED);
+        program.spilled.push(spilled);
+    }
+    for (place, plant) in plants.iter().enumerate() {
+        balance(program, place, plant);
+        minimums(program, place, plant, &plant.limits[program.number]);
+    }
+}
+
+/// storage after − storage before + Σ ζ · (turbined + spilled − what comes from above) = ζ · inflow
+fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+    let label = &plant.label;
+    let limits = &plant.limits[program.number];
+    let mut terms: Vec<(ColumnId, f64)> = Vec::new();
+    if plant.stores() {
+        let lp = &mut program.lp;
+        let before = lp.column(
+            format!("storage_before.{label}"),
+            0.0,
+            -UNLIMITED,
+            UNLIMITED,
+        );
+        let after = lp.column(format!("storage.{label}"), 0.0, 0.0, limits.max_storage);
+        lp.state(format!("storage.{label}"), before, after);
+        terms.extend([(after, 1.0), (before, -1.0)]);
+        if limits.min_storage > 0.0 {
+            let below = lp.column(
+                format!("storage_below.{label}"),
+                plant.costs.storage_below,
+                0.0,
+                UNLIMITED,
+            );
+            let name = format!("min_storage.{label}");
+            lp.row(
+                name,
+                limits.min_storage,
+                UNLIMITED,
+                &[(after, 1.0), (below, 1.0)],
+            );
+        }
+    }
+    let feeders = program.system.hydros.iter().enumerate();
+    let feeders = feeders
+        .filter(|(_, other)| other.downstream == Some(place))
+        .map(|(other, _)| other);
+    let flows = std::iter::once((place, 1.0)).chain(feeders.map(|other| (other, -1.0)));
+    for (other, sign) in flows {
+        for block in 0..program.stage.hours.len() {
+            let volume = sign * program.stage.volume(block);
+            terms.extend([
+                (program.turbined[other][block], volume),
+                (program.spilled[other][block], volume),
+            ]);
+        }
+    }
+    let volume = program.stage.total_volume();
+    let model = &plant.inflow.stages[program.number];
+    let name = format!("water.{label}");
+    let hours = program.stage.total_hours();
+    let mut added = None;
+    if program.system.non_negativity == NonNegativity::Penalty {
+        let cost = plant.costs.added_water * hours;
+        // Where inflows do not depend on the past, openings say how much may be added.
+        let most = if plant.inflow.past.is_empty() {
+            shortfall(model.constant)
+        } else {
+            UNLIMITED
+        };
+        let column = program.lp.column(format!("added.{label}"), cost, 0.0, most);
+        terms.push((column, -volume));
+        added = Some(column).filter(|_| plant.inflow.past.is_empty());
+    }
+    program.added.push(added);
+    let row = if plant.inflow.past.is_empty() {
+        let truncated = program.system.non_negativity == NonNegativity::Truncation;
+        let least = if truncated { 0.0 } else { -UNLIMITED };
+        let inflow = volume * model.constant.max(least);
+        program.lp.row(name, inflow, inflow, &terms)
+    } else {
+        let (inflow, row) = inflow(program, plant, model);
+        terms.push((inflow, -volume));
+        program.lp.row(name, 0.0, 0.0, &terms);
+        row
+    };
+    program.inflow_rows.push(row);
+}
+
+/// What an inflow lacks to zero.
+pub(super) fn shortfall(inflow: f64) -> f64 {
+    (-inflow).max(0.0)
+}
+
+/// The column of an inflow that depends on the past, and the row that gives it; hands it on.
+fn inflow(
+    program: &mut Program<'_>,
+    plant: &Hydro,
+    model: &InflowModel,
+) -> (ColumnId, cobre_sddp::problem::RowId) {
+    let label = &plant.label;
+    let truncated = program.system.non_negativity == NonNegativity::Truncation;
+    let cost = worth(program.system, plant) * program.stage.total_hours();
+    let lp = &mut program.lp;
+    let past: Vec<ColumnId> = (0..plant.inflow.past.len())
+        .map(|place| {
+            let name = format!("{}.before", lag_name(plant, place));
+            lp.column(name, 0.0, -UNLIMITED, UNLIMITED)
+        })
+        .collect();
+    let least = if truncated { 0.0 } else { -UNLIMITED };
+    let inflow = lp.column(format!("inflow.{label}"), 0.0, least, UNLIMITED);
+    let mut terms = vec![(inflow, 1.0)];
+    terms.extend(
+        past.iter()
+            .zip(&model.coefficients)
+            .map(|(past, factor)| (*past, -factor)),
+    );
+    if truncated {
+        let lifted = lp.column(format!("truncated.{label}"), cost, 0.0, UNLIMITED);
+        terms.push((lifted, -1.0));
+    }
+    let row = lp.row(
+        format!("inflow_model.{label}"),
+        model.constant,
+        model.constant,
+        &terms,
+    );
+    let mut handed_on = inflow;
+    for (place, own) in past.iter().enumerate() {
+        if place > 0 {
+            let name = lag_name(plant, place);
+            handed_on = lp.column(name.clone(), 0.0, -UNLIMITED, UNLIMITED);
+            let newer = past[place - 1];
+            lp.row(
+                format!("shift.{name}"),
+                0.0,
+                0.0,
+                &[(handed_on, 1.0), (newer, -1.0)],
+            );
+        }
+        lp.state(lag_name(plant, place), *own, handed_on);
+    }
+    (inflow, row)
+}
+
+/// More than what 1 m³/s for an hour can save anywhere below a plant, $/(m³/s·h): at this price no
+/// water is bought that need not be.
+fn worth(system: &System, plant: &Hydro) -> f64 {
+    let segments = system.buses.iter().flat_map(|bus| &bus.deficit);
+    let energy = segments.map(|(_, cost)| *cost).fold(0.0, f64::max);
+    let mut sum = 0.0;
+    let mut next = Some(plant);
+    while let Some(plant) = next {
+        let costs = &plant.costs;
+        let asked =
+            |least: fn(&HydroLimits) -> f64| plant.limits.iter().any(|limits| least(limits) > 0.0);
+        sum += energy * plant.productivity;
+        if asked(|limits| limits.min_turbined) {
+            sum += costs.turbined_below;
+        }
+        if asked(|limits| limits.min_outflow) {
+            sum += costs.outflow_below;
+        }
+        if asked(|limits| limits.min_generation) {
+            sum += costs.generation_below * plant.productivity;
+        }
+        if asked(|limits| limits.min_storage) {
+            // Water that stays counts at the end of every stage.
+            sum += costs.storage_below * 3600.0 / 1e6 * system.stages.len() as f64;
+        }
+        next = plant.downstream.map(|below| &system.hydros[below]);
+    }
+    1.1 * sum
+}
+
+/// The least and the most of flows and generation, with what it costs to miss them.
+fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro, limits: &HydroLimits) {
+    let (label, costs) = (&plant.label, plant.costs);
+    let (turbined, spilled) = (
+        program.turbined[place].clone(),
+        program.spilled[place].clone(),
+    );
+    for (what, least, factor, cost) in [
+        ("turbined", limits.min_turbined, 1.0, costs.turbined_below),
+        (
+            "generation",
+            limits.min_generation,
+            plant.productivity,
+            costs.generation_below,
+        ),
+    ] {
+        if least == 0.0 {
+            continue;
+        }
+        let below = program.by_block(&format!("{what}_below"), label, cost, 0.0, UNLIMITED);
+        for (block, _, name) in program.blocks() {
+            let terms = [(turbined[block], factor), (below[block], 1.0)];
+            let name = format!("min_{what}.{label}.{name}");
+            program.lp.row(name, least, UNLIMITED, &terms);
+        }
+    }
+    let has_most = limits.max_outflow.is_finite();
+    if limits.min_outflow == 0.0 && !has_most {
+        return;
+    }
+    let below = (limits.min_outflow > 0.0)
+        .then(|| program.by_block("outflow_below", label, costs.outflow_below, 0.0, UNLIMITED));
+    let above = has_most
+        .then(|| program.by_block("outflow_above", label, costs.outflow_above, 0.0, UNLIMITED));
+    for (block, _, name) in program.blocks() {
+        let mut terms = vec![(turbined[block], 1.0), (spilled[block], 1.0)];
+        terms.extend(below.iter().map(|below| (below[block], 1.0)));
+        terms.extend(above.iter().map(|above| (above[block], -1.0)));
+        let name = format!("outflow.{label}.{name}");
+        program
+            .lp
+            .row(name, limits.min_outflow, limits.max_outflow, &terms);
+    }
+}

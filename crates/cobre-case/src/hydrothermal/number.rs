@@ -1,0 +1,138 @@
+//! Numbers that mean something: each kind has one check, for JSON and for tables.
+
+use serde_json::{Value, json};
+
+use super::json::{Json, Read, expected};
+use super::table::{Cell, Column};
+use crate::finding::{Findings, Place};
+
+/// Declares a kind of number.
+macro_rules! number {
+    ($(#[doc = $about:literal])+ $name:ident, $what:literal, $valid:expr, $schema:expr) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub(crate) struct $name(pub(crate) f64);
+
+        impl $name {
+            fn checked(value: f64) -> Option<Self> {
+                let valid: fn(f64) -> bool = $valid;
+                (value.is_finite() && valid(value)).then_some(Self(value))
+            }
+        }
+
+        impl Read for $name {
+            fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+                let value = match json {
+                    Json::Integer(value) => Some(*value as f64),
+                    Json::Number(value) => Some(*value),
+                    _ => None,
+                };
+                let checked = value.and_then(Self::checked);
+                checked.or_else(|| expected($what, json, at, findings))
+            }
+
+            fn schema() -> Value {
+                $schema
+            }
+        }
+
+        impl Cell for $name {
+            const COLUMN: Column = Column::Number;
+            const WHAT: &'static str = $what;
+
+            fn of(value: f64) -> Option<Self> {
+                Self::checked(value)
+            }
+        }
+    };
+}
+
+number!(
+    /// Any finite number.
+    Number, "a number", |_| true, json!({"type": "number"})
+);
+number!(
+    /// A number that is not negative.
+    NonNegative, "a number that is at least 0", |value| value >= 0.0,
+    json!({"type": "number", "minimum": 0})
+);
+number!(
+    /// A number above 0.
+    Positive, "a number above 0", |value| value > 0.0,
+    json!({"type": "number", "exclusiveMinimum": 0})
+);
+number!(
+    /// A share of a whole.
+    Share, "a number from 0 to 1", |value| (0.0..=1.0).contains(&value),
+    json!({"type": "number", "minimum": 0, "maximum": 1})
+);
+number!(
+    /// A part of a hundred that leaves something.
+    Percent, "a number from 0 to below 100", |value| (0.0..100.0).contains(&value),
+    json!({"type": "number", "minimum": 0, "exclusiveMaximum": 100})
+);
+
+/// A whole number that names something.
+pub(crate) type Id = i32;
+
+impl Read for Id {
+    fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+        let value = match json {
+            Json::Integer(value) => i32::try_from(*value).ok(),
+            _ => None,
+        };
+        value.or_else(|| expected("a whole number of 32 bits", json, at, findings))
+    }
+
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX})
+    }
+}
+
+impl Cell for Id {
+    const COLUMN: Column = Column::Integer;
+    const WHAT: &'static str = "a whole number of 32 bits";
+
+    fn of(value: f64) -> Option<Self> {
+        let fits = value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX);
+        fits.then_some(value as i32)
+    }
+}
+
+/// How many, at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) usize);
+
+impl Read for Count {
+    fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+        let value = match json {
+            Json::Integer(value @ 1..=0xffff_ffff) => usize::try_from(*value).ok(),
+            _ => None,
+        };
+        let count = value.map(Count);
+        count.or_else(|| expected("a whole number that is at least 1", json, at, findings))
+    }
+
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": 1, "maximum": 0xffff_ffff_u32})
+    }
+}
+
+/// What chance starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seed(pub(crate) u64);
+
+impl Read for Seed {
+    fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+        let value = match json {
+            Json::Integer(value) => u64::try_from(*value).ok(),
+            _ => None,
+        };
+        let seed = value.map(Seed);
+        seed.or_else(|| expected("a whole number that is at least 0", json, at, findings))
+    }
+
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": 0})
+    }
+}

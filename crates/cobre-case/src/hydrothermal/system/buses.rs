@@ -1,0 +1,240 @@
+//! Buses and their load, and the lines between them.
+
+use super::index::{Index, by_stage, complete};
+use super::time::Stage;
+use crate::finding::{Findings, Place};
+use crate::hydrothermal::files::Files;
+use crate::hydrothermal::files::constraints::LineBounds;
+use crate::hydrothermal::files::penalties::{self, DeficitSegment};
+use crate::hydrothermal::files::scenarios::{self, BlockFactor, LoadStats};
+use crate::hydrothermal::files::system;
+use crate::hydrothermal::number::Id;
+use crate::hydrothermal::table::Row;
+
+/// Mean and standard deviation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+}
+
+/// A bus.
+#[derive(Debug)]
+pub(crate) struct Bus {
+    pub(crate) label: String,
+    /// Depth, MW, which may be infinite, and cost, $/MWh.
+    pub(crate) deficit: Vec<(f64, f64)>,
+    /// $/MWh.
+    pub(crate) excess_cost: f64,
+    /// By stage, MW.
+    pub(crate) load: Vec<Spread>,
+    /// By stage and block.
+    pub(crate) factors: Vec<Vec<f64>>,
+}
+
+/// A line.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) label: String,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    /// $/MWh.
+    pub(crate) cost: f64,
+    /// The part of what is sent that arrives.
+    pub(crate) arrives: f64,
+    /// By stage, MW: there and back.
+    pub(crate) capacity: Vec<(f64, f64)>,
+}
+
+pub(super) fn resolve(
+    files: &Files,
+    buses: &Index,
+    stages: &[Stage],
+    stage_index: &Index,
+    findings: &mut Findings,
+) -> Vec<Bus> {
+    let list = Place::file(system::BUSES).key("buses");
+    if files.buses.buses.is_empty() {
+        findings.wrong(&list, "there is no bus");
+    }
+    let defaults = Place::file(penalties::FILE).key("bus.deficit_segments");
+    let default = segments(&files.penalties.bus.deficit_segments, &defaults, findings);
+    let load = by_stage(
+        &files.load_stats,
+        LoadStats::FILE,
+        buses,
+        stage_index,
+        |row| {
+            (
+                row.bus_id,
+                row.stage_id,
+                spread(row.mean_mw.0, row.std_mw.0),
+            )
+        },
+        findings,
+    );
+    let rows = files
+        .load_factors
+        .iter()
+        .flat_map(|file| &file.load_factors);
+    let rows = rows.map(|row| (row.bus_id, row.stage_id, &row.block_factors[..]));
+    let place = Place::file(scenarios::LOAD_FACTORS).key("load_factors");
+    let mut factors = block_factors(
+        rows,
+        &place,
+        "bus_id",
+        buses,
+        (stages, stage_index),
+        findings,
+    );
+    let mut found = Vec::new();
+    for (place, bus) in files.buses.buses.iter().enumerate() {
+        let own = bus.deficit_segments.as_ref().map(|own| {
+            let at = list.index(place).key("deficit_segments");
+            segments(own, &at, findings)
+        });
+        let thing = format!("bus {} ({})", bus.id, bus.name);
+        let zero = spread(0.0, 0.0);
+        let load = complete(&load[place], LoadStats::FILE, &thing, stage_index, findings);
+        found.push(Bus {
+            label: buses.labels[place].clone(),
+            deficit: own.unwrap_or_else(|| default.clone()),
+            excess_cost: files.penalties.bus.excess_cost.0,
+            load: load.unwrap_or_else(|| vec![zero; stages.len()]),
+            factors: std::mem::take(&mut factors[place]),
+        });
+    }
+    found
+}
+
+pub(super) fn spread(mean: f64, deviation: f64) -> Spread {
+    Spread { mean, deviation }
+}
+
+fn segments(file: &[DeficitSegment], at: &Place, findings: &mut Findings) -> Vec<(f64, f64)> {
+    if file.is_empty() {
+        findings.wrong(at, "there is no segment");
+    }
+    for (place, segment) in file.iter().enumerate() {
+        let last = place + 1 == file.len();
+        if segment.depth_mw.is_none() != last {
+            let message = if last {
+                "the last segment has no end: null is expected"
+            } else {
+                "only the last segment has no end: a depth is expected"
+            };
+            findings.wrong(&at.index(place).key("depth_mw"), message);
+        }
+        if place > 0 && segment.cost.0 < file[place - 1].cost.0 {
+            let message = format!(
+                "{} is below the {} of the segment before",
+                segment.cost.0,
+                file[place - 1].cost.0
+            );
+            findings.wrong(&at.index(place).key("cost"), message);
+        }
+    }
+    let depth = |segment: &DeficitSegment| segment.depth_mw.map_or(f64::INFINITY, |depth| depth.0);
+    file.iter()
+        .map(|segment| (depth(segment), segment.cost.0))
+        .collect()
+}
+
+/// Factors by thing, stage and block; 1 where none is given.
+pub(super) fn block_factors<'r>(
+    rows: impl Iterator<Item = (Id, Id, &'r [BlockFactor])>,
+    list: &Place,
+    key: &str,
+    things: &Index,
+    (stages, stage_index): (&[Stage], &Index),
+    findings: &mut Findings,
+) -> Vec<Vec<Vec<f64>>> {
+    let ones = |stage: &Stage| vec![1.0; stage.hours.len()];
+    let mut found = vec![stages.iter().map(ones).collect::<Vec<_>>(); things.len()];
+    let mut seen = Vec::new();
+    for (number, (thing, stage, blocks)) in rows.enumerate() {
+        let at = list.index(number);
+        let thing_found = things.find(thing, &at.key(key), findings);
+        let stage_found = stage_index.find(stage, &at.key("stage_id"), findings);
+        let (Some(thing_at), Some(stage_at)) = (thing_found, stage_found) else {
+            continue;
+        };
+        if seen.contains(&(thing, stage)) {
+            let what = things.what();
+            findings.wrong(
+                &at,
+                format!("there are factors of {what} {thing}, stage {stage} already"),
+            );
+        }
+        seen.push((thing, stage));
+        for (place, block) in blocks.iter().enumerate() {
+            let factors = &mut found[thing_at][stage_at];
+            let id = usize::try_from(block.block_id).ok();
+            if let Some(factor) = id.and_then(|id| factors.get_mut(id)) {
+                *factor = block.factor.0;
+            } else {
+                let at = at.key("block_factors").index(place).key("block_id");
+                findings.wrong(
+                    &at,
+                    format!("stage {stage} has no block {}", block.block_id),
+                );
+            }
+        }
+    }
+    found
+}
+
+pub(super) fn resolve_lines(
+    files: &Files,
+    buses: &Index,
+    stage_index: &Index,
+    findings: &mut Findings,
+) -> Vec<Line> {
+    let list = Place::file(system::LINES).key("lines");
+    let things = files
+        .lines
+        .lines
+        .iter()
+        .map(|line| (line.id, line.name.as_str()));
+    let index = Index::new("line", things, &list, findings);
+    let bounds = by_stage(
+        &files.line_bounds,
+        LineBounds::FILE,
+        &index,
+        stage_index,
+        |row| (row.line_id, row.stage_id, *row),
+        findings,
+    );
+    let mut found = Vec::new();
+    for (place, line) in files.lines.lines.iter().enumerate() {
+        let at = list.index(place);
+        let from = buses.find(line.source_bus_id, &at.key("source_bus_id"), findings);
+        let to = buses.find(line.target_bus_id, &at.key("target_bus_id"), findings);
+        if from.is_some() && from == to {
+            findings.wrong(&at.key("target_bus_id"), "it is the source bus as well");
+        }
+        let (Some(from), Some(to)) = (from, to) else {
+            continue;
+        };
+        let capacity = bounds[place].iter().map(|row| {
+            let direct = row.and_then(|row| row.direct_mw);
+            let reverse = row.and_then(|row| row.reverse_mw);
+            (
+                direct.unwrap_or(line.capacity.direct_mw).0,
+                reverse.unwrap_or(line.capacity.reverse_mw).0,
+            )
+        });
+        found.push(Line {
+            label: index.labels[place].clone(),
+            from,
+            to,
+            cost: line
+                .exchange_cost
+                .unwrap_or(files.penalties.line.exchange_cost)
+                .0,
+            arrives: 1.0 - line.losses_percent.map_or(0.0, |losses| losses.0) / 100.0,
+            capacity: capacity.collect(),
+        });
+    }
+    found
+}

@@ -1,0 +1,323 @@
+//! Hydro plants: what they can do, and what water follows from what.
+
+use super::index::{Index, by_stage};
+use super::inflow::Inflow;
+use super::time::Stage;
+use crate::finding::{Findings, Place};
+use crate::hydrothermal::files::Files;
+use crate::hydrothermal::files::constraints::HydroBounds;
+use crate::hydrothermal::files::penalties::HydroPenalties;
+use crate::hydrothermal::files::{config, initial, system};
+use crate::hydrothermal::number::NonNegative;
+use crate::hydrothermal::table::Row;
+
+/// The cost of added water where no file gives one, $/(m³/s·h).
+const INFLOW_PENALTY: f64 = 1000.0;
+
+/// A hydro plant.
+#[derive(Debug)]
+pub(crate) struct Hydro {
+    pub(crate) label: String,
+    pub(crate) bus: usize,
+    pub(crate) downstream: Option<usize>,
+    /// MW/(m³/s).
+    pub(crate) productivity: f64,
+    pub(crate) costs: HydroCosts,
+    /// By stage.
+    pub(crate) limits: Vec<HydroLimits>,
+    /// hm³.
+    pub(crate) initial_storage: f64,
+    pub(crate) inflow: Inflow,
+}
+
+impl Hydro {
+    /// Whether it can store water.
+    pub(crate) fn stores(&self) -> bool {
+        self.limits.iter().any(|limits| limits.max_storage > 0.0)
+    }
+}
+
+/// What a plant's violations cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HydroCosts {
+    /// $/(m³/s·h).
+    pub(crate) spillage: f64,
+    /// $/hm³.
+    pub(crate) storage_below: f64,
+    /// $/(m³/s·h).
+    pub(crate) turbined_below: f64,
+    /// $/(m³/s·h).
+    pub(crate) outflow_below: f64,
+    /// $/(m³/s·h).
+    pub(crate) outflow_above: f64,
+    /// $/MWh.
+    pub(crate) generation_below: f64,
+    /// $/(m³/s·h).
+    pub(crate) added_water: f64,
+}
+
+/// What a plant can do in a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct HydroLimits {
+    /// hm³.
+    pub(crate) min_storage: f64,
+    /// hm³.
+    pub(crate) max_storage: f64,
+    /// m³/s.
+    pub(crate) min_outflow: f64,
+    /// m³/s; may be infinite.
+    pub(crate) max_outflow: f64,
+    /// m³/s.
+    pub(crate) min_turbined: f64,
+    /// m³/s.
+    pub(crate) max_turbined: f64,
+    /// MW.
+    pub(crate) min_generation: f64,
+    /// MW.
+    pub(crate) max_generation: f64,
+}
+
+impl HydroLimits {
+    fn new(plant: &system::Hydro) -> Self {
+        let generation = &plant.generation;
+        Self {
+            min_storage: plant.reservoir.min_storage_hm3.0,
+            max_storage: plant.reservoir.max_storage_hm3.0,
+            min_outflow: plant.outflow.min_outflow_m3s.0,
+            max_outflow: plant
+                .outflow
+                .max_outflow_m3s
+                .map_or(f64::INFINITY, |most| most.0),
+            min_turbined: generation.min_turbined_m3s.0,
+            max_turbined: generation.max_turbined_m3s.0,
+            min_generation: generation.min_generation_mw.0,
+            max_generation: generation.max_generation_mw.0,
+        }
+    }
+
+    fn changed(self, row: &HydroBounds) -> Self {
+        let or = |value: Option<NonNegative>, old: f64| value.map_or(old, |value| value.0);
+        Self {
+            min_storage: or(row.min_storage_hm3, self.min_storage),
+            max_storage: or(row.max_storage_hm3, self.max_storage),
+            min_outflow: or(row.min_outflow_m3s, self.min_outflow),
+            max_outflow: or(row.max_outflow_m3s, self.max_outflow),
+            min_turbined: or(row.min_turbined_m3s, self.min_turbined),
+            max_turbined: or(row.max_turbined_m3s, self.max_turbined),
+            min_generation: or(row.min_generation_mw, self.min_generation),
+            max_generation: or(row.max_generation_mw, self.max_generation),
+        }
+    }
+
+    /// The pairs whose first must not be above the second, with the key of the first.
+    fn pairs(&self) -> [(&'static str, f64, f64); 4] {
+        [
+            (
+                "reservoir.min_storage_hm3",
+                self.min_storage,
+                self.max_storage,
+            ),
+            (
+                "outflow.min_outflow_m3s",
+                self.min_outflow,
+                self.max_outflow,
+            ),
+            (
+                "generation.min_turbined_m3s",
+                self.min_turbined,
+                self.max_turbined,
+            ),
+            (
+                "generation.min_generation_mw",
+                self.min_generation,
+                self.max_generation,
+            ),
+        ]
+    }
+}
+
+/// The plants; inflows are found elsewhere.
+pub(super) fn resolve(
+    files: &Files,
+    index: &Index,
+    buses: &Index,
+    stages: &[Stage],
+    inflows: Vec<Inflow>,
+    (stage_index, findings): (&Index, &mut Findings),
+) -> Vec<Hydro> {
+    let list = Place::file(system::HYDROS).key("hydros");
+    let bounds = by_stage(
+        &files.hydro_bounds,
+        HydroBounds::FILE,
+        index,
+        stage_index,
+        |row| (row.hydro_id, row.stage_id, *row),
+        findings,
+    );
+    let mut storage = initial_storage(files, index, findings);
+    let mut found = Vec::new();
+    let mut downstream = Vec::new();
+    for (place, (plant, inflow)) in files.hydros.hydros.iter().zip(inflows).enumerate() {
+        let at = list.index(place);
+        let bus = buses.find(plant.bus_id, &at.key("bus_id"), findings);
+        let below = plant
+            .downstream_id
+            .and_then(|id| index.find(id, &at.key("downstream_id"), findings));
+        downstream.push(below);
+        let whole = HydroLimits::new(plant);
+        for (key, least, most) in whole.pairs() {
+            if least > most {
+                findings.wrong(&at.key(key), format!("{least} is above the most, {most}"));
+            }
+        }
+        let rows = bounds[place].iter();
+        let limits: Vec<HydroLimits> = rows
+            .map(|row| row.map_or(whole, |row| whole.changed(&row)))
+            .collect();
+        for (limits, stage) in limits
+            .iter()
+            .zip(stages)
+            .filter(|(limits, _)| **limits != whole)
+        {
+            for (key, least, most) in limits
+                .pairs()
+                .into_iter()
+                .filter(|(_, least, most)| least > most)
+            {
+                let at = Place::file(HydroBounds::FILE)
+                    .rows(format!("hydro plant {}, stage {}", plant.id, stage.id));
+                findings.wrong(&at, format!("{key}: {least} is above the most, {most}"));
+            }
+        }
+        found.push(Hydro {
+            label: index.labels[place].clone(),
+            bus: bus.unwrap_or(0),
+            downstream: below,
+            productivity: plant.generation.productivity_mw_per_m3s.0,
+            costs: costs(files, plant, &files.penalties.hydro),
+            limits,
+            initial_storage: check_storage(plant, place, storage[place].take(), findings),
+            inflow,
+        });
+    }
+    cascade(&downstream, files, &list, findings);
+    found
+}
+
+fn costs(files: &Files, plant: &system::Hydro, default: &HydroPenalties) -> HydroCosts {
+    let own = plant.penalties.as_ref();
+    let or = |pick: fn(&system::PenaltyOverrides) -> Option<NonNegative>, value: NonNegative| {
+        own.and_then(pick).unwrap_or(value).0
+    };
+    let modeling = files.config.modeling.as_ref();
+    let asked = modeling.and_then(|modeling| modeling.inflow_non_negativity.as_ref());
+    let added = asked.and_then(|asked: &config::InflowNonNegativity| asked.penalty_cost);
+    let added = default.inflow_nonnegativity_cost.or(added);
+    HydroCosts {
+        spillage: or(|own| own.spillage_cost, default.spillage_cost),
+        storage_below: or(
+            |own| own.storage_violation_below_cost,
+            default.storage_violation_below_cost,
+        ),
+        turbined_below: or(
+            |own| own.turbined_violation_below_cost,
+            default.turbined_violation_below_cost,
+        ),
+        outflow_below: or(
+            |own| own.outflow_violation_below_cost,
+            default.outflow_violation_below_cost,
+        ),
+        outflow_above: or(
+            |own| own.outflow_violation_above_cost,
+            default.outflow_violation_above_cost,
+        ),
+        generation_below: or(
+            |own| own.generation_violation_below_cost,
+            default.generation_violation_below_cost,
+        ),
+        added_water: or(
+            |own| own.inflow_nonnegativity_cost,
+            added.unwrap_or(NonNegative(INFLOW_PENALTY)),
+        ),
+    }
+}
+
+/// Initial storage by plant, with where it is given.
+fn initial_storage(
+    files: &Files,
+    index: &Index,
+    findings: &mut Findings,
+) -> Vec<Option<(f64, Place)>> {
+    let file = Place::file(initial::FILE);
+    if !files.initial.filling_storage.is_empty() {
+        let message = "not supported: reservoirs are in operation; leave the list empty";
+        findings.wrong(&file.key("filling_storage"), message);
+    }
+    let mut found = vec![None; index.len()];
+    for (place, entry) in files.initial.storage.iter().enumerate() {
+        let at = file.key("storage").index(place);
+        if let Some(plant) = index.find(entry.hydro_id, &at.key("hydro_id"), findings)
+            && found[plant]
+                .replace((entry.value_hm3.0, at.key("value_hm3")))
+                .is_some()
+        {
+            let message = format!("hydro plant {} has an entry already", entry.hydro_id);
+            findings.wrong(&at.key("hydro_id"), message);
+        }
+    }
+    found
+}
+
+/// The initial storage of a plant; says if the reservoir cannot hold it.
+fn check_storage(
+    plant: &system::Hydro,
+    place: usize,
+    given: Option<(f64, Place)>,
+    findings: &mut Findings,
+) -> f64 {
+    let least = plant.reservoir.min_storage_hm3.0;
+    let most = plant.reservoir.max_storage_hm3.0;
+    let absent = given.is_none();
+    let (value, at) = given.unwrap_or_else(|| {
+        let list = Place::file(system::HYDROS).key("hydros");
+        (0.0, list.index(place).key("reservoir"))
+    });
+    if !(least..=most).contains(&value) && least <= most {
+        let what = if absent {
+            ", as initial_conditions.json gives none,"
+        } else {
+            ""
+        };
+        findings.wrong(
+            &at,
+            format!("the initial storage{what} is {value}; it must be from {least} to {most}"),
+        );
+    }
+    value
+}
+
+/// Says where water flows in a circle.
+fn cascade(downstream: &[Option<usize>], files: &Files, list: &Place, findings: &mut Findings) {
+    let mut done = vec![false; downstream.len()];
+    for start in 0..downstream.len() {
+        let mut path = vec![start];
+        while let Some(next) = downstream[path[path.len() - 1]] {
+            if done[next] {
+                break;
+            }
+            if let Some(entered) = path.iter().position(|place| *place == next) {
+                let ids = path[entered..].iter().chain([&next]);
+                let ids: Vec<String> = ids
+                    .map(|place| files.hydros.hydros[*place].id.to_string())
+                    .collect();
+                let at = list.index(path[path.len() - 1]).key("downstream_id");
+                findings.wrong(&at, format!("water flows in a circle: {}", ids.join(" → ")));
+                break;
+            }
+            path.push(next);
+        }
+        for place in path {
+            done[place] = true;
+        }
+    }
+}

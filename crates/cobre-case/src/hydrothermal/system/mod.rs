@@ -1,0 +1,120 @@
+//! The system that the files describe: everything found, everything checked, nothing left to look
+//! up.
+
+mod buses;
+mod hydros;
+mod index;
+mod inflow;
+mod sources;
+mod thermals;
+mod time;
+
+pub(crate) use buses::{Bus, Line};
+pub(crate) use hydros::{Hydro, HydroLimits};
+pub(crate) use index::Index;
+pub(crate) use inflow::InflowModel;
+pub(crate) use sources::Source;
+pub(crate) use thermals::Thermal;
+pub(crate) use time::Stage;
+
+use super::files::Files;
+use super::files::config::NonNegativity;
+use super::files::system as names;
+use crate::finding::{Findings, Place};
+
+/// A hydrothermal system over time.
+#[derive(Debug)]
+pub(crate) struct System {
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) buses: Vec<Bus>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) thermals: Vec<Thermal>,
+    pub(crate) hydros: Vec<Hydro>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) non_negativity: NonNegativity,
+    pub(crate) indices: Indices,
+}
+
+/// Where things are, by their numbers in files.
+#[derive(Debug)]
+pub(crate) struct Indices {
+    pub(crate) stages: Index,
+    pub(crate) buses: Index,
+    pub(crate) hydros: Index,
+    pub(crate) sources: Index,
+}
+
+impl System {
+    /// The system of these files; says everything that does not fit together. What comes back after
+    /// an error is fit for nothing but further checks.
+    pub(crate) fn resolve(files: &Files, findings: &mut Findings) -> Self {
+        let (stages, stage_index) = time::resolve(&files.stages, findings);
+        let named = files.buses.buses.iter();
+        let named = named.map(|bus| (bus.id, bus.name.as_str()));
+        let list = Place::file(names::BUSES).key("buses");
+        let bus_index = Index::new("bus", named, &list, findings);
+        let named = files.hydros.hydros.iter();
+        let named = named.map(|plant| (plant.id, plant.name.as_str()));
+        let list = Place::file(names::HYDROS).key("hydros");
+        let hydro_index = Index::new("hydro plant", named, &list, findings);
+        let inflows = inflow::resolve(files, &hydro_index, &stages, &stage_index, findings);
+        let hydros = hydros::resolve(
+            files,
+            &hydro_index,
+            &bus_index,
+            &stages,
+            inflows,
+            (&stage_index, findings),
+        );
+        let thermals = thermals::resolve(files, &bus_index, &stages, &stage_index, findings);
+        let (sources, source_index) =
+            sources::resolve(files, &bus_index, &stages, &stage_index, findings);
+        let lines = buses::resolve_lines(files, &bus_index, &stage_index, findings);
+        let buses = buses::resolve(files, &bus_index, &stages, &stage_index, findings);
+        let modeling = files.config.modeling.as_ref();
+        let asked = modeling.and_then(|modeling| modeling.inflow_non_negativity.as_ref());
+        let system = Self {
+            stages,
+            buses,
+            lines,
+            thermals,
+            hydros,
+            sources,
+            non_negativity: asked
+                .and_then(|asked| asked.method)
+                .unwrap_or(NonNegativity::Penalty),
+            indices: Indices {
+                stages: stage_index,
+                buses: bus_index,
+                hydros: hydro_index,
+                sources: source_index,
+            },
+        };
+        system.check_states(findings);
+        system
+    }
+
+    /// Says where the file denies that something is a state which is one.
+    fn check_states(&self, findings: &mut Findings) {
+        let stores = self.hydros.iter().find(|plant| plant.stores());
+        let remembers = self
+            .hydros
+            .iter()
+            .find(|plant| !plant.inflow.past.is_empty());
+        for stage in &self.stages {
+            let at = stage.at.key("state_variables");
+            if let Some(plant) = stores
+                && !stage.storage_is_state
+            {
+                let message = format!("false, but plant {} can store water", plant.label);
+                findings.wrong(&at.key("storage"), message);
+            }
+            if let Some(plant) = remembers
+                && stage.lags_are_states == Some(false)
+            {
+                let message = format!("false, but plant {} has AR coefficients", plant.label);
+                findings.wrong(&at.key("inflow_lags"), message);
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Stages and their blocks.
+
+use cobre_sddp::risk::Risk;
+
+use super::index::Index;
+use crate::finding::{Findings, Place};
+use crate::hydrothermal::files::stages::{self, RiskMeasure, SamplingMethod, Stages};
+use crate::hydrothermal::number::Id;
+
+/// Days of a year, for the discount.
+const DAYS_PER_YEAR: f64 = 365.25;
+/// hm³ that 1 m³/s brings in an hour.
+const HM3_PER_M3S_HOUR: f64 = 3600.0 / 1e6;
+
+/// A stage.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) id: Id,
+    /// The length of each block, h.
+    pub(crate) hours: Vec<f64>,
+    pub(crate) block_labels: Vec<String>,
+    /// What a cost of the next stage is worth now.
+    pub(crate) discount: f64,
+    pub(crate) openings: usize,
+    pub(crate) risk: Risk,
+    pub(crate) stratified: bool,
+    pub(crate) season: Option<Id>,
+    /// Whether storage and past inflows are states, where the file says it.
+    pub(crate) storage_is_state: bool,
+    pub(crate) lags_are_states: Option<bool>,
+    pub(crate) at: Place,
+}
+
+impl Stage {
+    /// All hours.
+    pub(crate) fn total_hours(&self) -> f64 {
+        self.hours.iter().sum()
+    }
+
+    /// hm³ that 1 m³/s brings in a block.
+    pub(crate) fn volume(&self, block: usize) -> f64 {
+        self.hours[block] * HM3_PER_M3S_HOUR
+    }
+
+    /// hm³ that 1 m³/s brings in the stage.
+    pub(crate) fn total_volume(&self) -> f64 {
+        self.total_hours() * HM3_PER_M3S_HOUR
+    }
+}
+
+/// The stages, and an index of them.
+pub(super) fn resolve(file: &Stages, findings: &mut Findings) -> (Vec<Stage>, Index) {
+    let list = Place::file(stages::FILE).key("stages");
+    if file.stages.is_empty() {
+        findings.wrong(&list, "there is no stage");
+    }
+    let labels: Vec<String> = file
+        .stages
+        .iter()
+        .map(|stage| stage.id.to_string())
+        .collect();
+    let things = file.stages.iter().zip(&labels);
+    let things = things.map(|(stage, label)| (stage.id, label.as_str()));
+    let mut index = Index::new("stage", things, &list, findings);
+    // A number is a label as it is, even if it comes twice.
+    index.labels.clone_from(&labels);
+    let rate = file.policy_graph.annual_discount_rate.0;
+    let mut found = Vec::new();
+    for (place, stage) in file.stages.iter().enumerate() {
+        let at = list.index(place);
+        if stage.id < 0 {
+            findings.wrong(&at.key("id"), format!("{} is below 0", stage.id));
+        }
+        if place > 0 {
+            let before = &file.stages[place - 1];
+            if i64::from(stage.id) != i64::from(before.id) + 1 {
+                let message = format!("{} does not follow {}", stage.id, before.id);
+                findings.wrong(&at.key("id"), message);
+            }
+            if stage.start_date != before.end_date {
+                let message = "it is not the end of the stage before".to_owned();
+                findings.wrong(&at.key("start_date"), message);
+            }
+        }
+        let days = stage.end_date.0 - stage.start_date.0;
+        if days <= 0 {
+            findings.wrong(&at.key("end_date"), "it is not after start_date");
+        }
+        found.push(resolve_stage(stage, days, rate, at, findings));
+    }
+    pre_study(file, findings);
+    (found, index)
+}
+
+fn resolve_stage(
+    stage: &stages::Stage,
+    days: i64,
+    rate: f64,
+    at: Place,
+    findings: &mut Findings,
+) -> Stage {
+    let blocks = at.key("blocks");
+    if stage.blocks.is_empty() {
+        findings.wrong(&blocks, "there is no block");
+    }
+    for (place, block) in stage.blocks.iter().enumerate() {
+        if block.id as usize != place || block.id < 0 {
+            let message = format!("{place} is expected, {} is found", block.id);
+            findings.wrong(&blocks.index(place).key("id"), message);
+        }
+    }
+    let names = stage
+        .blocks
+        .iter()
+        .map(|block| (block.id, block.name.as_str()));
+    let labels = Index::new("block", names, &blocks, &mut Findings::default()).labels;
+    let risk = match &stage.risk_measure {
+        Some(RiskMeasure::Cvar(cvar)) => Risk {
+            lambda: cvar.lambda.0,
+            alpha: cvar.alpha.0,
+        },
+        None | Some(RiskMeasure::Expectation) => Risk::EXPECTATION,
+    };
+    let states = stage.state_variables.as_ref();
+    Stage {
+        id: stage.id,
+        hours: stage.blocks.iter().map(|block| block.hours.0).collect(),
+        block_labels: labels,
+        discount: libm::pow(1.0 + rate, -(days as f64) / DAYS_PER_YEAR),
+        openings: stage.num_scenarios.0,
+        risk,
+        stratified: stage.sampling_method == Some(SamplingMethod::Lhs),
+        season: stage.season_id,
+        storage_is_state: states.and_then(|states| states.storage) != Some(false),
+        lags_are_states: states.and_then(|states| states.inflow_lags),
+        at,
+    }
+}
+
+fn pre_study(file: &Stages, findings: &mut Findings) {
+    let list = Place::file(stages::FILE).key("pre_study_stages");
+    for (place, stage) in file.pre_study_stages.iter().flatten().enumerate() {
+        let at = list.index(place);
+        if stage.id >= 0 {
+            findings.wrong(&at.key("id"), format!("{} is not below 0", stage.id));
+        }
+        if stage.end_date <= stage.start_date {
+            findings.wrong(&at.key("end_date"), "it is not after start_date");
+        }
+    }
+}

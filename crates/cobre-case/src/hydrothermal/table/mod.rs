@@ -1,0 +1,105 @@
+//! Reading Parquet tables so that everything wrong is found at once.
+//!
+//! As with JSON, a row is declared once: its columns, what they mean, and what is refused.
+
+mod columns;
+
+use std::path::Path;
+
+pub(crate) use columns::{Column, Columns};
+
+use crate::finding::{Findings, Place};
+
+/// What can stand in a row.
+pub(crate) trait Cell: Sized {
+    /// What a column of it holds.
+    const COLUMN: Column;
+    /// What is expected, in words.
+    const WHAT: &'static str;
+    /// Whether rows may have none, and the column may be left out.
+    const OPTIONAL: bool = false;
+
+    /// The value, if it is allowed.
+    fn of(value: f64) -> Option<Self>;
+
+    /// The value of a row that has none, if that is allowed.
+    fn none() -> Option<Self> {
+        None
+    }
+}
+
+impl<T: Cell> Cell for Option<T> {
+    const COLUMN: Column = T::COLUMN;
+    const WHAT: &'static str = T::WHAT;
+    const OPTIONAL: bool = true;
+
+    fn of(value: f64) -> Option<Self> {
+        T::of(value).map(Some)
+    }
+
+    fn none() -> Option<Self> {
+        Some(None)
+    }
+}
+
+/// A row of a table.
+pub(crate) trait Row: Sized {
+    /// The file, as a path below the case.
+    const FILE: &'static str;
+
+    /// The rows of a table whose columns have been read.
+    fn rows(columns: Columns<'_>) -> Option<Vec<Self>>;
+    /// Columns with what they hold, whether they may be left out, and what they mean.
+    fn columns() -> Vec<(&'static str, Column, bool, &'static str)>;
+}
+
+/// Reads the table of a case; `None` if it is not there or wrong.
+pub(crate) fn read<R: Row>(case: &Path, findings: &mut Findings) -> Option<Vec<R>> {
+    let path = case.join(R::FILE);
+    let at = Place::file(R::FILE);
+    if !path.is_file() {
+        return None;
+    }
+    let columns = Columns::read(&path, at, findings)?;
+    R::rows(columns)
+}
+
+/// Declares the rows of a table.
+macro_rules! table {
+    (
+        $(#[doc = $about:literal])+
+        $name:ident in $file:literal {
+            $( $(#[doc = $means:literal])+ $key:ident: $kind:ty, )*
+        }
+        $( refused { $( $other:ident: $why:literal, )* } )?
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, Copy)]
+        pub(crate) struct $name {
+            $( $(#[doc = $means])+ pub(crate) $key: $kind, )*
+        }
+
+        impl $crate::hydrothermal::table::Row for $name {
+            const FILE: &'static str = $file;
+
+            fn rows(mut columns: $crate::hydrothermal::table::Columns<'_>) -> Option<Vec<Self>> {
+                $( let $key = columns.take::<$kind>(stringify!($key)); )*
+                $( $( columns.refuse(stringify!($other), $why); )* )?
+                let count = columns.close();
+                $( let mut $key = $key?.into_iter(); )*
+                (0..count).map(|_| Some(Self { $( $key: $key.next()?, )* })).collect()
+            }
+
+            fn columns() -> Vec<(&'static str, $crate::hydrothermal::table::Column, bool, &'static str)> {
+                use $crate::hydrothermal::table::Cell;
+                vec![ $( (
+                    stringify!($key),
+                    <$kind>::COLUMN,
+                    <$kind>::OPTIONAL,
+                    concat!($($means),+).trim(),
+                ), )* ]
+            }
+        }
+    };
+}
+pub(crate) use table;

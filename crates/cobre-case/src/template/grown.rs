@@ -1,0 +1,154 @@
+//! Systems of any size, grown from a seed: regions, cascades, and thermal plants of all costs.
+
+use cobre_sddp::noise::{Noise, Purpose};
+
+use super::files::CaseFiles;
+use super::parts::{self, Hydro, Months};
+
+const REGIONS: [&str; 4] = ["south", "centre", "coast", "north"];
+
+/// How large a system is.
+struct Size {
+    hydros: usize,
+    /// Plants of one river; the first of each stores most.
+    river: usize,
+    thermals: usize,
+    /// Mean load of all regions, MW.
+    load: f64,
+}
+
+/// The demo: five years of months.
+pub(super) fn five_years(files: &mut CaseFiles) {
+    files.json("config.json", parts::config(8, 200, 400));
+    let size = Size {
+        hydros: 8,
+        river: 2,
+        thermals: 16,
+        load: 6000.0,
+    };
+    let months = months(60, vec![("peak", 0.3), ("rest", 0.7)], 10, 2);
+    grow(&size, &months, &[1.15, 0.9357], files);
+}
+
+/// A system of the size of a large country.
+pub(super) fn large(files: &mut CaseFiles) {
+    files.json("config.json", parts::config(4, 10, 0));
+    let size = Size {
+        hydros: 100,
+        river: 5,
+        thermals: 120,
+        load: 60_000.0,
+    };
+    let blocks = vec![("peak", 0.15), ("day", 0.5), ("night", 0.35)];
+    grow(
+        &size,
+        &months(24, blocks, 20, 1),
+        &[1.15, 1.05, 0.8643],
+        files,
+    );
+}
+
+fn months(
+    count: usize,
+    blocks: Vec<(&'static str, f64)>,
+    openings: usize,
+    before: usize,
+) -> Months {
+    Months {
+        count,
+        blocks,
+        openings,
+        discount: 0.1,
+        cvar: None,
+        before,
+    }
+}
+
+/// Grows a system; `load` are the factors of its blocks.
+fn grow(size: &Size, months: &Months, load: &[f64], files: &mut CaseFiles) {
+    let noise = Noise::new(2026, Purpose::Openings);
+    let number = |kind: usize, thing: usize, low: f64, high: f64| {
+        parts::round(low + (high - low) * noise.draw(kind, thing, 0)[0])
+    };
+    files.schemas();
+    files.json("penalties.json", parts::penalties());
+    months.write(files);
+    let shares = [0.25, 0.4, 0.2, 0.15];
+    let buses: Vec<(&str, f64)> = REGIONS
+        .into_iter()
+        .zip(shares.map(|share| size.load * share))
+        .collect();
+    let tie = parts::round(0.08 * size.load);
+    let lines = [
+        (0, 1, tie, tie, 2.0),
+        (1, 2, tie, tie, 3.0),
+        (3, 1, tie, tie, 4.0),
+        (3, 2, tie, tie, 3.0),
+    ];
+    parts::buses(&buses, &lines, months, load, files);
+    let of_thermal = size.load * 0.55 / size.thermals as f64;
+    let thermals = (0..size.thermals).map(|plant| {
+        let capacity = of_thermal * number(1, plant, 0.5, 1.5);
+        let cost = number(2, plant, 30.0, 380.0);
+        (
+            format!("thermal {plant}"),
+            plant % 4,
+            parts::round(capacity),
+            cost,
+        )
+    });
+    parts::thermals(&thermals.collect::<Vec<_>>(), files);
+    let capacity = parts::round(0.05 * size.load);
+    let winds = [
+        ("coast wind", 2, capacity, 0.4),
+        ("south wind", 0, capacity, 0.35),
+    ];
+    parts::wind(&winds, months, files);
+    // Rivers bring what half of the load needs, all plants of a river together.
+    let rivers = size.hydros.div_ceil(size.river);
+    let plants = (0..size.hydros).map(|plant| {
+        let (river, place) = (plant / size.river, plant % size.river);
+        let productivity = number(3, plant, 0.35, 0.9);
+        let share = size.load * 0.5 / (rivers * size.river) as f64;
+        // What flows past a plant is its own inflow and that of the plants above.
+        let inflow = parts::round(share / productivity / (place as f64 + 1.0));
+        let passing = share / productivity * if place == 0 { 1.0 } else { 1.6 };
+        let months_of_storage = if place == 0 {
+            4.0
+        } else {
+            number(4, plant, 0.0, 0.6)
+        };
+        let storage = parts::round(passing * months_of_storage * 2.63);
+        Hydro {
+            name: format!("river {river} plant {place}"),
+            bus: river % 4,
+            downstream: (place + 1 < size.river && plant + 1 < size.hydros).then_some(plant + 1),
+            max_storage: storage,
+            initial_storage: parts::round(0.6 * storage),
+            productivity,
+            max_turbined: parts::round(1.8 * passing),
+            min_outflow: parts::round(0.1 * passing),
+            inflow,
+            spread: number(5, plant, 0.2, 0.35),
+            wet_month: [7.0, 1.0, 2.0, 3.0][river % 4],
+            memory: if months.before > 1 && place == 0 {
+                vec![0.45, 0.15]
+            } else {
+                vec![0.5]
+            },
+        }
+    });
+    parts::hydros(&plants.collect::<Vec<_>>(), months, files);
+    let river = size.river;
+    let region = move |plant: usize| plant / river % 4;
+    let together = move |a: usize, b: usize| {
+        if a / river == b / river {
+            0.8
+        } else if region(a) == region(b) {
+            0.5
+        } else {
+            0.1
+        }
+    };
+    parts::correlation(size.hydros, together, files);
+}

@@ -1,0 +1,63 @@
+//! Complete cases to start from, and what it takes to write others.
+
+mod cascade;
+mod files;
+mod four_regions;
+mod grown;
+mod one_reservoir;
+mod parts;
+
+pub use self::files::{CaseFiles, Column};
+
+/// A case to start from.
+#[derive(Debug, Clone, Copy)]
+pub struct Template {
+    /// The name it is asked for by.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    make: fn(&mut CaseFiles),
+}
+
+/// All of them.
+pub const TEMPLATES: [Template; 5] = [
+    Template {
+        name: "one-reservoir",
+        about: "one reservoir and two thermal plants, 12 monthly stages",
+        make: one_reservoir::make,
+    },
+    Template {
+        name: "cascade",
+        about: "two reservoirs on one river, two blocks per stage, inflows that remember",
+        make: cascade::make,
+    },
+    Template {
+        name: "four-regions",
+        about: "four regions with lines between them, wind, correlated inflows, CVaR",
+        make: four_regions::make,
+    },
+    Template {
+        name: "five-years",
+        about: "60 monthly stages, 8 hydro plants on 4 rivers, 16 thermal plants, 4 regions: the demo",
+        make: grown::five_years,
+    },
+    Template {
+        name: "large",
+        about: "100 hydro and 120 thermal plants, 24 stages of 3 blocks: to see how things scale",
+        make: grown::large,
+    },
+];
+
+impl Template {
+    /// The template of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        TEMPLATES.into_iter().find(|template| template.name == name)
+    }
+
+    /// Its files, by path below the case.
+    pub fn files(self) -> CaseFiles {
+        let mut files = CaseFiles::default();
+        (self.make)(&mut files);
+        files
+    }
+}

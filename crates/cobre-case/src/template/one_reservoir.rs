@@ -1,0 +1,40 @@
+//! One reservoir and two thermal plants.
+
+use super::files::CaseFiles;
+use super::parts::{self, Hydro, Months};
+
+pub(super) fn make(files: &mut CaseFiles) {
+    let months = Months {
+        count: 12,
+        blocks: vec![("all", 1.0)],
+        openings: 10,
+        discount: 0.08,
+        cvar: None,
+        before: 0,
+    };
+    files.schemas();
+    files.json("config.json", parts::config(4, 60, 200));
+    files.json("penalties.json", parts::penalties());
+    months.write(files);
+    parts::buses(&[("city", 100.0)], &[], &months, &[1.0], files);
+    let plants = [
+        ("gas".to_owned(), 0, 50.0, 60.0),
+        ("oil".to_owned(), 0, 50.0, 180.0),
+    ];
+    parts::thermals(&plants, files);
+    let plant = Hydro {
+        name: "lake".to_owned(),
+        bus: 0,
+        downstream: None,
+        max_storage: 500.0,
+        initial_storage: 300.0,
+        productivity: 0.8,
+        max_turbined: 120.0,
+        min_outflow: 10.0,
+        inflow: 80.0,
+        spread: 0.3,
+        wet_month: 1.0,
+        memory: vec![],
+    };
+    parts::hydros(&[plant], &months, files);
+}

@@ -1,0 +1,396 @@
+//! Cases with something wrong in them: each is refused, with file, place and what was expected.
+
+use std::path::Path;
+
+use cobre_case::template::{CaseFiles, Column, Template};
+use cobre_case::{CaseError, Options, load};
+use serde_json::{Value, json};
+
+const INFLOWS: &str = "scenarios/inflow_seasonal_stats.parquet";
+
+fn sound() -> CaseFiles {
+    Template::find("cascade").expect("it is there").files()
+}
+
+fn text(files: &CaseFiles, path: &str) -> Value {
+    let (_, bytes) = files.iter().find(|(known, _)| *known == path).expect(path);
+    serde_json::from_slice(bytes).expect("it is JSON")
+}
+
+/// What is said about a case.
+fn errors(files: &CaseFiles) -> Vec<String> {
+    let directory = tempfile::tempdir().expect("a directory");
+    files.write(directory.path()).expect("it can be written");
+    let before = listing(directory.path());
+    let loaded = load(directory.path(), &Options::default());
+    assert_eq!(listing(directory.path()), before, "nothing is written");
+    match loaded {
+        Ok(_) => Vec::new(),
+        Err(error @ CaseError::Case { .. }) => error.errors(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+fn listing(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("it is there").flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.path().display().to_string())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The sound case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
+fn changed(path: &str, pointer: &str, value: &Value) -> CaseFiles {
+    let mut files = sound();
+    let mut file = text(&files, path);
+    let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
+    let parent = file.pointer_mut(parent).expect(pointer);
+    match parent {
+        Value::Object(object) if value.is_null() => {
+            object.remove(key);
+        }
+        Value::Object(object) => {
+            object.insert(key.to_owned(), value.clone());
+        }
+        Value::Array(array) => array[key.parse::<usize>().expect("an index")] = value.clone(),
+        other => panic!("{other} has no keys"),
+    }
+    files.insert(path, file.to_string());
+    files
+}
+
+/// Changes of JSON files: file, place, value, and what must be said about it.
+const WRONG: &str = r#"
+config.json | /training/forward_passes | "four" | training.forward_passes: a whole number that is at least 1 is expected, "four" is found
+config.json | /training/forward_passes | null | training.forward_passes: the key is missing
+config.json | /training/pases | 4 | training.pases: unknown key; forward_passes, 
+config.json | /training/stopping_rules | [] | training.stopping_rules: there is no rule
+config.json | /training/stopping_rules/0/limit | 0 | training.stopping_rules[0].limit: a whole number that is at least 1
+config.json | /training/stopping_rules/0/seconds | 9 | stopping_rules[0].seconds: the rule has no such key
+config.json | /training/cut_selection/method | "domination" | cut_selection.method: "domination" is not supported
+config.json | /training/scenario_source/inflow/scheme | "historical" | inflow.scheme: "historical" is not supported
+config.json | /policy | {"mode": "warm_start"} | policy.mode: "warm_start" is not supported
+config.json | /exports | {"states": true} | exports.states: true is not supported
+config.json | /modeling/inflow_non_negativity/method | "hope" | method: "hope" is none of none, penalty, truncation
+stages.json | /policy_graph/type | "cyclic" | policy_graph.type: "cyclic" is not supported
+stages.json | /season_definitions | {} | season_definitions: not supported
+stages.json | /stages/3/start_date | "2026-02-30" | stages[3].start_date: a date such as
+stages.json | /stages/3/start_date | "2026-05-02" | stages[3].start_date: it is not the end of the stage before
+stages.json | /stages/3/id | 7 | stages[3].id: 7 does not follow 2
+stages.json | /stages/3/blocks/1/hours | 0 | stages[3].blocks[1].hours: a number above 0 is expected, 0 is found
+stages.json | /stages/3/risk_measure | {"cvar": {"alpha": 2, "lambda": 0.5}} | stages[3].risk_measure.cvar.alpha: a number from 0 to 1
+stages.json | /stages/0/state_variables | {"storage": false} | stages[0].state_variables.storage: false, but plant upper_lake can store
+stages.json | /stages/0/state_variables | {"inflow_lags": false} | inflow_lags: false, but plant upper_lake has AR coefficients
+stages.json | /pre_study_stages | [] | add a row for stage -1, or its season to pre_study_stages
+penalties.json | /hydro/spillage_cost | -1 | hydro.spillage_cost: a number that is at least 0 is expected, -1 is found
+penalties.json | /bus/deficit_segments/1/depth_mw | 10 | bus.deficit_segments[1].depth_mw: the last segment has no end
+penalties.json | /bus/deficit_segments/1/cost | 10 | bus.deficit_segments[1].cost: 10 is below the 800
+initial_conditions.json | /storage/0/value_hm3 | 5000 | storage[0].value_hm3: the initial storage is 5000; it must be from 0 to 900
+initial_conditions.json | /storage/0/hydro_id | 9 | storage[0].hydro_id: there is no hydro plant 9
+initial_conditions.json | /past_inflows/0/values_m3s | [] | past_inflows: hydro plant 0 (upper lake) needs 1 past inflows
+system/buses.json | /buses/0/id | 3 | there is no bus 0
+system/buses.json | /buses | [{"id": 0, "name": "a"}, {"id": 0, "name": "b"}] | buses[1].id: bus 0 is there already, at [0]
+system/hydros.json | /hydros/1/downstream_id | 0 | hydros[1].downstream_id: water flows in a circle: 0 → 1 → 0
+system/hydros.json | /hydros/0/downstream_id | 5 | hydros[0].downstream_id: there is no hydro plant 5
+system/hydros.json | /hydros/0/generation/max_turbined_m3s | -1 | hydros[0].generation.max_turbined_m3s: a number that is at least 0 is expected, -1 is found
+system/hydros.json | /hydros/0/generation/min_turbined_m3s | 999 | hydros[0].generation.min_turbined_m3s: 999 is above the most, 180
+system/hydros.json | /hydros/0/generation/model | "fpha" | generation.model: "fpha" is not supported
+system/hydros.json | /hydros/0/evaporation | {"coefficients_mm": []} | hydros[0].evaporation: not supported
+system/hydros.json | /hydros/0/tailrace | {} | hydros[0].tailrace: not supported
+system/thermals.json | /thermals/0/generation/max_mw | -5 | thermals[0].generation.max_mw: a number that is at least 0 is expected, -5 is found
+system/thermals.json | /thermals/1/id | 0 | thermals[1].id: thermal plant 0 is there already
+system/thermals.json | /thermals/0/name | 7 | thermals[0].name: a text is expected, 7 is found
+scenarios/load_factors.json | /load_factors/0/block_factors/1/block_id | 4 | load_factors[0].block_factors[1].block_id: stage 0 has no block 4
+scenarios/correlation.json | /profiles/default/correlation_groups/0/matrix/0/1 | 0.5 | matrix[0][1]: the matrix is not symmetric
+scenarios/correlation.json | /profiles/default/correlation_groups/0/entities/0/id | 8 | entities[0].id: there is no hydro plant 8
+"#;
+
+#[test]
+fn every_wrong_value_is_named_with_its_place() {
+    for line in WRONG.lines().filter(|line| !line.is_empty()) {
+        let parts: Vec<&str> = line.splitn(4, " | ").collect();
+        let [path, pointer, value, said] = parts[..] else {
+            panic!("{line} has four parts");
+        };
+        let value = serde_json::from_str(value).expect("JSON");
+        let found = errors(&changed(path, pointer, &value));
+        let named = found.iter().any(|error| error.contains(said.trim_end()));
+        assert!(named, "{line}: not in {found:#?}");
+    }
+}
+
+#[test]
+fn all_errors_are_said_at_once() {
+    let mut files = sound();
+    let mut wrong = 0;
+    let paths = [
+        "config.json",
+        "penalties.json",
+        "system/thermals.json",
+        "system/lines.json",
+    ];
+    for path in paths {
+        let mut file = text(&files, path);
+        file["surprise"] = json!(1);
+        files.insert(path, file.to_string());
+        wrong += 1;
+    }
+    files.remove("system/buses.json");
+    files.insert("stages.json", "{\"stages\": [1, 2}");
+    files.insert(INFLOWS, "PAR1");
+    let found = errors(&files);
+    assert_eq!(found.len(), wrong + 3, "{found:#?}");
+    for said in [
+        "system/buses.json: the file is missing",
+        "stages.json: it is no sound JSON",
+        "inflow_seasonal_stats.parquet: it is no sound Parquet file",
+        "system/lines.json: surprise: unknown key",
+    ] {
+        assert!(
+            found.iter().any(|error| error.contains(said)),
+            "{said}: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_an_error() {
+    let mut files = sound();
+    files.insert("system/lines.json", r#"{"lines": [], "lines": []}"#);
+    let found = errors(&files);
+    assert_eq!(found, ["system/lines.json: lines: the key is there twice"]);
+}
+
+#[test]
+fn files_that_are_refused_or_unknown_are_named() {
+    let mut files = sound();
+    files.insert("constraints/generic_constraints.json", "{}");
+    files.insert("scenarios/inflow_seasonal_stat.parquet", "x");
+    let found = errors(&files);
+    assert!(
+        found[0].contains("constraints/generic_constraints.json: not supported"),
+        "{found:#?}"
+    );
+    assert!(
+        found[1].contains("scenarios/inflow_seasonal_stat.parquet: no file of the format"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_directory_without_a_case_is_said_to_be_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let error = load(directory.path(), &Options::default()).expect_err("it is empty");
+    assert!(error.to_string().contains("not a case"), "{error}");
+}
+
+/// Inflow statistics of the two plants in all twelve stages.
+fn inflows(change: impl Fn(usize, &mut (i32, i32, f64, f64)) -> bool) -> CaseFiles {
+    let mut rows = Vec::new();
+    for hydro in 0..2 {
+        for stage in 0..12 {
+            let mut row = (hydro, stage, 50.0, 5.0);
+            if change(rows.len(), &mut row) {
+                rows.push(row);
+            }
+        }
+    }
+    let mut files = sound();
+    let columns = [
+        (
+            "hydro_id",
+            Column::Ids(rows.iter().map(|row| row.0).collect()),
+        ),
+        (
+            "stage_id",
+            Column::Ids(rows.iter().map(|row| row.1).collect()),
+        ),
+        (
+            "mean_m3s",
+            Column::Numbers(rows.iter().map(|row| row.2).collect()),
+        ),
+        (
+            "std_m3s",
+            Column::Numbers(rows.iter().map(|row| row.3).collect()),
+        ),
+    ];
+    files.table(INFLOWS, &columns);
+    files
+}
+
+#[test]
+fn wrong_rows_of_a_table_are_named() {
+    assert_eq!(errors(&inflows(|_, _| true)), [""; 0]);
+    let missing = errors(&inflows(|_, row| row.0 != 1 || !(3..5).contains(&row.1)));
+    assert!(
+        missing[0].contains("hydro plant 1 (lower lake): there is no row for stages 3, 4"),
+        "{missing:#?}"
+    );
+    let nan = errors(&inflows(|place, row| {
+        if place == 6 {
+            row.2 = f64::NAN;
+        }
+        true
+    }));
+    assert!(
+        nan[0].contains("row 7: mean_m3s: a number is expected, NaN is found"),
+        "{nan:#?}"
+    );
+    let negative = errors(&inflows(|place, row| {
+        if place == 2 {
+            row.3 = -1.0;
+        }
+        true
+    }));
+    assert!(
+        negative[0].contains("row 3: std_m3s: a number that is at least 0"),
+        "{negative:#?}"
+    );
+    let dangling = errors(&inflows(|place, row| {
+        if place == 0 {
+            (row.0, row.1) = (7, 99);
+        }
+        true
+    }));
+    assert!(
+        dangling
+            .iter()
+            .any(|error| error.contains("row 1: there is no hydro plant 7"))
+    );
+    assert!(
+        dangling
+            .iter()
+            .any(|error| error.contains("row 1: there is no stage 99"))
+    );
+    let twice = errors(&inflows(|place, row| {
+        if place == 1 {
+            row.1 = 0;
+        }
+        true
+    }));
+    assert!(
+        twice[0].contains("row 2: there is a row of hydro plant 0, stage 0 already"),
+        "{twice:#?}"
+    );
+}
+
+#[test]
+fn an_empty_table_lacks_the_inflow_of_reservoirs() {
+    let found = errors(&inflows(|_, _| false));
+    assert!(
+        found[0].contains("there is no inflow, but the plant has a reservoir"),
+        "{found:#?}"
+    );
+    let mut files = sound();
+    files.remove(INFLOWS);
+    let found = errors(&files);
+    assert!(
+        found[0].contains("there is no inflow, but the plant has a reservoir"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn wrong_columns_of_a_table_are_named() {
+    let mut files = sound();
+    let columns = [
+        ("thermal_id", Column::Ids(vec![0])),
+        ("stage_id", Column::Numbers(vec![0.0])),
+        ("cost", Column::Numbers(vec![1.0])),
+    ];
+    files.table("constraints/thermal_bounds.parquet", &columns);
+    let found = errors(&files);
+    assert!(
+        found[0].contains("column stage_id: int32 is expected, double is found"),
+        "{found:#?}"
+    );
+    assert!(
+        found[1].contains("column cost: unknown column; thermal_id, stage_id"),
+        "{found:#?}"
+    );
+    let columns = [
+        ("hydro_id", Column::Ids(vec![0])),
+        ("stage_id", Column::Ids(vec![0])),
+        ("water_withdrawal_m3s", Column::Maybe(vec![Some(1.0)])),
+    ];
+    let mut files = sound();
+    files.table("constraints/hydro_bounds.parquet", &columns);
+    let found = errors(&files);
+    assert!(
+        found[0].contains("column water_withdrawal_m3s: not supported"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_parquet_file_that_is_cut_anywhere_is_an_error_and_not_a_panic() {
+    let files = sound();
+    let (_, whole) = files
+        .iter()
+        .find(|(path, _)| *path == INFLOWS)
+        .expect("it is there");
+    let whole = whole.to_vec();
+    for length in (0..whole.len()).step_by(7) {
+        let mut files = files.clone();
+        files.insert(INFLOWS, &whole[..length]);
+        let found = errors(&files);
+        assert!(
+            found[0].contains("no sound Parquet file"),
+            "{length}: {found:#?}"
+        );
+    }
+    // A byte that is wrong may go unnoticed, but nothing worse.
+    for place in (0..whole.len()).step_by(11) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x55;
+        let mut files = files.clone();
+        files.insert(INFLOWS, bytes);
+        errors(&files);
+    }
+}
+
+#[test]
+fn what_is_legal_but_suspicious_is_said() {
+    let mut files = changed(
+        "system/hydros.json",
+        "/hydros/0/reservoir/max_storage_hm3",
+        &json!(9e8),
+    );
+    files.insert(
+        "system/thermals.json",
+        json!({"thermals": [{
+            "id": 0, "name": "gold", "bus_id": 0, "cost_per_mwh": 9000.0,
+            "generation": {"min_mw": 0.0, "max_mw": 1.0},
+        }]})
+        .to_string(),
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    files.write(directory.path()).expect("it can be written");
+    let case = load(directory.path(), &Options::default()).expect("it is legal");
+    let said: Vec<String> = case.warnings.iter().map(ToString::to_string).collect();
+    for part in [
+        "more than any on earth; is it in m³?",
+        "gold): its energy costs 9000 $/MWh, more than load that is not served",
+        "is above the capacity of all plants",
+    ] {
+        assert!(
+            said.iter().any(|warning| warning.contains(part)),
+            "{part}: {said:#?}"
+        );
+    }
+}
+
+#[test]
+fn templates_are_sound_and_nothing_about_them_is_suspicious() {
+    for template in cobre_case::template::TEMPLATES {
+        let directory = tempfile::tempdir().expect("a directory");
+        template
+            .files()
+            .write(directory.path())
+            .expect("it can be written");
+        let case = load(directory.path(), &Options::default());
+        let case = case.unwrap_or_else(|error| panic!("{}: {error}", template.name));
+        assert_eq!(case.warnings, [], "{}", template.name);
+    }
+}

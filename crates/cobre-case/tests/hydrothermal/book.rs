@@ -1,0 +1,151 @@
+//! The book lists every key of every file, as the declarations that read them have it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+const PAGE: &str = "../../book/src/guide/case-files.md";
+
+const HEAD: &str = "# Every file of a case
+
+This page lists what may be written, file by file. A test compares it with the declarations that read
+the files. Keys not listed here are errors, and so are keys and files of the format that this version
+cannot honour: the message names them. `\"$schema\"` is allowed in every object, and null is as good as
+leaving an optional key out.
+
+Numbers have units in their names: MW, m³/s (`m3s`), hm³ (`hm3`), $/MWh, hours. What
+the numbers do is on the page about [the model](../reference/hydrothermal-model.md).
+";
+
+/// What a value must be, in a few words.
+fn kind(schema: &Value) -> String {
+    if let Some(options) = schema["anyOf"].as_array() {
+        let null = serde_json::json!({"type": "null"});
+        let words: Vec<String> = options
+            .iter()
+            .filter(|option| **option != null)
+            .map(kind)
+            .collect();
+        return words.join(" or ");
+    }
+    if let Some(text) = schema["const"].as_str() {
+        return format!("`\"{text}\"`");
+    }
+    if let Some(choices) = schema["enum"].as_array() {
+        let choices = choices
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|choice| format!("`\"{choice}\"`"));
+        return choices.collect::<Vec<_>>().join(", ");
+    }
+    let limit = |key: &str, sign: &str| match &schema[key] {
+        Value::Null => String::new(),
+        value if value.as_f64().is_some_and(|value| value.abs() > 1e9) => String::new(),
+        value => format!(" {sign} {value}"),
+    };
+    match schema["type"].as_str().unwrap_or_default() {
+        "array" => match kind(&schema["items"]).as_str() {
+            "object" => "list".to_owned(),
+            element => format!("list of {element}"),
+        },
+        "string" if schema["format"] == "date" => "date".to_owned(),
+        "string" => "text".to_owned(),
+        "boolean" => "true, false".to_owned(),
+        other => format!(
+            "{other}{}{}{}{}",
+            limit("minimum", "≥"),
+            limit("exclusiveMinimum", ">"),
+            limit("maximum", "≤"),
+            limit("exclusiveMaximum", "<")
+        ),
+    }
+}
+
+/// The keys of an object, and of the objects in it.
+fn keys(prefix: &str, schema: &Value, page: &mut String) {
+    let options = schema["anyOf"].as_array();
+    if let Some(option) = options.and_then(|options| {
+        options
+            .iter()
+            .find(|option| !option["properties"].is_null())
+    }) {
+        return keys(prefix, option, page);
+    }
+    if let Some(options) = options {
+        for option in options {
+            keys(prefix, option, page);
+        }
+    }
+    if schema["type"] == "array" {
+        return keys(&format!("{prefix}[]"), &schema["items"], page);
+    }
+    if schema["additionalProperties"].is_object() {
+        return keys(
+            &format!("{prefix}.NAME"),
+            &schema["additionalProperties"],
+            page,
+        );
+    }
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    for (key, value) in schema["properties"].as_object().into_iter().flatten() {
+        if key == "$schema" {
+            continue;
+        }
+        let path = format!(
+            "{}{}{key}",
+            prefix,
+            if prefix.is_empty() { "" } else { "." }
+        );
+        let needed = if required.contains(&key.as_str().into()) {
+            "yes"
+        } else {
+            ""
+        };
+        let means = value["description"].as_str().unwrap_or_default();
+        writeln!(page, "| `{path}` | {} | {needed} | {means} |", kind(value)).expect("memory");
+        keys(&path, value, page);
+    }
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    page.push_str("\n## JSON files\n");
+    for (file, schema) in cobre_case::schemas() {
+        let about = schema["description"].as_str().unwrap_or_default();
+        write!(
+            page,
+            "\n### `{file}`\n\n{about}\n\n| key | value | required | meaning |\n|---|---|---|---|\n"
+        )
+        .expect("memory");
+        keys("", &schema, &mut page);
+    }
+    page.push_str("\n## Parquet tables\n\nCompressed by snappy or zstd, or not at all. int64 is as good as int32, and float as double.\n");
+    for (file, columns) in cobre_case::tables() {
+        write!(
+            page,
+            "\n### `{file}`\n\n| column | type | required | meaning |\n|---|---|---|---|\n"
+        )
+        .expect("memory");
+        for (name, holds, optional, means) in columns {
+            let needed = if optional { "" } else { "yes" };
+            writeln!(page, "| `{name}` | {holds} | {needed} | {means} |").expect("memory");
+        }
+    }
+    page
+}
+
+#[test]
+fn the_book_lists_every_key() {
+    let expected = page();
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let found = std::fs::read_to_string(place).unwrap_or_default();
+    if found != expected {
+        let fresh = Path::new(env!("CARGO_TARGET_TMPDIR")).join("case-files.md");
+        std::fs::write(&fresh, expected).expect("it can be written");
+        panic!(
+            "book/src/guide/case-files.md is not what the files are; copy {} there",
+            fresh.display()
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Hydrothermal cases: right answers, right physics, and everything wrong said at once. One program,
+//! as each that has the LP solver in it takes its time to link.
+
+mod bad_cases;
+mod balances;
+mod book;
+mod non_negativity;
+mod reference_cases;

@@ -1,0 +1,137 @@
+//! Hydrothermal cases with known answers, where the reference data are at hand.
+
+use std::path::{Path, PathBuf};
+
+use cobre_case::{Options, load};
+use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
+use cobre_sddp::run::{Results, Settings, Solver, run};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::Rule;
+
+/// The bound of each case, and how far from it ours may be, relative to it.
+///
+/// The inflows of d19 are uncertain by 0.001 m³/s, which moves its cost by 100 or so, and its value
+/// holds for the openings of another generator.
+const VALUES: [(&str, f64, f64); 11] = [
+    ("d01-thermal-dispatch", 182_500.0, 1e-6),
+    ("d02-single-hydro", 23_635_000.0 / 9.0, 1e-6),
+    ("d03-two-hydro-cascade", 4_171_000.0 / 3.0, 1e-6),
+    ("d04-transmission", 5_263_443_883.0 / 657.0, 1e-6),
+    ("d09-multi-deficit", 80_738_000.0, 1e-6),
+    ("d14-block-factors", 176_900.0, 1e-6),
+    ("d15-non-controllable-source", 437_927.0, 1e-6),
+    ("d16-par1-lag-shift", 7_756_250.0, 1e-6),
+    ("d19-multi-hydro-par", 1_332_571.797, 4e-4),
+    ("d25-discount-rate", 2_611_454.584_787_283, 1e-6),
+    ("d27-per-stage-thermal-cost", 10_950_000.0, 1e-6),
+];
+
+fn reference() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let candidates = [
+        root.join("shared/reference/cases"),
+        root.join("../shared/reference/cases"),
+    ];
+    candidates.into_iter().find(|path| path.is_dir())
+}
+
+/// Trains a case as it wants to be trained, for so many iterations at most.
+fn solve(path: &Path, iterations: usize, solver: Solver) -> Results {
+    let case = load(path, &Options::default()).expect("it is sound");
+    let wanted = case.settings.expect("a case has settings");
+    let mut stopping = wanted.stopping;
+    stopping.rules.push(Rule::Iterations(iterations));
+    let settings = Settings {
+        seed: wanted.seed,
+        passes: wanted.forward_passes,
+        selection: wanted.selection,
+        stopping,
+        threads: 2,
+        simulate: 8,
+        sampling: Sampling::Fresh,
+        solver,
+        checkpoints: Cadence::Never,
+        resume: false,
+        output: None,
+    };
+    run(&LocalBackend, case.problem, &settings, &mut ()).expect("it runs")
+}
+
+#[test]
+fn known_values_are_reached() {
+    let Some(directory) = reference() else {
+        println!("skipped: no reference data");
+        return;
+    };
+    let mut wrong = Vec::new();
+    for (name, value, tolerance) in VALUES {
+        for solver in [Solver::Kernel, Solver::Highs] {
+            let found = solve(&directory.join(name), 100, solver).trained.bound;
+            println!("{name}: {found}, expected {value}");
+            if (found / value - 1.0).abs() > tolerance {
+                let solver = solver.name();
+                wrong.push(format!("{name}, {solver}: {found} instead of {value}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn past_inflows_shift_in_the_forward_pass() {
+    let Some(directory) = reference() else {
+        println!("skipped: no reference data");
+        return;
+    };
+    // Its inflows are as good as certain: 150, 125 and 112.5 m³/s.
+    for solver in [Solver::Kernel, Solver::Highs] {
+        let results = solve(&directory.join("d16-par1-lag-shift"), 100, solver);
+        let simulated = results.simulated.expect("it is simulated").mean;
+        let error = (simulated / results.trained.bound - 1.0).abs();
+        assert!(error < 1e-9, "{simulated}");
+    }
+}
+
+#[test]
+fn the_system_of_four_regions_costs_about_what_it_does_elsewhere() {
+    let Some(directory) = reference() else {
+        println!("skipped: no reference data");
+        return;
+    };
+    let path = directory.join("4ree");
+    let case = load(&path, &Options::default()).expect("it is sound");
+    let size = case.problem.summary();
+    assert_eq!((size.stages, size.states, size.openings), (12, 4, 120));
+    let bound = solve(&path, 30, Solver::Auto).trained.bound;
+    println!("4ree: {bound}");
+    assert!((5.4e10..6.7e10).contains(&bound), "{bound}");
+}
+
+/// Files of an example that templates do not have, and of templates that examples do not need.
+const APART: [&str; 3] = ["README.md", "expected.json", "schemas/"];
+
+#[test]
+fn examples_are_what_cobre_init_writes() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut checked = 0;
+    for template in cobre_case::template::TEMPLATES {
+        let example = examples.join(template.name);
+        if !example.is_dir() {
+            continue;
+        }
+        checked += 1;
+        for (path, bytes) in template.files().iter() {
+            if APART.iter().any(|apart| path.starts_with(apart)) {
+                continue;
+            }
+            let found = std::fs::read(example.join(path)).unwrap_or_default();
+            assert!(
+                found == bytes,
+                "examples/{}/{path} is not what the template has; write it anew by `cobre init`",
+                template.name
+            );
+        }
+    }
+    assert_eq!(checked, 4);
+}

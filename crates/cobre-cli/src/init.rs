@@ -1,0 +1,54 @@
+//! `cobre init`: a complete case to start from.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use cobre_case::template::{TEMPLATES, Template};
+
+use crate::exit::{self, say};
+
+/// In front of every message.
+const NAME: &str = "cobre init";
+
+/// Writes a complete case that runs as it is.
+///
+/// Its JSON files name the schemas beside them, so that an editor checks and explains every key.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to start from: one-reservoir, cascade, four-regions, five-years or large
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+
+    /// Directory of the case; it must be new or empty
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// Writes the case and returns the code to exit with.
+pub(crate) fn run(args: &Args) -> u8 {
+    let Some(template) = Template::find(&args.template) else {
+        let mut known = String::new();
+        for template in TEMPLATES {
+            // Writing to memory does not fail.
+            let _ = write!(known, "\n  {:<14} {}", template.name, template.about);
+        }
+        let problem = format!("there is no template {}; there are{known}", args.template);
+        return exit::fail(exit::USAGE, NAME, &problem);
+    };
+    let directory = args.directory.display();
+    match template.files().write(&args.directory) {
+        Ok(()) => {
+            say!("{directory}: {}", template.about);
+            say!("next: cobre validate {directory}; cobre run {directory}");
+            exit::DONE
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            exit::fail(exit::INVALID_INPUT, NAME, &format!("{directory}: {error}"))
+        }
+        Err(error) => exit::fail(
+            exit::IO,
+            NAME,
+            &format!("cannot write {directory}: {error}"),
+        ),
+    }
+}

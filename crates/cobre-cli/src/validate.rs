@@ -1,0 +1,128 @@
+//! `cobre validate`: everything that is wrong with a case, or looks wrong, at once.
+
+use std::path::PathBuf;
+
+use cobre_case::{Case, CaseError, Finding, Options, Severity};
+use serde_json::{Value, json};
+
+use crate::exit::{self, say};
+
+/// In front of every message.
+const NAME: &str = "cobre validate";
+
+/// Checks a case without solving it: every error at once, and what looks suspicious.
+///
+/// PATH is what `cobre run` takes. Nothing is written. The exit code is 0 if the case can be run, 1
+/// if not, and 2 if it cannot be read at all.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The case
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    /// Prints one line of JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks and returns the code to exit with.
+pub(crate) fn run(args: &Args) -> u8 {
+    // A file that needs a bound to be run needs none to be checked.
+    let options = Options {
+        bound: (!args.path.is_dir()).then_some(0.0),
+        risk: None,
+    };
+    let loaded = cobre_case::load(&args.path, &options);
+    if args.json {
+        say!("{}", report(args, &loaded));
+    }
+    match loaded {
+        Ok(case) => {
+            if !args.json {
+                tell(args, &case);
+            }
+            exit::DONE
+        }
+        Err(error) => {
+            if !args.json {
+                refuse(args, &error);
+            }
+            exit::of_case(&error)
+        }
+    }
+}
+
+fn tell(args: &Args, case: &Case) {
+    for warning in &case.warnings {
+        say!("warning: {warning}");
+    }
+    let size = case.problem.summary();
+    say!(
+        "{}: sound; {} warnings; {} stages, {} states, {} openings, at most {} rows × {} columns per stage",
+        args.path.display(),
+        case.warnings.len(),
+        size.stages,
+        size.states,
+        size.openings,
+        size.rows,
+        size.columns
+    );
+}
+
+fn refuse(args: &Args, error: &CaseError) {
+    let CaseError::Case { findings, .. } = error else {
+        exit::fail(exit::of_case(error), NAME, &exit::told(error));
+        return;
+    };
+    for finding in findings {
+        say!("{}: {finding}", severity(finding));
+    }
+    let errors = error.errors().len();
+    say!(
+        "{}: {errors} {}, {} warnings",
+        args.path.display(),
+        if errors == 1 { "error" } else { "errors" },
+        findings.len() - errors
+    );
+}
+
+fn severity(finding: &Finding) -> &'static str {
+    match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// The line of JSON.
+fn report(args: &Args, loaded: &Result<Case, CaseError>) -> Value {
+    let list = |findings: &[Finding], wanted: Severity| -> Vec<Value> {
+        let wanted = findings.iter().filter(|finding| finding.severity == wanted);
+        wanted
+            .map(|finding| json!({"file": finding.file, "place": finding.place, "message": finding.message}))
+            .collect()
+    };
+    let (errors, warnings) = match loaded {
+        Ok(case) => (Vec::new(), list(&case.warnings, Severity::Warning)),
+        Err(CaseError::Case { findings, .. }) => (
+            list(findings, Severity::Error),
+            list(findings, Severity::Warning),
+        ),
+        Err(error) => {
+            let file = args.path.display().to_string();
+            let mut messages = error.errors();
+            if messages.is_empty() {
+                messages.push(exit::told(error));
+            }
+            let errors = messages.iter();
+            let errors =
+                errors.map(|message| json!({"file": file, "place": "", "message": message}));
+            (errors.collect(), Vec::new())
+        }
+    };
+    json!({
+        "path": args.path.display().to_string(),
+        "valid": loaded.is_ok(),
+        "errors": errors,
+        "warnings": warnings,
+    })
+}

@@ -1,0 +1,310 @@
+//! Hydrothermal cases from the outside: the same bits on every backend, and every error at once.
+
+mod outputs;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use outputs::{files, finish, json};
+use serde_json::Value;
+
+/// Backend and ranks. Backends that are not part of the build are left out, and said to be.
+const WAYS: [(&str, &str); 5] = [
+    ("shm", "2"),
+    ("shm", "3"),
+    ("tcp", "2"),
+    ("tcp", "3"),
+    ("mpi", "2"),
+];
+
+fn cobre(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    command.args(arguments);
+    command
+}
+
+/// The directory of a reference case, where the reference data are at hand.
+fn reference(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let candidates = [
+        root.join("shared/reference/cases").join(name),
+        root.join("../shared/reference/cases").join(name),
+    ];
+    let found = candidates.into_iter().find(|path| path.is_dir());
+    if found.is_none() {
+        println!("skipped: no reference data");
+    }
+    found
+}
+
+/// The line of JSON without times, and all files without times.
+fn result_of(case: &Path, options: &[&str]) -> (Value, BTreeMap<String, Vec<u8>>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = cobre(&["run", "--json", "--quiet", "--threads", "1"]);
+    command.arg("--checkpoint=none");
+    command
+        .args(options)
+        .arg("--output")
+        .arg(directory.path())
+        .arg(case);
+    let output = finish(&mut command);
+    assert_eq!(output.status.code(), Some(0), "{options:?}: {output:?}");
+    let mut line = json(&output);
+    line.as_object_mut().and_then(|line| line.remove("seconds"));
+    let mut files = files(directory.path());
+    for name in ["run.json", "training/timings.parquet", ".lock"] {
+        assert!(files.remove(name).is_some(), "{name}");
+    }
+    (line, files)
+}
+
+fn same_bits_everywhere(case: &Path, options: &[&str]) {
+    let built = cobre_comm::available_backends();
+    let expected = result_of(case, options);
+    for (backend, ranks) in WAYS {
+        if !built.contains(&backend) {
+            println!("skipped: {backend} is not part of this build");
+            continue;
+        }
+        let mut options = options.to_vec();
+        options.extend(["--backend", backend, "-n", ranks]);
+        assert!(
+            result_of(case, &options) == expected,
+            "{} differs on {backend} with {ranks} ranks",
+            case.display()
+        );
+    }
+}
+
+#[test]
+fn four_regions_give_the_same_bits_on_every_backend() {
+    if let Some(case) = reference("4ree") {
+        same_bits_everywhere(&case, &["--iterations", "4", "--simulate", "8"]);
+    }
+}
+
+#[test]
+fn the_toy_gives_the_same_bits_on_every_backend() {
+    if let Some(case) = reference("1dtoy") {
+        same_bits_everywhere(&case, &["--iterations", "20"]);
+    }
+}
+
+#[test]
+fn every_reference_case_gives_the_same_with_two_ranks() {
+    let Some(toy) = reference("1dtoy") else {
+        return;
+    };
+    let all = std::fs::read_dir(toy.parent().expect("it is in a directory")).expect("it is there");
+    let mut checked = 0;
+    for entry in all.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('d') {
+            let options = ["--iterations", "10", "--simulate", "4"];
+            let alone = result_of(&entry.path(), &options);
+            let both = result_of(
+                &entry.path(),
+                &[&options[..], &["--backend", "shm", "-n", "2"]].concat(),
+            );
+            assert!(alone == both, "{name}");
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 11);
+}
+
+/// A case in a directory of its own.
+fn initialised(template: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let case = directory.path().join("case");
+    let output = finish(cobre(&["init", template]).arg(&case));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    (directory, case)
+}
+
+#[test]
+fn a_template_runs_as_it_is() {
+    for template in ["one-reservoir", "cascade", "four-regions"] {
+        let (_directory, case) = initialised(template);
+        let checked = finish(cobre(&["validate", "--json"]).arg(&case));
+        assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+        let report = json(&checked);
+        assert_eq!(report["valid"], true);
+        assert_eq!(report["warnings"], serde_json::json!([]), "{template}");
+        let output = finish(cobre(&["run", "--json", "--quiet", "--iterations", "3"]).arg(&case));
+        let line = json(&output);
+        assert_eq!(line["iterations"], 3, "{output:?}");
+        // As its config.json says.
+        assert_eq!(line["estimate"]["paths"], 200);
+    }
+}
+
+#[test]
+fn init_writes_nothing_over_what_is_there() {
+    let (_directory, case) = initialised("cascade");
+    let before = files(&case);
+    let output = finish(cobre(&["init", "one-reservoir"]).arg(&case));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(files(&case), before);
+    let output = finish(cobre(&["init", "pond"]).arg(case.join("new")));
+    assert_eq!(output.status.code(), Some(64));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains("one-reservoir") && text.contains("four-regions"),
+        "{text}"
+    );
+}
+
+/// Changes a text in a file of a case.
+fn replace(case: &Path, file: &str, from: &str, to: &str) {
+    let path = case.join(file);
+    let text = std::fs::read_to_string(&path).expect("it can be read");
+    assert!(text.contains(from), "{from} is in {file}");
+    std::fs::write(path, text.replace(from, to)).expect("it can be written");
+}
+
+#[test]
+fn a_wrong_case_exits_with_1_and_writes_nothing() {
+    let (directory, case) = initialised("cascade");
+    replace(
+        &case,
+        "config.json",
+        "\"forward_passes\": 4",
+        "\"forward_passes\": 0",
+    );
+    replace(
+        &case,
+        "system/hydros.json",
+        "\"bus_id\": 0",
+        "\"bus_id\": 5",
+    );
+    std::fs::remove_file(case.join("penalties.json")).expect("it can be removed");
+    let results = directory.path().join("results");
+    for ranks in ["1", "2"] {
+        let mut command = cobre(&["run", "--json", "-n", ranks, "--output"]);
+        let output = finish(command.arg(&results).arg(&case));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let error = &json(&output)["error"];
+        assert_eq!(error["kind"], "input");
+        assert_eq!(error["errors"].as_array().map(Vec::len), Some(4), "{error}");
+        assert!(!results.exists());
+    }
+    let checked = finish(cobre(&["validate", "--json"]).arg(&case));
+    assert_eq!(checked.status.code(), Some(1));
+    let report = json(&checked);
+    let files: Vec<&str> = report["errors"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|error| error["file"].as_str())
+        .collect();
+    let hydros = "system/hydros.json";
+    assert_eq!(files, ["config.json", "penalties.json", hydros, hydros]);
+}
+
+#[test]
+fn validate_says_every_error_on_a_line_of_its_own() {
+    let (_directory, case) = initialised("cascade");
+    replace(
+        &case,
+        "system/hydros.json",
+        "\"bus_id\": 0",
+        "\"bus_id\": 5",
+    );
+    let output = finish(cobre(&["validate"]).arg(&case));
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("error: system/hydros.json: hydros[0].bus_id: there is no bus 5\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("error: system/hydros.json: hydros[1].bus_id: there is no bus 5\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("2 errors, 0 warnings\n"), "{text}");
+}
+
+#[test]
+fn a_directory_that_is_no_case_is_said_to_be_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for command in ["run", "validate"] {
+        let output = finish(cobre(&[command]).arg(directory.path()));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("not a case"), "{text}");
+    }
+}
+
+#[test]
+fn options_override_what_the_case_says() {
+    let (_directory, case) = initialised("one-reservoir");
+    let options = [
+        "run",
+        "--json",
+        "--quiet",
+        "--iterations",
+        "2",
+        "--simulate",
+        "7",
+        "--forward-passes",
+        "3",
+    ];
+    let line = json(&finish(cobre(&options).arg(&case)));
+    assert_eq!(
+        (&line["iterations"], &line["estimate"]["paths"]),
+        (&2.into(), &7.into())
+    );
+}
+
+#[test]
+fn schemas_describe_every_json_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let schemas = directory.path().join("schemas");
+    let output: Output = finish(cobre(&["schema"]).arg(&schemas));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let found = files(&schemas);
+    assert_eq!(found.len(), 12, "{:?}", found.keys());
+    let schema: Value = serde_json::from_slice(&found["thermals.schema.json"]).expect("it is JSON");
+    let plant = &schema["properties"]["thermals"]["items"];
+    assert_eq!(plant["properties"]["cost_per_mwh"]["minimum"], 0);
+    assert_eq!(plant["additionalProperties"], false);
+    assert!(
+        plant["required"]
+            .as_array()
+            .is_some_and(|keys| keys.contains(&"bus_id".into()))
+    );
+    let (_directory, case) = initialised("cascade");
+    let named: Value = serde_json::from_slice(
+        &std::fs::read(case.join("system/thermals.json")).expect("it is there"),
+    )
+    .expect("JSON");
+    let named = case
+        .join("system")
+        .join(named["$schema"].as_str().expect("it names its schema"));
+    assert_eq!(
+        std::fs::read(named).expect("it is there"),
+        found["thermals.schema.json"]
+    );
+}
+
+#[test]
+fn examples_give_their_expected_answers() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for name in ["one-reservoir", "cascade", "four-regions"] {
+        let case = examples.join(name);
+        let expected = std::fs::read(case.join("expected.json")).expect("it is there");
+        let expected: Value = serde_json::from_slice(&expected).expect("it is JSON");
+        let line = json(&finish(
+            cobre(&["run", "--json", "--quiet", "--simulate", "0"]).arg(&case),
+        ));
+        let number = |value: &Value| value.as_f64().expect("a number");
+        let (bound, answer) = (number(&line["bound"]), number(&expected["bound"]));
+        let tolerance = number(&expected["relative_tolerance"]);
+        assert!(
+            (bound / answer - 1.0).abs() <= tolerance,
+            "{name}: {bound} instead of {answer}"
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! What a command leaves: its output and its files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Runs it to its end.
+pub fn finish(command: &mut Command) -> Output {
+    command.output().expect("cobre can be started")
+}
+
+/// The JSON line, which must be the last one.
+pub fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text
+        .lines()
+        .last()
+        .unwrap_or_else(|| panic!("no output: {output:?}"));
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {last}"))
+}
+
+/// The contents of all files below a directory, by relative name.
+pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).expect("it is there").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                let name = path
+                    .strip_prefix(root)
+                    .expect("it is below")
+                    .display()
+                    .to_string();
+                found.insert(name, std::fs::read(path).expect("it can be read"));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,355 @@
+//! Going on from a checkpoint: the same bits as a run that was never interrupted, and nothing lost.
+
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
+mod outputs;
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
+#[path = "../../cobre-launch/tests/processes/mod.rs"]
+mod processes;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use processes::wait_until;
+
+/// Files that hold times, or that are no results.
+const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
+
+fn problem() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")
+}
+
+fn cobre(output: &Path, options: &[&str]) -> Command {
+    cobre_on(&problem(), output, options)
+}
+
+fn cobre_on(problem: &Path, output: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    command.arg("run").arg(problem);
+    command.args([
+        "--bound=0",
+        "--forward-passes=3",
+        "--simulate=40",
+        "--quiet",
+    ]);
+    command.arg("--output").arg(output).args(options);
+    command
+}
+
+fn finish(command: &mut Command, code: i32) -> String {
+    let output = command.output().expect("cobre starts");
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    text(&output)
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn results(output: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = outputs::files(output);
+    let is_result =
+        |name: &String| !name.starts_with("checkpoint/") && !DIFFERENT.contains(&name.as_str());
+    files.retain(|name, _| is_result(name));
+    assert!(files.len() >= 6, "{:?}", files.keys());
+    files
+}
+
+/// The newest state in a directory, and the number of states.
+fn newest(output: &Path) -> (PathBuf, usize) {
+    let entries = std::fs::read_dir(output.join("checkpoint")).expect("checkpoints are there");
+    let paths = entries.flatten().map(|entry| entry.path());
+    let is_state = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "state");
+    let mut states: Vec<PathBuf> = paths.filter(is_state).collect();
+    states.sort();
+    let count = states.len();
+    (states.pop().expect("a state"), count)
+}
+
+#[test]
+fn a_run_goes_on_anywhere_with_the_bits_of_one_that_was_never_interrupted() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    for solver in ["--solver=auto", "--solver=highs"] {
+        let whole = scratch.path().join(format!("whole{solver}"));
+        finish(
+            &mut cobre(&whole, &["--iterations=24", "--cut-selection=lml1", solver]),
+            0,
+        );
+        let expected = results(&whole);
+        for (number, layout) in [
+            &["--threads=1"][..],
+            &["--threads=3"],
+            &["-n=3", "--backend=shm"],
+            &["-n=2", "--backend=tcp", "--threads=2"],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let part = scratch.path().join(format!("part{number}{solver}"));
+            let mut first = cobre(&part, &["--iterations=11", "--cut-selection=lml1", solver]);
+            finish(first.args(["-n=2", "--checkpoint=iterations:4"]), 0);
+            assert_eq!(newest(&part).1, 2, "the last two are kept");
+            let mut second = cobre(&part, &["--iterations=24", "--cut-selection=lml1", solver]);
+            finish(second.args(layout).arg("--resume"), 0);
+            assert_eq!(results(&part), expected, "{layout:?} {solver}");
+            // A finished run gives its result again.
+            let mut again = cobre(&part, &["--iterations=24", "--cut-selection=lml1", solver]);
+            finish(again.arg("--resume"), 0);
+            assert_eq!(results(&part), expected, "{layout:?} {solver}, again");
+        }
+    }
+}
+
+/// What is said of a damage, and what does it to a state.
+type Damage = (&'static str, fn(&Path));
+
+#[test]
+fn what_is_not_whole_is_passed_over_for_the_one_before() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let whole = scratch.path().join("whole");
+    finish(&mut cobre(&whole, &["--iterations=20"]), 0);
+    let expected = results(&whole);
+    let damages: [Damage; 4] = [
+        ("bytes of", |state| {
+            let bytes = std::fs::read(state).expect("a state");
+            std::fs::write(state, &bytes[..bytes.len() / 2]).expect("it is cut");
+        }),
+        ("has changed", |state| {
+            let mut bytes = std::fs::read(state).expect("a state");
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(state, bytes).expect("it is changed");
+        }),
+        ("No such file", |state| {
+            std::fs::remove_file(state).expect("it is removed");
+        }),
+        ("cut off or changed", |state| {
+            std::fs::write(state.with_extension("json"), "{\"format\": 1, ").expect("it is cut");
+        }),
+    ];
+    for (number, (words, damage)) in damages.into_iter().enumerate() {
+        let part = scratch.path().join(number.to_string());
+        finish(
+            &mut cobre(&part, &["--iterations=9", "--checkpoint=iterations:5"]),
+            0,
+        );
+        damage(&newest(&part).0);
+        let told = finish(&mut cobre(&part, &["--iterations=20", "--resume"]), 0);
+        assert!(
+            told.contains("passed over") && told.contains(words),
+            "{words}: {told}"
+        );
+        assert_eq!(results(&part), expected, "{words}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_run_is_refused_and_kept() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let part = scratch.path().join("part");
+    finish(&mut cobre(&part, &["--iterations=5"]), 0);
+    let before = std::fs::read(newest(&part).0).expect("a state");
+    for (option, words) in [
+        ("--seed=7", "with seed 0, and this one has 7"),
+        ("--solver=highs", "with solver auto, and this one has highs"),
+        ("--cut-selection=level1", "cut selection"),
+        ("--risk=cvar:0.5,0.5", "of another problem"),
+    ] {
+        for ranks in ["-n=1", "-n=2"] {
+            let mut other = cobre(&part, &["--iterations=9", "--resume", option, ranks]);
+            let told = finish(&mut other, 1);
+            assert!(told.contains(words), "{option} {ranks}: {told}");
+        }
+    }
+    // One number of one opening is another problem too.
+    let text = std::fs::read_to_string(problem()).expect("it is there");
+    let other = scratch.path().join("other.sof.json");
+    let changed = text.replacen("\"inflow_upper\": 23.7", "\"inflow_upper\": 23.8", 1);
+    assert_ne!(changed, text);
+    std::fs::write(&other, changed).expect("it is written");
+    let told = finish(
+        &mut cobre_on(&other, &part, &["--iterations=9", "--resume"]),
+        1,
+    );
+    assert!(told.contains("of another problem"), "{told}");
+    assert_eq!(std::fs::read(newest(&part).0).expect("a state"), before);
+}
+
+#[test]
+fn without_a_checkpoint_a_run_starts_from_the_beginning_and_says_so() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (one, other) = (scratch.path().join("one"), scratch.path().join("other"));
+    let told = finish(&mut cobre(&one, &["--iterations=5", "--resume", "-n=2"]), 0);
+    assert!(told.contains("there is no checkpoint"), "{told}");
+    finish(&mut cobre(&other, &["--iterations=5"]), 0);
+    assert_eq!(results(&one), results(&other));
+}
+
+/// Starts a run that would not end for a long time, and waits until it has kept something.
+fn endless(output: &Path, options: &[&str]) -> std::process::Child {
+    let mut command = cobre(
+        output,
+        &["--iterations=1000000", "--checkpoint=iterations:1"],
+    );
+    command
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().expect("cobre starts");
+    wait_until("a checkpoint", Duration::from_secs(60), || {
+        newest_number(output).is_some()
+    });
+    child
+}
+
+fn newest_number(output: &Path) -> Option<usize> {
+    let entries = std::fs::read_dir(output.join("checkpoint")).ok()?.flatten();
+    let number = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.strip_suffix(".json")?.parse().ok()
+    };
+    entries.filter_map(number).max()
+}
+
+#[test]
+fn a_second_run_in_one_directory_is_refused_and_a_dead_one_is_no_obstacle() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut first = endless(scratch.path(), &[]);
+    let mut second = cobre(scratch.path(), &["--iterations=3", "--resume"]);
+    let told = finish(&mut second, 2);
+    let pid = format!("process {}", first.id());
+    assert!(
+        told.contains("another run writes there") && told.contains(&pid),
+        "{told}"
+    );
+    first.kill().expect("it can be killed");
+    first.wait().expect("it ends");
+    // What it has kept is not thrown away without being asked.
+    let told = finish(&mut cobre(scratch.path(), &["--iterations=3"]), 1);
+    assert!(
+        told.contains("has not finished") && told.contains("--resume"),
+        "{told}"
+    );
+    let kept = newest_number(scratch.path()).expect("a checkpoint");
+    let further = format!("--iterations={}", kept + 2);
+    finish(&mut cobre(scratch.path(), &[&further, "--resume"]), 0);
+    let fresh = tempfile::tempdir().expect("a directory");
+    finish(&mut cobre(fresh.path(), &[&further]), 0);
+    assert_eq!(results(scratch.path()), results(fresh.path()));
+}
+
+#[test]
+fn an_interrupted_run_says_how_to_go_on_and_does() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    for (number, options) in [&[][..], &["-n=2"]].into_iter().enumerate() {
+        let output = scratch.path().join(number.to_string());
+        let child = endless(&output, options);
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &pid]).status();
+        assert!(sent.expect("kill starts").success());
+        let ended = child.wait_with_output().expect("it ends");
+        assert_eq!(ended.status.code(), Some(5), "{ended:?}");
+        let told = text(&ended);
+        assert!(
+            told.contains("to go on") && told.contains("--resume"),
+            "{told}"
+        );
+        let kept = newest_number(&output).expect("a checkpoint");
+        let further = format!("--iterations={}", kept + 3);
+        finish(&mut cobre(&output, &[&further, "--resume"]), 0);
+        let fresh = scratch.path().join(format!("fresh{number}"));
+        finish(&mut cobre(&fresh, &[&further]), 0);
+        assert_eq!(results(&output), results(&fresh));
+    }
+}
+
+#[test]
+fn a_lost_rank_is_made_good_by_retries() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("output");
+    let mut command = cobre(
+        &output,
+        &["--iterations=400", "--checkpoint=iterations:1", "-n=3"],
+    );
+    command.args(["--retries=3", "--json", "--seed=987654321"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("cobre starts");
+    let start = Instant::now();
+    let mut lost = 0;
+    while lost < 2 {
+        assert!(start.elapsed() < Duration::from_secs(60), "no rank to kill");
+        let before = newest_number(&output);
+        std::thread::sleep(Duration::from_millis(50));
+        if before != newest_number(&output)
+            && let Some(rank) = ranks_of(child.id()).pop()
+        {
+            let sent = Command::new("kill")
+                .args(["-KILL", &rank.to_string()])
+                .status();
+            assert!(sent.expect("kill starts").success());
+            lost += 1;
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let told = text(&ended);
+    assert!(
+        told.contains("starting again from the newest checkpoint"),
+        "{told}"
+    );
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let fresh = scratch.path().join("fresh");
+    finish(
+        &mut cobre(&fresh, &["--iterations=400", "--seed=987654321"]),
+        0,
+    );
+    assert_eq!(results(&output), results(&fresh));
+}
+
+/// The ranks that a launcher has started: its keeper's children.
+fn ranks_of(launcher: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let list = list.unwrap_or_default();
+        list.split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect()
+    };
+    children(launcher).into_iter().flat_map(children).collect()
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_loses_nothing() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=192k", "cobre-test"])
+        .arg(scratch.path())
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "skipped in CI: no mount");
+        println!("skipped: a small file system cannot be mounted here");
+        return;
+    }
+    let run = scratch.path().join("run");
+    let mut command = cobre(
+        &run,
+        &["--iterations=100000", "--checkpoint=iterations:1", "-n=2"],
+    );
+    let ended = command.output();
+    let kept = newest_number(&run);
+    let part = std::fs::read_dir(run.join("checkpoint"))
+        .expect("it is there")
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().ends_with(".part"))
+        .count();
+    let unmounted = Command::new("umount").arg(scratch.path()).status();
+    assert!(unmounted.expect("umount starts").success());
+    let ended = ended.expect("cobre starts");
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert!(text(&ended).contains("No space left"), "{ended:?}");
+    assert!(kept.is_some(), "an earlier checkpoint is intact");
+    assert_eq!(part, 0, "nothing half-written");
+}

@@ -1,0 +1,188 @@
+//! The ranks of a job that an MPI launcher started: who they are, by their own word, and who of them
+//! ended first without taking leave. That launcher tells neither.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{Timespec, epoll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::launch::MAX_RANKS;
+use crate::message::list;
+use crate::outcome::Status;
+use crate::sys::exit_status;
+
+#[derive(Default)]
+pub(crate) struct Members {
+    ranks: BTreeMap<usize, Member>,
+    /// Tells of processes in the order in which they end, however late it is asked.
+    ends: Option<OwnedFd>,
+    /// Ends so far.
+    count: u32,
+}
+
+struct Member {
+    pid: u32,
+    host: String,
+    /// `None` for processes of other hosts.
+    process: Option<OwnedFd>,
+    left: bool,
+    /// Its place among those that ended.
+    ended: Option<u32>,
+}
+
+impl Members {
+    pub(crate) fn joined(&mut self, rank: usize, pid: u32, host: String) {
+        let here = host.as_bytes() == rustix::system::uname().nodename().to_bytes();
+        let known = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let process = known.filter(|_| here);
+        let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        if self.ends.is_none() {
+            self.ends = epoll::create(epoll::CreateFlags::CLOEXEC).ok();
+        }
+        if let (Some(ends), Some(process)) = (&self.ends, &process) {
+            let data = epoll::EventData::new_u64(rank as u64);
+            // A process that is not looked at has no place among those that ended.
+            let _ = epoll::add(ends, process, data, epoll::EventFlags::IN);
+        }
+        let member = Member {
+            pid,
+            host,
+            process,
+            left: false,
+            ended: None,
+        };
+        self.ranks.insert(rank, member);
+    }
+
+    pub(crate) fn left(&mut self, rank: usize) {
+        if let Some(member) = self.ranks.get_mut(&rank) {
+            member.left = true;
+        }
+    }
+
+    /// What to wait for; it is readable when a process has ended.
+    pub(crate) fn ends(&self) -> Option<BorrowedFd<'_>> {
+        self.ends.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Notes the processes that have ended.
+    pub(crate) fn note_ends(&mut self) {
+        let mut ended = Vec::with_capacity(MAX_RANKS);
+        if let Some(ends) = &self.ends {
+            let room = rustix::buffer::spare_capacity(&mut ended);
+            let _ = epoll::wait(ends, room, Some(&Timespec::default()));
+        }
+        for event in ended {
+            let data = event.data;
+            self.ended(data.u64() as usize);
+        }
+    }
+
+    fn ended(&mut self, rank: usize) {
+        if let Some(member) = self.ranks.get_mut(&rank) {
+            if let (Some(ends), Some(process)) = (&self.ends, &member.process) {
+                let _ = epoll::delete(ends, process);
+            }
+            self.count += 1;
+            member.ended.get_or_insert(self.count);
+        }
+    }
+
+    /// Who ended first without taking leave: `rank 2 (pid 41 on node-7)`, or the few that it may be;
+    /// and how, where that is known.
+    pub(crate) fn first_lost(&self) -> Option<(String, Option<Status>)> {
+        let lost = || self.ranks.iter().filter(|(_, member)| !member.left);
+        let first = lost().filter_map(|(_, member)| member.ended).min();
+        let first: Vec<(&usize, &Member)> = lost().filter(|(_, m)| m.ended == first).collect();
+        match &first[..] {
+            [] => None,
+            [(rank, member)] => {
+                let (pid, host) = (member.pid, &member.host);
+                let status = member
+                    .process
+                    .as_ref()
+                    .and_then(|it| exit_status(it.as_fd()));
+                let who = format!("rank {rank} (pid {pid} on {host})");
+                Some((who, status.map(Status::from_wait)))
+            }
+            some => {
+                let ranks: Vec<usize> = some.iter().map(|(rank, _)| **rank).collect();
+                Some((format!("one of ranks {}", list(&ranks)), None))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(count: u32) -> Members {
+        let mut members = Members::default();
+        for rank in 0..count {
+            members.joined(rank as usize, 40 + rank, "nowhere".to_owned());
+        }
+        members
+    }
+
+    fn named(members: &Members) -> String {
+        members.first_lost().unwrap().0
+    }
+
+    #[test]
+    fn the_first_to_end_without_leave_is_named() {
+        let mut members = members(3);
+        members.left(0);
+        for rank in [0, 2, 1] {
+            members.ended(rank);
+        }
+        assert_eq!(named(&members), "rank 2 (pid 42 on nowhere)");
+    }
+
+    #[test]
+    fn ranks_whose_order_nobody_knows_are_named_together() {
+        let mut members = members(4);
+        members.left(3);
+        assert_eq!(named(&members), "one of ranks 0-2");
+    }
+
+    #[test]
+    fn processes_are_known_in_the_order_of_their_ends() {
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
+        let mut children: Vec<_> = (0..3)
+            .map(|_| {
+                std::process::Command::new("sleep")
+                    .arg("60")
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        let mut members = Members::default();
+        for (rank, child) in children.iter().enumerate() {
+            members.joined(rank, child.id(), host.clone());
+        }
+        for rank in [1, 2, 0] {
+            children[rank].kill().unwrap();
+            children[rank].wait().unwrap();
+        }
+        members.note_ends();
+        let order = [0, 1, 2].map(|rank| members.ranks[&rank].ended);
+        assert_eq!(order, [Some(3), Some(1), Some(2)]);
+        let (named, status) = members.first_lost().unwrap();
+        assert!(named.starts_with("rank 1 (pid "), "{named}");
+        assert!(status.is_none_or(|status| status == Status::Killed(9)));
+    }
+
+    #[test]
+    fn where_all_took_leave_nobody_is_lost() {
+        let mut members = members(2);
+        members.left(0);
+        members.left(1);
+        assert_eq!(members.first_lost(), None);
+        assert_eq!(Members::default().first_lost(), None);
+    }
+}

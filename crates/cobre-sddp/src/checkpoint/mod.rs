@@ -1,0 +1,201 @@
+//! Going on where a run has ended: all that training goes on from, kept after some iterations.
+//!
+//! Training after an iteration depends on the cuts, on what work units remember of their bases, and
+//! on the figures so far; chance depends on the seed and the iteration's number alone. All of it is
+//! kept bit for bit, so a resumed run has the bits of one that was never interrupted, on any number
+//! of ranks: memories are kept by unit, not by rank.
+
+mod cadence;
+mod identity;
+mod store;
+
+pub use cadence::Cadence;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use self::identity::Identity;
+use self::store::Store;
+use crate::engine::Engine;
+use crate::error::SddpError;
+use crate::fingerprint::Fingerprint;
+use crate::lp::Kernel;
+use crate::output::Directory;
+use crate::policy::SavedCuts;
+use crate::ranks::{Backend, Ranks};
+use crate::run::Settings;
+use crate::team::lock;
+use crate::training::Progress;
+
+/// Whether there is a checkpoint beside the results in `output`.
+pub fn exists(output: &Path) -> bool {
+    !Store::numbers_in(output).is_empty()
+}
+
+/// The state of training after an iteration.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    progress: Progress,
+    cuts: SavedCuts,
+    /// What units remember, as bytes: those of the forward passes, then by level.
+    memories: Vec<Vec<Vec<u8>>>,
+}
+
+/// The checkpoints of a run. Every rank has one; only the first rank's has files.
+pub(crate) struct Checkpoints {
+    cadence: Cadence,
+    store: Option<Store>,
+    /// Seconds of training at the latest one.
+    latest: f64,
+}
+
+impl Checkpoints {
+    /// Prepares to keep checkpoints in `directory`, which the first rank has if results are written.
+    ///
+    /// # Errors
+    /// When there are files of an unfinished run that this one would lose.
+    pub(crate) fn new(
+        directory: Option<&Directory>,
+        problem: Fingerprint,
+        settings: &Settings,
+    ) -> Result<Self, SddpError> {
+        let identity = || Identity::of(problem, settings);
+        let store = directory.map(|directory| Store::open(directory.path(), identity()));
+        if let Some(store) = store.as_ref().filter(|_| !settings.resume) {
+            store.start_anew()?;
+        }
+        let cadence = if settings.output.is_some() {
+            settings.checkpoints
+        } else {
+            Cadence::Never
+        };
+        Ok(Self {
+            cadence,
+            store,
+            latest: 0.0,
+        })
+    }
+
+    /// Whether one is due after this iteration; all ranks say the same.
+    pub(crate) fn is_due(&self, iteration: usize, seconds: f64) -> bool {
+        match self.cadence {
+            Cadence::Never => false,
+            Cadence::Iterations(every) => iteration.is_multiple_of(every),
+            Cadence::Seconds(every) => seconds - self.latest >= every,
+        }
+    }
+
+    /// Keeps the state after an iteration. Collective. Files are written while training goes on.
+    ///
+    /// # Errors
+    /// When the one before could not be written, and when a rank is gone.
+    pub(crate) fn keep<C: Backend, K: Kernel>(
+        &mut self,
+        engine: &Engine<'_, C, K>,
+        ranks: &Ranks<'_, C>,
+        progress: &Progress,
+    ) -> Result<(), SddpError> {
+        if self.cadence == Cadence::Never {
+            return Ok(());
+        }
+        let count = progress.iterations.len();
+        self.latest = progress.time().total;
+        let forward = engine.forward.iter();
+        let mine: Vec<_> = forward.map(|walker| encode(&lock(walker).memory)).collect();
+        let mut memories = vec![ranks.gather_bytes(engine.passes, &mine)?];
+        for (units, all) in engine.backward.iter().zip(&engine.unit_counts) {
+            let mine: Vec<_> = units
+                .iter()
+                .map(|unit| encode(&lock(unit).memory))
+                .collect();
+            memories.push(ranks.gather_bytes(*all, &mine)?);
+        }
+        let Some(store) = &mut self.store else {
+            return Ok(());
+        };
+        let field = engine.read();
+        let state = State {
+            progress: progress.clone(),
+            cuts: field.pool.saved(field.problem, count),
+            memories,
+        };
+        store.write(count, encode(&state))
+    }
+
+    /// Waits for what is being written.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub(crate) fn settle(&mut self) -> Result<(), SddpError> {
+        self.store.as_mut().map_or(Ok(()), Store::settle)
+    }
+
+    /// All results are written: the next run may replace them.
+    ///
+    /// # Errors
+    /// When that cannot be noted.
+    pub(crate) fn finish(&mut self) -> Result<(), SddpError> {
+        self.store.as_mut().map_or(Ok(()), Store::finish)
+    }
+
+    /// Puts the newest state that is whole in place, on every rank; `None` if there is none.
+    /// Collective. `warn` is told of those that are not whole.
+    ///
+    /// # Errors
+    /// When the state is of another problem or of other settings, and when a rank is gone.
+    pub(crate) fn restore<C: Backend, K: Kernel>(
+        &mut self,
+        engine: &Engine<'_, C, K>,
+        ranks: &Ranks<'_, C>,
+        warn: &mut dyn FnMut(&str),
+    ) -> Result<Option<Progress>, SddpError> {
+        let found = match &mut self.store {
+            Some(store) => store.newest(warn)?,
+            None => Vec::new(),
+        };
+        let bytes = ranks.broadcast_bytes(found)?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let state: State = decode(&bytes).ok_or(SddpError::Checkpoint(
+            "a checkpoint is whole and yet cannot be read".to_owned(),
+        ))?;
+        let mut field = engine.write();
+        let problem = field.problem;
+        field.pool.restore(ranks, problem, &state.cuts)?;
+        drop(field);
+        let mut lists = state.memories.into_iter();
+        let forward = lists.next().unwrap_or_default();
+        for (walker, bytes) in engine.forward.iter().zip(&forward[engine.first_pass..]) {
+            put(&mut lock(walker).memory, bytes)?;
+        }
+        for (units, all) in engine.backward.iter().zip(lists) {
+            let own = ranks.share(all.len());
+            for (unit, bytes) in units.iter().zip(&all[own]) {
+                put(&mut lock(unit).memory, bytes)?;
+            }
+        }
+        if let Some(last) = state.progress.iterations.last() {
+            self.latest = last.time.total;
+            if ranks.is_first() {
+                engine.add_counts(last.lp);
+            }
+        }
+        Ok(Some(state.progress))
+    }
+}
+
+fn put<T: for<'de> Deserialize<'de>>(memory: &mut T, bytes: &[u8]) -> Result<(), SddpError> {
+    let unreadable = || SddpError::Checkpoint("what a unit remembered cannot be read".to_owned());
+    *memory = decode(bytes).ok_or_else(unreadable)?;
+    Ok(())
+}
+
+fn encode(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("plain data can be written to memory")
+}
+
+fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
+}

@@ -1,0 +1,287 @@
+//! What a work unit remembers: bases that were optimal, each with its value as a function of the
+//! parameters of a solve.
+
+use serde::{Deserialize, Serialize};
+
+use super::basis::{Basis, Scene};
+use super::curve::Mark;
+use super::cut_table::CutTable;
+use super::program::Program;
+use super::simplex::Trouble;
+use super::tolerance;
+
+/// Marks the slot of a cut among the rows of an entry.
+const CUT: u32 = 1 << 31;
+/// Values below this come from bounds that an opening has taken away.
+const NO_VALUE: f64 = -1e20;
+/// Entries that a visit leaves beyond one per opening.
+const MORE_KEPT: usize = 24;
+
+/// A basis that was optimal once. Its reduced costs have the right signs whatever the right-hand
+/// sides are, so its value is a lower bound for every solve of the node.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Entry {
+    head: Vec<u32>,
+    /// Rows after the equalities: rows of the program, and cuts by slot with [`CUT`] set.
+    rows: Vec<u32>,
+    duals: Vec<f64>,
+    sense: Vec<f64>,
+    reduced: Vec<f64>,
+    marks: Vec<Mark>,
+    activity: Vec<f64>,
+    bound_cost: f64,
+    inverse: Vec<f64>,
+    age: u32,
+    /// The value is `constant` + `slopes` · parameters; with this visit's states it is `at_visit`
+    /// and what the opening adds.
+    constant: f64,
+    slopes: Vec<f64>,
+    at_visit: f64,
+    /// Visits since it was last used.
+    idle: u32,
+}
+
+/// The bases of a work unit at a node.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Dictionary {
+    entries: Vec<Entry>,
+    /// Entries whose room is used again.
+    #[serde(skip)]
+    spare: Vec<Entry>,
+}
+
+impl Dictionary {
+    /// Drops entries with cuts that are not in use any more, and evaluates the others at the
+    /// incoming states, the first parameters.
+    pub(super) fn start_visit(&mut self, program: &Program, cuts: &CutTable, parameters: &[f64]) {
+        let states = &parameters[..program.states];
+        let mut at = 0;
+        while let Some(entry) = self.entries.get_mut(at) {
+            let gone = |row: &u32| row & CUT != 0 && cuts.place(row ^ CUT).is_none();
+            if entry.rows.iter().any(gone) {
+                let entry = self.entries.swap_remove(at);
+                self.spare.push(entry);
+                continue;
+            }
+            entry.evaluate(states);
+            entry.idle += 1;
+            at += 1;
+        }
+    }
+
+    /// The entry with the highest value, the first of equals.
+    #[inline]
+    pub(super) fn best(&self, program: &Program, parameters: &[f64]) -> Option<usize> {
+        let (mut most, mut found) = (NO_VALUE, None);
+        for (at, entry) in self.entries.iter().enumerate() {
+            let value = entry.value(program, parameters);
+            if value > most {
+                (most, found) = (value, Some(at));
+            }
+        }
+        found
+    }
+
+    /// Puts an entry's basis in place.
+    pub(super) fn load(
+        &mut self,
+        at: usize,
+        scene: Scene<'_>,
+        basis: &mut Basis,
+        parameters: &[f64],
+    ) -> Result<(), Trouble> {
+        let entry = &mut self.entries[at];
+        entry.load(scene, basis)?;
+        if entry.age > tolerance::MOST_AGE {
+            basis.refactor(scene)?;
+            entry.keep(scene, basis)?;
+            entry.evaluate(&parameters[..scene.program.states]);
+        }
+        Ok(())
+    }
+
+    /// Says that an entry was of use.
+    pub(super) fn used(&mut self, at: usize) {
+        self.entries[at].idle = 0;
+    }
+
+    /// Adds a basis; checks that its reduced costs have the right signs.
+    pub(super) fn add(
+        &mut self,
+        scene: Scene<'_>,
+        basis: &mut Basis,
+        parameters: &[f64],
+    ) -> Result<usize, Trouble> {
+        let mut entry = self.spare.pop().unwrap_or_default();
+        let kept = entry.keep(scene, basis);
+        entry.evaluate(&parameters[..scene.program.states]);
+        entry.idle = 0;
+        if let Err(trouble) = kept {
+            self.spare.push(entry);
+            return Err(trouble);
+        }
+        self.entries.push(entry);
+        Ok(self.entries.len() - 1)
+    }
+
+    /// Takes the latest entry out again.
+    pub(super) fn drop_latest(&mut self) {
+        self.spare.extend(self.entries.pop());
+    }
+
+    /// The value of an entry, and how it changes with the parameters.
+    pub(super) fn value(&self, at: usize, program: &Program, parameters: &[f64]) -> (f64, &[f64]) {
+        let entry = &self.entries[at];
+        (entry.value(program, parameters), &entry.slopes)
+    }
+
+    /// Ends a visit of this many openings: entries that were of no use go, but for the latest few.
+    pub(super) fn end_visit(&mut self, openings: usize) {
+        let most = openings + MORE_KEPT;
+        while self.entries.len() > most {
+            let idle = self.entries.iter().map(|entry| entry.idle).max();
+            if idle == Some(0) {
+                return;
+            }
+            let oldest = self
+                .entries
+                .iter()
+                .position(|entry| Some(entry.idle) == idle);
+            let entry = self.entries.swap_remove(oldest.unwrap_or(0));
+            self.spare.push(entry);
+        }
+    }
+}
+
+impl Entry {
+    fn evaluate(&mut self, states: &[f64]) {
+        let terms = self.slopes.iter().zip(states);
+        self.at_visit = terms.fold(self.constant, |sum, (slope, value)| sum + slope * value);
+    }
+
+    #[inline]
+    fn value(&self, program: &Program, parameters: &[f64]) -> f64 {
+        let states = program.states;
+        let slopes = self.slopes[states..].iter().zip(&parameters[states..]);
+        slopes.fold(self.at_visit, |sum, (slope, value)| sum + slope * value)
+    }
+
+    fn load(&self, scene: Scene<'_>, basis: &mut Basis) -> Result<(), Trouble> {
+        let program = scene.program;
+        basis.rows.clear();
+        basis.rows.extend(0..program.equalities as u32);
+        for &row in &self.rows {
+            let cut = (row & CUT != 0).then(|| scene.cuts.place(row ^ CUT));
+            basis.rows.push(match cut {
+                None => row,
+                Some(place) => (program.rows + place.ok_or(Trouble::Wrong)?) as u32,
+            });
+        }
+        basis.find_rows(program);
+        for (position, &variable) in self.head.iter().enumerate() {
+            basis.put(program, position, variable as usize);
+        }
+        basis.sense.copy_from_slice(&self.sense);
+        basis.marks.copy_from_slice(&self.marks);
+        let size = self.head.len();
+        basis.inverse.load(size, &self.inverse);
+        basis.duals[..size].copy_from_slice(&self.duals);
+        basis.duals[size..].fill(0.0);
+        basis.reduced.copy_from_slice(&self.reduced);
+        basis.activity.copy_from_slice(&self.activity);
+        basis.bound_cost = self.bound_cost;
+        basis.age = self.age;
+        Ok(())
+    }
+
+    /// Keeps a basis that a solve has ended with, after computing its dual values anew.
+    fn keep(&mut self, scene: Scene<'_>, basis: &mut Basis) -> Result<(), Trouble> {
+        let (program, size) = (scene.program, basis.size());
+        basis.compute_duals(scene);
+        self.constant = bound_part(program, basis)?;
+        self.slopes.clear();
+        self.slopes
+            .resize(program.states + program.parameters.len(), 0.0);
+        self.rows.clear();
+        for (place, (&row, &dual)) in basis.rows.iter().zip(&basis.duals).enumerate() {
+            let row = row as usize;
+            if let Some(cut) = row.checked_sub(program.rows) {
+                self.rows.push(CUT | scene.cuts.slot(cut));
+                self.constant += dual * scene.cuts.intercept(cut);
+                for (number, (_, value)) in program.known_states.iter().enumerate() {
+                    let slope = scene.cuts.known_slope(program, cut, number);
+                    self.constant += dual * slope * value.constant;
+                    for &(parameter, coefficient) in &value.terms {
+                        self.slopes[parameter] += dual * slope * coefficient;
+                    }
+                }
+            } else {
+                if place >= program.equalities {
+                    self.rows.push(row as u32);
+                }
+                self.constant += dual * program.rhs[row].constant;
+                for &(parameter, coefficient) in &program.rhs[row].terms {
+                    self.slopes[parameter] += dual * coefficient;
+                }
+            }
+        }
+        let copy = |from: &[f64], into: &mut Vec<f64>| {
+            into.clear();
+            into.extend_from_slice(from);
+        };
+        self.head.clear();
+        self.head.extend_from_slice(&basis.head[..size]);
+        copy(&basis.duals[..size], &mut self.duals);
+        copy(&basis.sense, &mut self.sense);
+        copy(&basis.reduced, &mut self.reduced);
+        self.marks.clone_from(&basis.marks);
+        copy(&basis.activity, &mut self.activity);
+        self.bound_cost = basis.bound_cost;
+        basis.inverse.save(&mut self.inverse);
+        self.age = basis.age;
+        Ok(())
+    }
+}
+
+/// What the bounds of columns add to the dual value: Σ reduced cost × the bound that its sign
+/// points to. A sign is wrong by a tolerance at most, or the basis is refused.
+fn bound_part(program: &Program, basis: &mut Basis) -> Result<f64, Trouble> {
+    let most = tolerance::DUAL * program.cost_scale;
+    let mut sum = 0.0;
+    let mut worst: f64 = 0.0;
+    let columns = basis.reduced.iter_mut().zip(&basis.sense);
+    let bounds = program.lower.iter().zip(&program.upper);
+    for ((reduced, &sense), (&lower, &upper)) in columns.zip(bounds) {
+        if sense == 0.0 {
+            worst = worst.max(reduced.abs());
+            *reduced = 0.0;
+            continue;
+        }
+        worst = worst.max(-sense * *reduced);
+        let (own, other) = if sense > 0.0 {
+            (lower, upper)
+        } else {
+            (upper, lower)
+        };
+        let wrong = sense * *reduced < 0.0 && other.is_finite();
+        sum += *reduced * if wrong { other } else { own };
+    }
+    for (curve, &mark) in program.curves.iter().zip(&basis.marks) {
+        let (pieces, dual) = (program.members(curve), basis.duals[curve.row]);
+        let (activity, cost) = curve.at_bounds(pieces, mark);
+        sum += cost - dual * activity;
+        let on = mark.on as usize;
+        let between = mark.basic.then(|| pieces[on].reduced(dual).abs());
+        let last_on = on.checked_sub(1).map(|place| pieces[place].reduced(dual));
+        let first_off = pieces.get(on + usize::from(mark.basic));
+        let first_off = first_off.map(|piece| -piece.reduced(dual));
+        for beyond in [between, last_on, first_off].into_iter().flatten() {
+            worst = worst.max(beyond);
+        }
+    }
+    if worst <= most {
+        Ok(sum)
+    } else {
+        Err(Trouble::Wrong)
+    }
+}

@@ -1,0 +1,59 @@
+//! Numbers that are known before a solve: linear in its parameters.
+
+/// constant + Σ coefficient × parameter. The parameters of a solve are the incoming states and,
+/// after them, what its opening puts in place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Linear {
+    pub(super) constant: f64,
+    /// By ascending parameter, none twice.
+    pub(super) terms: Vec<(usize, f64)>,
+}
+
+impl Linear {
+    pub(super) fn constant(constant: f64) -> Self {
+        Self {
+            constant,
+            terms: Vec::new(),
+        }
+    }
+
+    pub(super) fn parameter(number: usize) -> Self {
+        Self {
+            constant: 0.0,
+            terms: vec![(number, 1.0)],
+        }
+    }
+
+    /// Adds `factor` × `other`.
+    pub(super) fn add(&mut self, factor: f64, other: &Self) {
+        self.constant += factor * other.constant;
+        for &(number, coefficient) in &other.terms {
+            match self.terms.binary_search_by_key(&number, |term| term.0) {
+                Ok(at) => self.terms[at].1 += factor * coefficient,
+                Err(at) => self.terms.insert(at, (number, factor * coefficient)),
+            }
+        }
+    }
+
+    /// `factor` × itself.
+    pub(super) fn times(&self, factor: f64) -> Self {
+        let mut product = Self::default();
+        product.add(factor, self);
+        product
+    }
+
+    /// The value for these parameters.
+    pub(super) fn value(&self, parameters: &[f64]) -> f64 {
+        let terms = self.terms.iter();
+        terms.fold(self.constant, |sum, &(number, coefficient)| {
+            sum + coefficient * parameters[number]
+        })
+    }
+
+    /// The part that the first parameters, the incoming states, decide.
+    pub(super) fn at_states(&self, states: &[f64]) -> f64 {
+        let terms = self.terms.iter();
+        let terms = terms.take_while(|term| term.0 < states.len());
+        terms.fold(self.constant, |sum, term| sum + term.1 * states[term.0])
+    }
+}

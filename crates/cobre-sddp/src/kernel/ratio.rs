@@ -1,0 +1,176 @@
+//! The ratio test: which variable enters the basis, and which go to their other bound.
+
+/// Variables whose reduced cost shrinks as the leaving one moves to its bound.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    ids: Vec<u32>,
+    /// How fast the reduced cost shrinks.
+    sizes: Vec<f64>,
+    /// How far the other bound is.
+    ranges: Vec<f64>,
+    /// The step at which the reduced cost is zero, and at which it is beyond by the tolerance.
+    steps: Vec<f64>,
+    relaxed: Vec<f64>,
+    count: usize,
+}
+
+/// A variable that may enter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) id: usize,
+    /// Its reduced cost, negative if it is beyond zero already.
+    pub(super) reduced: f64,
+    pub(super) size: f64,
+    pub(super) range: f64,
+}
+
+/// Steps that are looked at together.
+const LANES: usize = 4;
+
+impl Candidates {
+    /// Makes room for this many candidates.
+    pub(super) fn new(most: usize) -> Self {
+        let most = most.next_multiple_of(LANES);
+        Self {
+            ids: vec![0; most],
+            sizes: vec![0.0; most],
+            ranges: vec![0.0; most],
+            steps: vec![0.0; most],
+            relaxed: vec![0.0; most],
+            count: 0,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Adds a candidate.
+    #[inline]
+    pub(super) fn push(&mut self, candidate: Candidate, tolerance: f64) {
+        self.put(self.count, candidate, tolerance);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn put(&mut self, at: usize, candidate: Candidate, tolerance: f64) {
+        let Candidate {
+            id,
+            reduced,
+            size,
+            range,
+        } = candidate;
+        let reduced = if reduced > 0.0 { reduced } else { 0.0 };
+        let factor = 1.0 / size;
+        self.ids[at] = id as u32;
+        self.sizes[at] = size;
+        self.ranges[at] = range;
+        self.steps[at] = reduced * factor;
+        self.relaxed[at] = (reduced + tolerance) * factor;
+    }
+
+    /// The variable that enters. Those before it, in the order of steps, go to their other bound
+    /// as long as the leaving variable stays `infeasible`. Among steps that the tolerance does not
+    /// tell apart, the largest size wins, and then the first. `after` gives the candidate that
+    /// takes the place of one that is passed.
+    #[inline]
+    pub(super) fn choose(
+        &mut self,
+        mut infeasible: f64,
+        tolerance: f64,
+        flips: &mut Vec<u32>,
+        after: impl Fn(usize) -> Option<Candidate>,
+    ) -> Option<usize> {
+        flips.clear();
+        let mut left = self.count;
+        let end = left.next_multiple_of(LANES);
+        self.steps[left..end].fill(f64::INFINITY);
+        self.relaxed[left..end].fill(f64::INFINITY);
+        while left > 0 {
+            let limit = least(&self.relaxed[..end]);
+            let (mut best, mut size) = (0, 0.0);
+            let steps = self.steps[..end].chunks_exact(LANES);
+            for (group, (steps, sizes)) in steps.zip(self.sizes.chunks_exact(LANES)).enumerate() {
+                let within = |lane: usize| steps[lane] <= limit;
+                if within(0) | within(1) | within(2) | within(3) {
+                    for (lane, &other) in sizes.iter().enumerate() {
+                        if within(lane) && other > size {
+                            (best, size) = (group * LANES + lane, other);
+                        }
+                    }
+                }
+            }
+            let id = self.ids[best];
+            infeasible -= size * self.ranges[best];
+            if infeasible < 0.0 {
+                return Some(id as usize);
+            }
+            let next = after(id as usize);
+            if left == 1 && next.is_none() {
+                return Some(id as usize);
+            }
+            flips.push(id);
+            if let Some(next) = next {
+                self.put(best, next, tolerance);
+            } else {
+                (self.steps[best], self.relaxed[best]) = (f64::INFINITY, f64::INFINITY);
+                left -= 1;
+            }
+        }
+        None
+    }
+}
+
+/// The least of these numbers, of which there are whole groups of lanes.
+#[inline]
+fn least(numbers: &[f64]) -> f64 {
+    let mut least = [f64::INFINITY; LANES];
+    for group in numbers.chunks_exact(LANES) {
+        for lane in 0..LANES {
+            if group[lane] < least[lane] {
+                least[lane] = group[lane];
+            }
+        }
+    }
+    least.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(list: &[(f64, f64, f64)], infeasible: f64) -> (Option<usize>, Vec<u32>) {
+        let mut candidates = Candidates::new(list.len());
+        for (id, &(reduced, size, range)) in list.iter().enumerate() {
+            let candidate = Candidate {
+                id,
+                reduced,
+                size,
+                range,
+            };
+            candidates.push(candidate, 1e-9);
+        }
+        let mut flips = Vec::new();
+        let chosen = candidates.choose(infeasible, 1e-9, &mut flips, |_| None);
+        (chosen, flips)
+    }
+
+    #[test]
+    fn the_shortest_step_enters() {
+        let list = [(3.0, 1.0, f64::INFINITY), (1.0, 1.0, f64::INFINITY)];
+        assert_eq!(choose(&list, 5.0), (Some(1), vec![]));
+    }
+
+    #[test]
+    fn a_bound_that_is_passed_is_changed() {
+        let list = [(3.0, 1.0, f64::INFINITY), (1.0, 1.0, 2.0)];
+        assert_eq!(choose(&list, 5.0), (Some(0), vec![1]));
+        assert_eq!(choose(&list, 1.0), (Some(1), vec![]));
+    }
+
+    #[test]
+    fn among_ties_the_largest_enters() {
+        let list = [(0.0, 0.1, f64::INFINITY), (1e-10, 2.0, f64::INFINITY)];
+        assert_eq!(choose(&list, 1.0), (Some(1), vec![]));
+    }
+}

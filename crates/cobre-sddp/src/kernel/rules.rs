@@ -1,0 +1,31 @@
+//! What is fixed when the kernel is compiled.
+
+/// How large a node the kernel takes, and the two places at which tests break it on purpose.
+pub trait Rules: Send + 'static {
+    /// The name by which the kernel with these rules is asked for.
+    const NAME: &'static str;
+    /// The most equality rows of a node: the least size of a basis.
+    const MOST_EQUALITIES: usize;
+    /// What a reduced cost at an upper bound is multiplied by in the ratio test.
+    const AT_UPPER: f64 = -1.0;
+    /// Whether columns that the ratio test passes go to their other bound.
+    const FLIPS: bool = true;
+}
+
+/// Nodes on which the kernel is the faster solver.
+#[derive(Debug)]
+pub struct Auto;
+
+impl Rules for Auto {
+    const NAME: &'static str = "auto";
+    const MOST_EQUALITIES: usize = 150;
+}
+
+/// Nodes of any size at which a dense inverse is sound.
+#[derive(Debug)]
+pub struct Always;
+
+impl Rules for Always {
+    const NAME: &'static str = "kernel";
+    const MOST_EQUALITIES: usize = 400;
+}

@@ -1,0 +1,41 @@
+//! How exact an answer is.
+
+/// How far a value may be beyond a bound: absolutely, and relative to the bound.
+const PRIMAL: f64 = 1e-9;
+const PRIMAL_RELATIVE: f64 = 1e-11;
+/// How far a cost to go may be below a cut, relative to the cost to go; and relative to the numbers
+/// that a cut's value is the sum of.
+const CUT: f64 = 1e-10;
+const CUT_ROUNDING: f64 = 1e-14;
+/// How far a reduced cost may be beyond zero, relative to the largest cost: in the ratio test, and
+/// in an answer.
+pub(super) const DUAL_STEP: f64 = 1e-12;
+pub(super) const DUAL: f64 = 1e-9;
+/// How far the primal and the dual value of an answer may be apart, relative to them.
+pub(super) const GAP: f64 = 1e-9;
+/// The smallest pivot that is considered, and the smallest that is trusted without a new inverse.
+pub(super) const PIVOT: f64 = 1e-9;
+pub(super) const SAFE_PIVOT: f64 = 1e-6;
+/// How far the two values of a pivot, by row and by column, may be apart, relative to it.
+pub(super) const PIVOT_GAP: f64 = 1e-7;
+/// The most pivots of one solve, for each row that a basis can have, and above all.
+pub(super) const PIVOTS_PER_ROW: usize = 20;
+pub(super) const MOST_PIVOTS: usize = 200;
+/// Pivots after which an inverse is computed anew.
+pub(super) const MOST_AGE: u32 = 100;
+
+/// The most rows of a basis whose edges are taken to be equally long.
+pub(super) const SMALL: usize = 40;
+
+/// How far a value may be beyond `bound`.
+#[inline]
+pub(super) fn primal(bound: f64) -> f64 {
+    PRIMAL + PRIMAL_RELATIVE * bound.abs()
+}
+
+/// How far a cost to go of about `future` may be below a cut whose value is a sum of numbers
+/// as large as `magnitude`.
+#[inline]
+pub(super) fn cut(future: f64, magnitude: f64) -> f64 {
+    CUT * (1.0 + future.abs()) + CUT_ROUNDING * magnitude
+}

@@ -1,0 +1,57 @@
+//! The figures of training so far.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Estimate;
+use crate::events::{Iteration, TimeSplit};
+use crate::problem::Sense;
+
+/// The least paths of the latest forward passes that an estimate is made from, once there are so many.
+const ESTIMATE_PATHS: usize = 100;
+
+/// The figures of the iterations so far, in the modeller's sense.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    pub(crate) iterations: Vec<Iteration>,
+    /// The bound after each iteration.
+    pub(crate) bounds: Vec<f64>,
+    /// The costs of all forward passes.
+    pub(crate) costs: Vec<f64>,
+}
+
+impl Progress {
+    /// Where the time went, earlier runs included.
+    pub(crate) fn time(&self) -> TimeSplit {
+        let last = self.iterations.last();
+        last.map_or_else(TimeSplit::default, |last| last.time)
+    }
+
+    /// How long training took, earlier runs included.
+    pub(super) fn elapsed(&self) -> Duration {
+        Duration::from_secs_f64(self.time().total)
+    }
+
+    /// The estimate from the latest paths: all of the last iteration, and those of the iterations before
+    /// until there are [`ESTIMATE_PATHS`], or `least` if that is more.
+    pub(super) fn estimate(&self, least: usize) -> Estimate {
+        let of_last = self.iterations.last().map_or(0, |last| last.estimate.paths);
+        let count = of_last.max(ESTIMATE_PATHS).max(least);
+        let first = self.costs.len().saturating_sub(count);
+        Estimate::of(&self.costs[first..])
+    }
+
+    /// The best bound so far, which need not be the last one where cuts are dropped.
+    pub(super) fn bound(&self, sense: Sense) -> f64 {
+        let better = match sense {
+            Sense::Minimize => f64::max,
+            Sense::Maximize => f64::min,
+        };
+        self.bounds
+            .iter()
+            .copied()
+            .reduce(better)
+            .unwrap_or(f64::NAN)
+    }
+}

@@ -1,0 +1,257 @@
+//! The kernel against HiGHS, one linear program after the other, on made-up problems with
+//! everything that it takes: equalities, inequalities, ranges, columns that are free, fixed, bounded
+//! on one side or on both, costs of any sign, states that are known before the solve, and openings
+//! that change right-hand sides, bounds and constants.
+//!
+//! `COBRE_DIFFERENTIAL` is the least number of linear programs; a sample without it.
+
+mod random;
+
+use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
+use cobre_sddp::lp::Counts;
+use cobre_sddp::problem::{Change, ColumnId, Draft, Problem, RowId, Sense, Template};
+use cobre_sddp::run::{Settings, Solver, run};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::{Rule, Stopping};
+use random::Random;
+
+const INFINITY: f64 = f64::INFINITY;
+
+/// A linear program in the making, and what openings may change in it.
+struct Stage {
+    lp: Template,
+    sign: f64,
+    columns: Vec<ColumnId>,
+    rows: Vec<(RowId, f64)>,
+    fixed: Vec<ColumnId>,
+    bounded: Vec<(ColumnId, f64)>,
+}
+
+impl Stage {
+    fn column(&mut self, cost: f64, lower: f64, upper: f64) -> ColumnId {
+        let name = format!("y{}", self.lp.columns.len());
+        let column = self.lp.column(name, self.sign * cost, lower, upper);
+        self.columns.push(column);
+        column
+    }
+
+    /// Columns that carry a quantity from stage to stage, by decision or by a rule.
+    fn states(&mut self, random: &mut Random, count: usize) {
+        for state in 0..count {
+            let before = self
+                .lp
+                .column(format!("in{state}"), 0.0, -INFINITY, INFINITY);
+            let known = state % 3 == 2;
+            let (lower, upper) = if known {
+                (-INFINITY, INFINITY)
+            } else {
+                (0.0, random.number(5.0, 40.0))
+            };
+            let cost = if random.below(2) == 0 {
+                0.0
+            } else {
+                random.number(-1.0, 1.0)
+            };
+            let after = self
+                .lp
+                .column(format!("out{state}"), self.sign * cost, lower, upper);
+            self.lp.state(format!("x{state}"), before, after);
+            self.columns.push(before);
+            if known {
+                // As an inflow follows from the one before and from chance.
+                let chance = self.lp.column(format!("chance{state}"), 0.0, 0.0, 0.0);
+                self.fixed.push(chance);
+                let factor = random.number(0.1, 0.9);
+                let terms = [(after, 2.0), (before, -2.0 * factor), (chance, -1.0)];
+                self.lp.row(format!("lag{state}"), 1.0, 1.0, &terms);
+            } else {
+                self.columns.push(after);
+            }
+        }
+    }
+
+    fn decisions(&mut self, random: &mut Random, count: usize) {
+        for _ in 0..count {
+            let cost = random.number(-4.0, 12.0);
+            let width = random.number(0.5, 8.0);
+            match random.below(8) {
+                0 => {
+                    // Without bounds of its own, with cost: a row makes it the sum of others.
+                    let one = self.column(0.0, -width, width);
+                    let other = self.column(0.5, 0.0, width);
+                    let free = self.column(cost, -INFINITY, INFINITY);
+                    self.lp
+                        .row("sum", 0.0, 0.0, &[(free, 1.0), (one, -1.0), (other, -0.5)]);
+                }
+                1 => {
+                    let free = self.column(0.0, -INFINITY, INFINITY);
+                    let held = self.column(random.number(0.0, 2.0), -width, width);
+                    self.lp.row("tie", -1.0, 1.0, &[(free, 1.0), (held, 1.0)]);
+                }
+                2 => {
+                    self.column(cost.abs(), random.number(-3.0, 1.0), INFINITY);
+                }
+                3 => {
+                    self.column(-cost.abs(), -INFINITY, random.number(-1.0, 3.0));
+                }
+                4 => {
+                    self.column(cost, width, width);
+                }
+                5 => {
+                    let column = self.column(cost, 0.0, width);
+                    self.bounded.push((column, width));
+                }
+                6 => {
+                    self.column(0.0, -width, width);
+                }
+                _ => {
+                    self.column(cost, random.number(-3.0, 0.0), width);
+                }
+            }
+        }
+    }
+
+    /// Rows of every kind, each with a price at which it may be missed.
+    fn balances(&mut self, random: &mut Random, count: usize) {
+        for number in 0..count {
+            let mut terms = Vec::new();
+            for &column in &self.columns {
+                if random.below(3) == 0 {
+                    terms.push((column, random.number(-2.0, 2.0)));
+                }
+            }
+            let name = |what: &str| format!("{what}{number}");
+            let short = self
+                .lp
+                .column(name("short"), self.sign * 60.0, 0.0, INFINITY);
+            let over = self
+                .lp
+                .column(name("over"), self.sign * 50.0, 0.0, INFINITY);
+            terms.extend([(short, 1.0), (over, -1.0)]);
+            let level = random.number(-5.0, 15.0);
+            let (lower, upper) = [
+                (level, level),
+                (level, INFINITY),
+                (-INFINITY, level),
+                (level, level + 4.0),
+            ][random.below(4)];
+            let row = self.lp.row(name("row"), lower, upper, &terms);
+            self.rows.push((row, upper - lower));
+        }
+    }
+
+    fn opening(&self, random: &mut Random) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for &(row, width) in &self.rows {
+            let level = random.number(-6.0, 18.0);
+            let (lower, upper) = if width == INFINITY {
+                (level, INFINITY)
+            } else {
+                (level, level + width)
+            };
+            if random.below(3) > 0 {
+                changes.push(Change::RowBounds { row, lower, upper });
+            }
+        }
+        for &column in &self.fixed {
+            let value = random.number(-3.0, 3.0);
+            changes.push(Change::ColumnBounds {
+                column,
+                lower: value,
+                upper: value,
+            });
+        }
+        for &(column, width) in &self.bounded {
+            let upper = random.number(0.0, width);
+            changes.push(Change::ColumnBounds {
+                column,
+                lower: 0.0,
+                upper,
+            });
+        }
+        changes.push(Change::Constant(random.number(-5.0, 5.0)));
+        changes
+    }
+}
+
+fn problem(seed: u64) -> Problem {
+    let random = &mut Random(seed);
+    let sense = [Sense::Minimize, Sense::Maximize][random.below(2)];
+    let mut draft = Draft::new(sense, -1e5 * sense.sign());
+    let states = 1 + random.below(6);
+    for state in 0..states {
+        draft.state(format!("x{state}"), random.number(0.0, 5.0));
+    }
+    let mut before = None;
+    for stage in 0..4 {
+        let mut made = Stage {
+            lp: Template::new(),
+            sign: sense.sign(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+            fixed: Vec::new(),
+            bounded: Vec::new(),
+        };
+        made.states(random, states);
+        let decisions = 2 + random.below(20);
+        made.decisions(random, decisions);
+        let rows = 1 + random.below(12);
+        made.balances(random, rows);
+        let lp = draft.template(made.lp.clone());
+        let node = draft.node(format!("{stage}"), lp);
+        let count = 1 + random.below(12);
+        for _ in 0..count {
+            let changes = made.opening(random);
+            draft.opening(node, 1.0 / count as f64, changes);
+        }
+        match before {
+            None => draft.start(node, 1.0),
+            Some(before) => draft.edge(before, node, 1.0),
+        }
+        before = Some(node);
+    }
+    draft
+        .build()
+        .unwrap_or_else(|errors| panic!("seed {seed}: {errors}"))
+}
+
+/// Trains on a problem with both solvers; any difference is an error.
+fn check(seed: u64) -> Counts {
+    let settings = Settings {
+        seed,
+        passes: 3,
+        selection: ["none", "lml1", "level1:6"][seed as usize % 3]
+            .parse()
+            .expect("a rule"),
+        stopping: Stopping::any(vec![Rule::Iterations(12)]),
+        threads: 1,
+        simulate: 20,
+        sampling: Sampling::Fresh,
+        solver: Solver::Check,
+        checkpoints: Cadence::Never,
+        resume: false,
+        output: None,
+    };
+    run(&LocalBackend, problem(seed), &settings, &mut ())
+        .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+        .lp
+}
+
+#[test]
+fn the_kernel_and_highs_find_the_same_values() {
+    let wanted = std::env::var("COBRE_DIFFERENTIAL").ok();
+    let wanted: u64 = wanted.map_or(8_000, |text| text.parse().expect("a number"));
+    let mut all = Counts::default();
+    let mut seed = 0;
+    while all.checked < wanted {
+        all += check(seed);
+        seed += 1;
+    }
+    println!("{seed} problems: {all:?}");
+    assert!(all.difference <= 1e-7, "{all:?}");
+    // The kernel solves nearly all of them itself, and most starts are good ones.
+    assert!(all.fallbacks * 200 < all.checked, "{all:?}");
+    assert_eq!(all.highs, all.fallbacks, "every node is one for the kernel");
+    assert!(all.remembered * 20 > all.checked, "{all:?}");
+}

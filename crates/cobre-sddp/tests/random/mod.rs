@@ -1,0 +1,24 @@
+//! Chance for made-up problems.
+
+/// Numbers from a seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, count: usize) -> usize {
+        (self.next() % count as u64) as usize
+    }
+
+    /// A number from `low` to `high` with two digits after the point.
+    pub fn number(&mut self, low: f64, high: f64) -> f64 {
+        let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        ((low + (high - low) * share) * 100.0).round() / 100.0
+    }
+}
