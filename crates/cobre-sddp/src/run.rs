@@ -13,7 +13,7 @@ use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
 use crate::output::{Directory, SimulationFiles};
 use crate::path::Paths;
-use crate::policy::{CutPool, Selection};
+use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks};
 use crate::simulation::Sampling;
@@ -106,6 +106,8 @@ pub struct Results {
     pub validation: Vec<f64>,
     /// The fingerprint of the policy.
     pub policy_sha256: String,
+    /// The policy, on the first rank.
+    pub policy: Option<Policy>,
     /// Whether someone asked it to end before it was done.
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
@@ -128,32 +130,98 @@ pub fn run<C: Backend>(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    let ranks = Ranks::new(comm);
-    let result = match settings.solver {
-        Solver::Auto => run_with::<C, StageKernel<Auto>>(&ranks, problem, settings, observer),
-        Solver::Kernel => run_with::<C, StageKernel<Always>>(&ranks, problem, settings, observer),
-        Solver::Check => run_with::<C, Checked<Always>>(&ranks, problem, settings, observer),
-        Solver::Highs => run_with::<C, HighsNode>(&ranks, problem, settings, observer),
-    };
+    let job = WholeJob { settings, observer };
+    perform(comm, problem, settings, None, job)
+}
+
+/// What a policy is worth, the same on every rank except for the time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Simulated {
+    /// Its value on the simulated paths; `None` if there were none, or not all.
+    pub estimate: Option<Estimate>,
+    /// The value of each simulated path.
+    pub values: Vec<f64>,
+    /// The value of each of the modeller's validation scenarios.
+    pub validation: Vec<f64>,
+    /// Whether someone asked it to end before it was done.
+    pub interrupted: bool,
+    /// Linear programs solved by all ranks.
+    pub lp: Counts,
+    /// Seconds it took, by this rank's clock.
+    pub seconds: f64,
+}
+
+/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
+/// policy on that it has trained with the same seed and passes. Collective, as [`run`].
+///
+/// # Errors
+/// As for [`run`], and a policy that does not fit the problem.
+pub fn simulate<C: Backend>(
+    comm: &C,
+    problem: Problem,
+    policy: &Policy,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Simulated, SddpError> {
+    let job = Trial { settings, observer };
+    perform(comm, problem, settings, Some(policy), job)
+}
+
+/// What is done once everything is set up, with any solver.
+pub(crate) trait Job<C: Backend> {
+    /// What it finds.
+    type Found;
+
+    /// Does it; `problem` is the fingerprint of the problem.
+    fn run<K: Kernel>(
+        self,
+        trainer: Trainer<'_, '_, '_, C, K>,
+        problem: Fingerprint,
+    ) -> Result<Self::Found, SddpError>;
+}
+
+/// Does a job with the solver that the settings name, and tells the other ranks of an error that they
+/// cannot know of.
+fn perform<C: Backend, J: Job<C>>(
+    comm: &C,
+    problem: Problem,
+    settings: &Settings,
+    policy: Option<&Policy>,
+    job: J,
+) -> Result<J::Found, SddpError> {
+    let ranks = &Ranks::new(comm);
+    let found = match settings.solver {
+        Solver::Auto => perform_with::<C, StageKernel<Auto>, J>,
+        Solver::Kernel => perform_with::<C, StageKernel<Always>, J>,
+        Solver::Check => perform_with::<C, Checked<Always>, J>,
+        Solver::Highs => perform_with::<C, HighsNode, J>,
+    }(ranks, problem, settings, policy, job);
     if let Err(
-        error @ (SddpError::Solver { .. } | SddpError::Io { .. } | SddpError::Checkpoint(_)),
-    ) = &result
+        error @ (SddpError::Solver { .. }
+        | SddpError::Io { .. }
+        | SddpError::Checkpoint(_)
+        | SddpError::Misfit(_)),
+    ) = &found
     {
         ranks.abort(&error.reason());
     }
-    result
+    found
 }
 
-/// [`run`] with a solver of this type.
-pub(crate) fn run_with<C: Backend, K: Kernel>(
+/// Sets everything up for a job with a solver of this type, with the cuts of `policy` or without any.
+pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
-    observer: &mut dyn Observer,
-) -> Result<Results, SddpError> {
+    policy: Option<&Policy>,
+    job: J,
+) -> Result<J::Found, SddpError> {
     // Before the values of openings move to where ranks share them.
     let fingerprint = Fingerprint::of(&problem);
-    agree(ranks, fingerprint, settings)?;
+    agree(ranks, fingerprint, settings, policy)?;
+    if let Some(policy) = policy {
+        policy.fits(&problem).map_err(SddpError::Misfit)?;
+    }
     let values = std::mem::take(&mut problem.values);
     let values = ranks.share_table(values.len(), |shared| shared.copy_from_slice(&values))?;
     let failures = settings
@@ -177,7 +245,10 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     let field = Field {
         problem: &problem,
         values,
-        pool: CutPool::new(&problem, settings.passes, settings.selection),
+        pool: match policy {
+            Some(policy) => CutPool::of(ranks, &problem, policy)?,
+            None => CutPool::new(&problem, settings.passes, settings.selection),
+        },
         trials: Paths::new(&problem),
         failures: &failures,
     };
@@ -202,9 +273,51 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
                 ranks,
                 units: &all_units,
             };
-            whole_job(trainer, fingerprint, settings, observer)
+            job.run(trainer, fingerprint)
         },
     )
+}
+
+/// Trains, simulates, validates and writes.
+pub(crate) struct WholeJob<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) observer: &'a mut dyn Observer,
+}
+
+impl<C: Backend> Job<C> for WholeJob<'_> {
+    type Found = Results;
+
+    fn run<K: Kernel>(
+        self,
+        trainer: Trainer<'_, '_, '_, C, K>,
+        problem: Fingerprint,
+    ) -> Result<Results, SddpError> {
+        whole_job(trainer, problem, self.settings, self.observer)
+    }
+}
+
+/// Simulates, validates and writes.
+struct Trial<'a> {
+    settings: &'a Settings,
+    observer: &'a mut dyn Observer,
+}
+
+impl<C: Backend> Job<C> for Trial<'_> {
+    type Found = Simulated;
+
+    fn run<K: Kernel>(
+        self,
+        mut trainer: Trainer<'_, '_, '_, C, K>,
+        _: Fingerprint,
+    ) -> Result<Simulated, SddpError> {
+        let directory = directory(&trainer, self.settings)?;
+        try_policy(
+            &mut trainer,
+            directory.as_ref(),
+            self.settings,
+            self.observer,
+        )
+    }
 }
 
 fn whole_job<C: Backend, K: Kernel>(
@@ -230,6 +343,7 @@ fn whole_job<C: Backend, K: Kernel>(
         let field = job.engine.read();
         Results {
             policy_sha256: field.pool.sha256(problem),
+            policy: None,
             lp: Counts::default(),
             shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
             interrupted: trained.reason == StopReason::Interrupted,
@@ -239,24 +353,29 @@ fn whole_job<C: Backend, K: Kernel>(
             seconds,
         }
     };
+    if job.ranks.is_first() {
+        let pool = &job.engine.read().pool;
+        results.policy = Some(Policy {
+            manifest: manifest(problem, &results, settings, pool.used()),
+            cuts: pool.stored(problem),
+        });
+    }
     // First what took longest: whatever fails below, it is there.
-    if let Some(directory) = &directory {
+    if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
-        directory.write_policy(problem, &job.engine.read().pool, &results, settings)?;
+        directory.write_policy(policy)?;
     }
     results.seconds.write = start.elapsed().as_secs_f64();
-    if !results.interrupted {
-        let start = Instant::now();
-        try_policy(
-            &mut job,
-            directory.as_ref(),
-            settings,
-            observer,
-            &mut results,
-        )?;
-        results.seconds.simulate = start.elapsed().as_secs_f64();
+    if results.interrupted {
+        results.lp = job.counts()?;
+    } else {
+        let tried = try_policy(&mut job, directory.as_ref(), settings, observer)?;
+        results.interrupted = tried.interrupted;
+        results.simulated = tried.estimate;
+        results.validation = tried.validation;
+        results.lp = tried.lp;
+        results.seconds.simulate = tried.seconds;
     }
-    results.lp = job.counts()?;
     if let Some(directory) = &directory {
         directory.write_run(&results, job.ranks.size(), settings)?;
     }
@@ -266,38 +385,68 @@ fn whole_job<C: Backend, K: Kernel>(
     Ok(results)
 }
 
+fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usize) -> Manifest {
+    let states = problem.states.iter().map(|state| InitialState {
+        name: state.name.clone(),
+        initial: state.initial,
+    });
+    Manifest {
+        format: Manifest::FORMAT,
+        sense: problem.sense.name().to_owned(),
+        risk: problem.risk_name(),
+        seed: settings.seed,
+        forward_passes: settings.passes,
+        iterations: results.trained.iterations.len(),
+        bound: results.trained.bound,
+        states: states.collect(),
+        nodes: problem.nodes.iter().map(|node| node.name.clone()).collect(),
+        cuts,
+        sha256: results.policy_sha256.clone(),
+    }
+}
+
 /// Simulates and validates as asked for, unless that is interrupted.
 fn try_policy<C: Backend, K: Kernel>(
     job: &mut Trainer<'_, '_, '_, C, K>,
     directory: Option<&Directory>,
     settings: &Settings,
     observer: &mut dyn Observer,
-    results: &mut Results,
-) -> Result<(), SddpError> {
+) -> Result<Simulated, SddpError> {
+    let start = Instant::now();
     let problem = job.engine.read().problem;
+    let sign = problem.sense.sign();
+    let (mut estimate, mut values, mut validation) = (None, Vec::new(), Vec::new());
     if settings.simulate > 0 {
         let files = directory.map(|directory| directory.simulation(problem));
         let mut files = files.transpose()?;
         let sink = &mut |first: usize, paths: &Paths| {
+            values.extend((0..paths.count()).map(|path| sign * paths.cost(problem, path)));
             files
                 .as_mut()
                 .map_or(Ok(()), |files| files.append(problem, first, paths))
         };
-        results.simulated = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
-        results.interrupted = results.simulated.is_none();
-        if results.interrupted {
-            return Ok(());
+        estimate = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
+        if estimate.is_some() {
+            files.map_or(Ok(()), SimulationFiles::finish)?;
         }
-        files.map_or(Ok(()), SimulationFiles::finish)?;
     }
-    let validated = job.validate()?;
-    let sign = problem.sense.sign();
-    let values = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
-    results.validation = values.collect();
-    match directory {
-        Some(directory) if validated.count() > 0 => directory.write_validation(problem, &validated),
-        _ => Ok(()),
+    let interrupted = settings.simulate > 0 && estimate.is_none();
+    if !interrupted {
+        let validated = job.validate()?;
+        if let Some(directory) = directory.filter(|_| validated.count() > 0) {
+            directory.write_validation(problem, &validated)?;
+        }
+        let of_paths = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
+        validation = of_paths.collect();
     }
+    Ok(Simulated {
+        estimate,
+        values,
+        validation,
+        interrupted,
+        lp: job.counts()?,
+        seconds: start.elapsed().as_secs_f64(),
+    })
 }
 
 /// The state that training goes on from.

@@ -8,7 +8,7 @@ use crate::lp::Counts;
 use crate::policy::Selection;
 use crate::problem::{Hydrothermal, hydrothermal};
 use crate::ranks::Ranks;
-use crate::run::{Settings, Solver, run_with};
+use crate::run::{Settings, Solver, WholeJob, perform_with};
 use crate::simulation::Sampling;
 use crate::training::{Rule, Stopping};
 
@@ -40,7 +40,11 @@ fn trained<R: Rules>() -> Result<Counts, SddpError> {
     let problem = hydrothermal(size).expect("sizes are not zero");
     let comm = LocalBackend;
     let ranks = Ranks::new(&comm);
-    let results = run_with::<_, Checked<R>>(&ranks, problem, &settings, &mut ())?;
+    let job = WholeJob {
+        settings: &settings,
+        observer: &mut (),
+    };
+    let results = perform_with::<_, Checked<R>, _>(&ranks, problem, &settings, None, job)?;
     Ok(results.lp)
 }
 

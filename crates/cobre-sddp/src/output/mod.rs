@@ -5,7 +5,10 @@
 
 mod aside;
 mod lock;
+mod policy;
 mod table;
+
+pub use policy::{read as read_policy, write as write_policy};
 
 use std::path::{Path, PathBuf};
 
@@ -16,14 +19,10 @@ use self::lock::Lock;
 use self::table::{Kind, TableFile, Values};
 use crate::error::SddpError;
 use crate::path::Paths;
-use crate::policy::CutPool;
+use crate::policy::{Manifest, Policy};
 use crate::problem::{Problem, State};
-use crate::ranks::Backend;
 use crate::run::{Results, Settings};
 use crate::training::Trained;
-
-/// The version of the files' layout.
-const FORMAT: u32 = 1;
 
 /// The directory that a run writes to, and that no other run writes to meanwhile.
 pub(crate) struct Directory {
@@ -115,67 +114,9 @@ impl Directory {
         self.write_table("training/timings.parquet", &columns)
     }
 
-    /// The cuts in use, as the modeller's sense has them, and what they belong to.
-    pub(crate) fn write_policy<C: Backend>(
-        &self,
-        problem: &Problem,
-        pool: &CutPool<C>,
-        results: &Results,
-        settings: &Settings,
-    ) -> Result<(), SddpError> {
-        let sign = problem.sense.sign();
-        let (mut nodes, mut slots) = (Vec::new(), Vec::new());
-        let mut intercepts = Vec::new();
-        let mut slopes: Vec<Vec<f64>> = vec![Vec::new(); problem.states.len()];
-        for (node, of_node) in problem.nodes.iter().enumerate() {
-            let cuts = pool.cuts(problem, node);
-            for &slot in cuts.slots() {
-                nodes.push(of_node.name.clone());
-                slots.push(slot);
-                intercepts.push(sign * cuts.intercept(slot));
-                for (column, slope) in slopes.iter_mut().zip(cuts.gradient(slot)) {
-                    column.push(sign * slope);
-                }
-            }
-        }
-        let passes = settings.passes as u32;
-        let iterations = slots
-            .iter()
-            .map(|slot| i64::from(slot / passes + 1))
-            .collect();
-        let of_pass = slots
-            .iter()
-            .map(|slot| i64::from(slot % passes + 1))
-            .collect();
-        let names: Vec<String> = problem
-            .states
-            .iter()
-            .map(|state| format!("slope:{}", state.name))
-            .collect();
-        let mut columns = vec![
-            ("node", Values::Texts(nodes)),
-            ("iteration", Values::Integers(iterations)),
-            ("pass", Values::Integers(of_pass)),
-            ("intercept", Values::Numbers(intercepts)),
-        ];
-        let slopes = names.iter().zip(slopes);
-        columns.extend(slopes.map(|(name, slopes)| (name.as_str(), Values::Numbers(slopes))));
-        self.write_table("policy/cuts.parquet", &columns)?;
-        let states = problem.states.iter();
-        let manifest = json!({
-            "format": FORMAT,
-            "sense": problem.sense.name(),
-            "risk": problem.risk_name(),
-            "seed": settings.seed,
-            "forward_passes": settings.passes,
-            "iterations": results.trained.iterations.len(),
-            "bound": results.trained.bound,
-            "states": states.map(|state| json!({"name": state.name, "initial": state.initial})).collect::<Vec<_>>(),
-            "nodes": problem.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
-            "cuts": slots.len(),
-            "sha256": results.policy_sha256,
-        });
-        self.write_json("policy/manifest.json", &manifest)
+    /// The policy, in the part of the directory that is its own.
+    pub(crate) fn write_policy(&self, policy: &Policy) -> Result<(), SddpError> {
+        policy::write(&self.path.join("policy"), policy)
     }
 
     /// Opens the files that simulated paths go to.
@@ -210,7 +151,7 @@ impl Directory {
     ) -> Result<(), SddpError> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let run = json!({
-            "format": FORMAT,
+            "format": Manifest::FORMAT,
             "cobre": env!("CARGO_PKG_VERSION"),
             "host": host.trim(),
             "ranks": ranks,
@@ -222,24 +163,28 @@ impl Directory {
             "shared_bytes": results.shared_bytes,
             "seconds": {"train": results.seconds.train, "simulate": results.seconds.simulate},
         });
-        self.write_json("run.json", &run)
+        write_json(&self.path.join("run.json"), &run)
     }
 
     fn write_table(&self, name: &str, columns: &[(&str, Values)]) -> Result<(), SddpError> {
-        let kinds: Vec<(&str, Kind)> = columns
-            .iter()
-            .map(|(name, values)| (*name, values.kind()))
-            .collect();
-        let mut file = TableFile::create(&self.path.join(name), &kinds)?;
-        file.append(columns.iter().map(|(_, values)| values))?;
-        file.finish()
+        write_table(&self.path.join(name), columns)
     }
+}
 
-    fn write_json(&self, name: &str, value: &serde_json::Value) -> Result<(), SddpError> {
-        let mut file = Aside::create(&self.path.join(name))?;
-        file.write(format!("{value:#}\n").as_bytes())?;
-        file.finish()
-    }
+fn write_table(place: &Path, columns: &[(&str, Values)]) -> Result<(), SddpError> {
+    let kinds: Vec<(&str, Kind)> = columns
+        .iter()
+        .map(|(name, values)| (*name, values.kind()))
+        .collect();
+    let mut file = TableFile::create(place, &kinds)?;
+    file.append(columns.iter().map(|(_, values)| values))?;
+    file.finish()
+}
+
+fn write_json(place: &Path, value: &serde_json::Value) -> Result<(), SddpError> {
+    let mut file = Aside::create(place)?;
+    file.write(format!("{value:#}\n").as_bytes())?;
+    file.finish()
 }
 
 /// A count as files have it.

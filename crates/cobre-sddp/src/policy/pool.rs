@@ -5,11 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cobre_comm::CommError;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::cuts::{Cuts, record_width};
 use super::selection::{Contest, Rule, Selection};
-use crate::fingerprint::Fingerprint;
+use super::stored::{Policy, PolicyHasher, StoredCut};
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks, Shared};
 
@@ -222,30 +221,66 @@ impl<C: Backend> CutPool<C> {
 
     /// A fingerprint of the policy: nodes and states by name, and every bit of the cuts in use.
     pub fn sha256(&self, problem: &Problem) -> String {
-        let mut hasher = Sha256::new();
-        let mut text = |text: &str| {
-            let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
-            bytes.extend_from_slice(text.as_bytes());
-            hasher.update(bytes);
-        };
-        text(problem.sense.name());
-        for state in &problem.states {
-            text(&state.name);
-        }
-        for node in &problem.nodes {
-            text(&node.name);
-        }
+        let states = problem.states.iter().map(|state| state.name.as_str());
+        let nodes = problem.nodes.iter().map(|node| node.name.as_str());
+        let mut fingerprint = PolicyHasher::new(problem.sense.name(), states.chain(nodes));
         for node in 0..problem.nodes.len() {
             let cuts = self.cuts(problem, node);
-            hasher.update((cuts.slots().len() as u64).to_le_bytes());
+            fingerprint.node(cuts.slots().len());
             for &slot in cuts.slots() {
-                hasher.update(slot.to_le_bytes());
-                for number in bits(&cuts, slot) {
-                    hasher.update(number.to_le_bytes());
-                }
+                fingerprint.cut(slot, cuts.intercept(slot), cuts.gradient(slot));
             }
         }
-        Fingerprint::from(hasher).to_string()
+        fingerprint.finish()
+    }
+
+    /// The cuts in use, by node, apart from this pool.
+    pub(crate) fn stored(&self, problem: &Problem) -> Vec<Vec<StoredCut>> {
+        let of_node = |node: usize| {
+            let cuts = self.cuts(problem, node);
+            let stored = cuts.slots().iter().map(|&slot| StoredCut {
+                slot,
+                intercept: cuts.intercept(slot),
+                gradient: cuts.gradient(slot).to_vec(),
+            });
+            stored.collect()
+        };
+        (0..problem.nodes.len()).map(of_node).collect()
+    }
+
+    /// A pool with the cuts of a policy that fits the problem. Collective; ranks agree on it.
+    ///
+    /// # Errors
+    /// When shared memory cannot be had or another rank is gone.
+    pub(crate) fn of(
+        ranks: &Ranks<'_, C>,
+        problem: &Problem,
+        policy: &Policy,
+    ) -> Result<Self, CommError> {
+        let mut pool = Self::new(problem, policy.manifest.forward_passes, Selection::ALL);
+        let width = record_width(problem.states.len());
+        for level in 0..pool.levels.len() {
+            let nodes = (0..problem.nodes.len()).filter(|&node| problem.graph.level(node) == level);
+            let cuts: Vec<&StoredCut> = nodes.flat_map(|node| &policy.cuts[node]).collect();
+            let slots = cuts.iter().map(|cut| cut.slot as usize + 1).max();
+            let per_piece = pool.slots_per_piece();
+            for piece in 0..slots.unwrap_or(0).div_ceil(per_piece) {
+                let first = piece * per_piece;
+                let shared = ranks.share_table(per_piece * width, |records| {
+                    let here = |slot: usize| (first..first + per_piece).contains(&slot);
+                    for cut in cuts.iter().filter(|cut| here(cut.slot as usize)) {
+                        let record = &mut records[(cut.slot as usize - first) * width..];
+                        record[0] = cut.intercept;
+                        record[1..=cut.gradient.len()].copy_from_slice(&cut.gradient);
+                    }
+                })?;
+                pool.levels[level].push(shared);
+            }
+        }
+        for (own, cuts) in pool.nodes.iter_mut().zip(&policy.cuts) {
+            own.used = cuts.iter().map(|cut| cut.slot).collect();
+        }
+        Ok(pool)
     }
 }
 

@@ -1,0 +1,65 @@
+//! A policy outlives the run that made it.
+
+use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
+use cobre_sddp::output::{read_policy, write_policy};
+use cobre_sddp::policy::Selection;
+use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
+use cobre_sddp::run::{Settings, Solver, run, simulate};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::{Rule, Stopping};
+
+fn problem(stages: usize) -> Problem {
+    let size = Hydrothermal {
+        stages,
+        regions: 1,
+        reservoirs: 2,
+        thermals: 5,
+        blocks: 1,
+        lags: 0,
+        openings: 4,
+        known_start: true,
+    };
+    hydrothermal(size).expect("sizes are not zero")
+}
+
+fn settings() -> Settings {
+    Settings {
+        seed: 3,
+        passes: 3,
+        selection: Selection::ALL,
+        stopping: Stopping::any(vec![Rule::Iterations(12)]),
+        threads: 2,
+        simulate: 40,
+        sampling: Sampling::Fresh,
+        solver: Solver::default(),
+        checkpoints: Cadence::Never,
+        resume: false,
+        output: None,
+    }
+}
+
+#[test]
+fn a_stored_policy_is_worth_what_it_was() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    assert_eq!(policy.sha256(), trained.policy_sha256);
+    let directory = tempfile::tempdir().expect("a directory");
+    write_policy(directory.path(), &policy).expect("it is written");
+    let again = read_policy(directory.path()).expect("it is read");
+    assert_eq!(again, policy);
+    let tried = simulate(&LocalBackend, problem(4), &again, &settings(), &mut ());
+    let tried = tried.expect("it is tried");
+    assert_eq!(tried.estimate, trained.simulated);
+    assert_eq!(tried.values.len(), 40);
+}
+
+#[test]
+fn a_policy_of_another_problem_is_refused() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    let refused = simulate(&LocalBackend, problem(5), &policy, &settings(), &mut ());
+    let error = refused.expect_err("it has other nodes");
+    assert_eq!(error.kind(), "input");
+    assert!(error.to_string().contains("list of nodes"), "{error}");
+}
