@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
+use crate::checkpoint::Origin;
 use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
-use crate::policy::Policy;
 use crate::ranks::{Backend, Ranks};
 use crate::run::Settings;
 
@@ -19,9 +19,8 @@ const PARTS: [&str; 3] = ["problem", "settings", "policy"];
 /// threads and the place of results apart, and when a rank is gone.
 pub(crate) fn agree<C: Backend>(
     ranks: &Ranks<'_, C>,
-    problem: Fingerprint,
+    origin: &Origin,
     settings: &Settings,
-    policy: Option<&Policy>,
 ) -> Result<(), SddpError> {
     if ranks.size() == 1 {
         return Ok(());
@@ -31,8 +30,8 @@ pub(crate) fn agree<C: Backend>(
         output: settings.output.as_ref().map(|_| PathBuf::new()),
         ..settings.clone()
     };
-    let policy = Fingerprint::of(&policy.map(Policy::sha256));
-    let mine = [problem, Fingerprint::of(&common), policy].map(Fingerprint::numbers);
+    let policy = Fingerprint::of(&origin.policy);
+    let mine = [origin.problem, Fingerprint::of(&common), policy].map(Fingerprint::numbers);
     let mine = mine.as_flattened();
     let all = ranks.gather_one(mine)?;
     for (rank, theirs) in all.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
-use crate::checkpoint::{Cadence, Checkpoints};
+use crate::checkpoint::{Cadence, Checkpoints, Origin};
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
@@ -130,8 +130,22 @@ pub fn run<C: Backend>(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
+    run_from(comm, problem, None, settings, observer)
+}
+
+/// As [`run`], with the cuts of a policy to begin with. They stay in use, whatever selection says.
+///
+/// # Errors
+/// As for [`run`], and a policy that does not fit the problem.
+pub fn run_from<C: Backend>(
+    comm: &C,
+    problem: Problem,
+    policy: Option<&Policy>,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Results, SddpError> {
     let job = WholeJob { settings, observer };
-    perform(comm, problem, settings, None, job)
+    perform(comm, problem, settings, policy, job)
 }
 
 /// What a policy is worth, the same on every rank except for the time.
@@ -172,11 +186,11 @@ pub(crate) trait Job<C: Backend> {
     /// What it finds.
     type Found;
 
-    /// Does it; `problem` is the fingerprint of the problem.
+    /// Does it.
     fn run<K: Kernel>(
         self,
         trainer: Trainer<'_, '_, '_, C, K>,
-        problem: Fingerprint,
+        origin: Origin,
     ) -> Result<Self::Found, SddpError>;
 }
 
@@ -208,7 +222,7 @@ fn perform<C: Backend, J: Job<C>>(
     found
 }
 
-/// Sets everything up for a job with a solver of this type, with the cuts of `policy` or without any.
+/// Sets everything up for a job with a solver of this type, with the cuts of `policy` if any.
 pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
@@ -217,8 +231,11 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
     job: J,
 ) -> Result<J::Found, SddpError> {
     // Before the values of openings move to where ranks share them.
-    let fingerprint = Fingerprint::of(&problem);
-    agree(ranks, fingerprint, settings, policy)?;
+    let origin = Origin {
+        problem: Fingerprint::of(&problem),
+        policy: policy.map(Policy::sha256),
+    };
+    agree(ranks, &origin, settings)?;
     if let Some(policy) = policy {
         policy.fits(&problem).map_err(SddpError::Misfit)?;
     }
@@ -242,13 +259,14 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
         units[share].iter().cloned().map(Unit::<K>::new).collect()
     };
     let backward = all_units.iter().map(own).collect();
+    let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
+    if let Some(policy) = policy {
+        pool.give(ranks, &problem, policy)?;
+    }
     let field = Field {
         problem: &problem,
         values,
-        pool: match policy {
-            Some(policy) => CutPool::of(ranks, &problem, policy)?,
-            None => CutPool::new(&problem, settings.passes, settings.selection),
-        },
+        pool,
         trials: Paths::new(&problem),
         failures: &failures,
     };
@@ -273,7 +291,7 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
                 ranks,
                 units: &all_units,
             };
-            job.run(trainer, fingerprint)
+            job.run(trainer, origin)
         },
     )
 }
@@ -290,9 +308,9 @@ impl<C: Backend> Job<C> for WholeJob<'_> {
     fn run<K: Kernel>(
         self,
         trainer: Trainer<'_, '_, '_, C, K>,
-        problem: Fingerprint,
+        origin: Origin,
     ) -> Result<Results, SddpError> {
-        whole_job(trainer, problem, self.settings, self.observer)
+        whole_job(trainer, &origin, self.settings, self.observer)
     }
 }
 
@@ -308,7 +326,7 @@ impl<C: Backend> Job<C> for Trial<'_> {
     fn run<K: Kernel>(
         self,
         mut trainer: Trainer<'_, '_, '_, C, K>,
-        _: Fingerprint,
+        _: Origin,
     ) -> Result<Simulated, SddpError> {
         let directory = directory(&trainer, self.settings)?;
         try_policy(
@@ -322,13 +340,13 @@ impl<C: Backend> Job<C> for Trial<'_> {
 
 fn whole_job<C: Backend, K: Kernel>(
     mut job: Trainer<'_, '_, '_, C, K>,
-    fingerprint: Fingerprint,
+    origin: &Origin,
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let problem = job.engine.read().problem;
     let directory = directory(&job, settings)?;
-    let mut checkpoints = Checkpoints::new(directory.as_ref(), fingerprint, settings)?;
+    let mut checkpoints = Checkpoints::new(directory.as_ref(), origin, settings)?;
     let progress = if settings.resume {
         resume(&mut checkpoints, &job, observer)?
     } else {

@@ -3,9 +3,9 @@
 use cobre_comm::LocalBackend;
 use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::{read_policy, write_policy};
-use cobre_sddp::policy::Selection;
+use cobre_sddp::policy::{Selection, StoredCut};
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
-use cobre_sddp::run::{Settings, Solver, run, simulate};
+use cobre_sddp::run::{Settings, Solver, run, run_from, simulate};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
 
@@ -62,4 +62,31 @@ fn a_policy_of_another_problem_is_refused() {
     let error = refused.expect_err("it has other nodes");
     assert_eq!(error.kind(), "input");
     assert!(error.to_string().contains("list of nodes"), "{error}");
+}
+
+#[test]
+fn training_goes_on_from_the_cuts_of_a_policy() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    for selection in ["none", "lml1"] {
+        let settings = Settings {
+            seed: 9,
+            passes: 2,
+            selection: selection.parse().expect("a rule"),
+            stopping: Stopping::any(vec![Rule::Iterations(3)]),
+            ..settings()
+        };
+        let cold = run(&LocalBackend, problem(4), &settings, &mut ()).expect("it trains");
+        let warm = run_from(&LocalBackend, problem(4), Some(&policy), &settings, &mut ());
+        let warm = warm.expect("it trains");
+        assert!(warm.trained.iterations[0].bound >= trained.trained.bound * (1.0 - 1e-9));
+        assert!(cold.trained.bound < warm.trained.bound, "{selection}");
+        // The given cuts are all there, in their order, before those of training.
+        let grown = warm.policy.expect("this is the first rank");
+        for (before, after) in policy.cuts.iter().zip(&grown.cuts) {
+            let numbers = |cut: &StoredCut| (cut.intercept.to_bits(), cut.gradient.clone());
+            let (before, after) = (before.iter().map(numbers), after.iter().map(numbers));
+            assert!(after.zip(before).all(|(after, before)| after == before));
+        }
+    }
 }
