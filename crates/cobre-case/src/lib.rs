@@ -15,7 +15,9 @@ pub use hydrothermal::{TableDescription, schemas, tables};
 pub use wishes::Wishes;
 
 use std::path::Path;
+use std::sync::Arc;
 
+use cobre_sddp::output::{PlainTables, Tables};
 use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
@@ -34,8 +36,12 @@ pub struct Options {
 /// What a user has brought.
 #[derive(Debug, Clone)]
 pub struct Case {
+    /// What kind of case it is, in one word.
+    pub kind: &'static str,
     /// The problem.
     pub problem: Problem,
+    /// What is written of simulated paths.
+    pub tables: Arc<dyn Tables>,
     /// How it wants to be solved, if it says so.
     pub settings: Option<CaseSettings>,
     /// What looks wrong.
@@ -89,6 +95,8 @@ pub fn load(path: &Path, options: &Options) -> Result<Case, CaseError> {
         errors,
     })?;
     Ok(Case {
+        kind: "stoch_opt_format",
+        tables: Arc::new(PlainTables::new(&problem)),
         problem,
         settings: None,
         warnings: Vec::new(),

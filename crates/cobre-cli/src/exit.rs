@@ -11,6 +11,8 @@ use cobre_sddp::SddpError;
 pub(crate) const DONE: u8 = 0;
 /// What the user asked for cannot be done.
 pub(crate) const INVALID_INPUT: u8 = 1;
+/// Two results differ.
+pub(crate) const DIFFERENT: u8 = 1;
 /// The system refused something.
 pub(crate) const IO: u8 = 2;
 /// A linear program could not be solved.

@@ -1,6 +1,7 @@
 //! The `cobre` command.
 
 mod bench;
+mod compare;
 mod doctor;
 mod exit;
 mod init;
@@ -8,6 +9,8 @@ mod job;
 mod launch;
 mod run;
 mod schema;
+mod sheet;
+mod summary;
 mod validate;
 
 use std::process::ExitCode;
@@ -28,6 +31,8 @@ enum Command {
     Validate(validate::Args),
     Init(init::Args),
     Schema(schema::Args),
+    Summary(summary::Args),
+    Compare(compare::Args),
     Launch(launch::Args),
     Bench(bench::Args),
     /// Tells what this machine and this build can do, and what will get in the way
@@ -41,6 +46,8 @@ fn main() -> ExitCode {
             Command::Validate(args) => validate::run(&args),
             Command::Init(args) => init::run(&args),
             Command::Schema(args) => schema::run(&args),
+            Command::Summary(args) => summary::run(&args),
+            Command::Compare(args) => compare::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Doctor => doctor::run(),

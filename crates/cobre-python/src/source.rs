@@ -1,8 +1,10 @@
 //! What is to be solved: a file, or a problem built in Python. The one place that loads either.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use cobre_case::{Case, Options};
+use cobre_sddp::output::PlainTables;
 use cobre_sddp::problem::{
     Change, ColumnId, Draft, NodeId, Problem, RowId, Sense, Template, TemplateId,
 };
@@ -72,6 +74,14 @@ pub(crate) fn parse<T: std::str::FromStr<Err = String>>(name: &str, text: &str) 
 }
 
 impl Given {
+    /// Where it comes from.
+    pub(crate) fn name(&self) -> String {
+        match &self.source {
+            Source::Path(path) => path.display().to_string(),
+            Source::Built(_) => "built in Python".to_owned(),
+        }
+    }
+
     /// The problem, if it makes sense, and how it wants to be solved.
     pub(crate) fn load(self, py: Python<'_>) -> PyResult<Case> {
         let risk = self.risk.map(|risk| parse("risk", &risk)).transpose()?;
@@ -81,11 +91,16 @@ impl Given {
                 let options = Options { bound, risk };
                 cobre_case::load(&path, &options).map_err(|error| errors::of_case(&error))
             }
-            Source::Built(built) => Ok(Case {
-                problem: built.problem(bound, risk.unwrap_or(Risk::EXPECTATION))?,
-                settings: None,
-                warnings: Vec::new(),
-            }),
+            Source::Built(built) => {
+                let problem = built.problem(bound, risk.unwrap_or(Risk::EXPECTATION))?;
+                Ok(Case {
+                    kind: "problem",
+                    tables: Arc::new(PlainTables::new(&problem)),
+                    problem,
+                    settings: None,
+                    warnings: Vec::new(),
+                })
+            }
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
-use crate::output::{Directory, SimulationFiles};
+use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, TableFile, host};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
@@ -19,7 +19,7 @@ use crate::ranks::{Backend, Ranks};
 use crate::simulation::Sampling;
 use crate::team::with_team;
 use crate::training::backward::{Unit, UnitKey, units};
-use crate::training::{Estimate, Progress, StopReason, Stopping, Trained, Trainer};
+use crate::training::{Estimate, Progress, Rule, StopReason, Stopping, Trained, Trainer};
 
 /// Which solver answers for nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +82,8 @@ pub struct Settings {
     pub resume: bool,
     /// Where results are written; `None` for nowhere.
     pub output: Option<PathBuf>,
+    /// Whether tables are written as CSV as well.
+    pub csv: bool,
 }
 
 /// Seconds that the parts of a run took, by this rank's clock.
@@ -102,6 +104,8 @@ pub struct Results {
     pub trained: Trained,
     /// The policy's value on simulated paths, if any were asked for.
     pub simulated: Option<Estimate>,
+    /// Its value on each of them.
+    pub values: Vec<f64>,
     /// The value of each of the modeller's validation scenarios.
     pub validation: Vec<f64>,
     /// The fingerprint of the policy.
@@ -130,86 +134,50 @@ pub fn run<C: Backend>(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    run_from(comm, problem, None, settings, observer)
+    let tables = PlainTables::new(&problem);
+    run_from(comm, problem, settings, &Start::plain(&tables), observer)
 }
 
-/// As [`run`], with the cuts of a policy to begin with. They stay in use, whatever selection says.
+/// What a run starts from beside the problem and the settings.
+pub struct Start<'a> {
+    /// Tables and facts of one who knows what the problem is about.
+    pub about: About<'a>,
+    /// A policy whose cuts are there from the start. They stay in use, whatever selection says.
+    pub policy: Option<&'a Policy>,
+}
+
+impl<'a> Start<'a> {
+    /// No policy, and tables that know nothing.
+    pub fn plain(tables: &'a PlainTables) -> Self {
+        Self {
+            about: About {
+                tables,
+                facts: serde_json::Map::new(),
+            },
+            policy: None,
+        }
+    }
+}
+
+/// As [`run`], from a start of one's own.
 ///
 /// # Errors
 /// As for [`run`], and a policy that does not fit the problem.
 pub fn run_from<C: Backend>(
     comm: &C,
     problem: Problem,
-    policy: Option<&Policy>,
     settings: &Settings,
+    start: &Start<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    let job = WholeJob { settings, observer };
-    perform(comm, problem, settings, policy, job)
-}
-
-/// What a policy is worth, the same on every rank except for the time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Simulated {
-    /// Its value on the simulated paths; `None` if there were none, or not all.
-    pub estimate: Option<Estimate>,
-    /// The value of each simulated path.
-    pub values: Vec<f64>,
-    /// The value of each of the modeller's validation scenarios.
-    pub validation: Vec<f64>,
-    /// Whether someone asked it to end before it was done.
-    pub interrupted: bool,
-    /// Linear programs solved by all ranks.
-    pub lp: Counts,
-    /// Seconds it took, by this rank's clock.
-    pub seconds: f64,
-}
-
-/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
-/// policy on that it has trained with the same seed and passes. Collective, as [`run`].
-///
-/// # Errors
-/// As for [`run`], and a policy that does not fit the problem.
-pub fn simulate<C: Backend>(
-    comm: &C,
-    problem: Problem,
-    policy: &Policy,
-    settings: &Settings,
-    observer: &mut dyn Observer,
-) -> Result<Simulated, SddpError> {
-    let job = Trial { settings, observer };
-    perform(comm, problem, settings, Some(policy), job)
-}
-
-/// What is done once everything is set up, with any solver.
-pub(crate) trait Job<C: Backend> {
-    /// What it finds.
-    type Found;
-
-    /// Does it.
-    fn run<K: Kernel>(
-        self,
-        trainer: Trainer<'_, '_, '_, C, K>,
-        origin: Origin,
-    ) -> Result<Self::Found, SddpError>;
-}
-
-/// Does a job with the solver that the settings name, and tells the other ranks of an error that they
-/// cannot know of.
-fn perform<C: Backend, J: Job<C>>(
-    comm: &C,
-    problem: Problem,
-    settings: &Settings,
-    policy: Option<&Policy>,
-    job: J,
-) -> Result<J::Found, SddpError> {
     let ranks = &Ranks::new(comm);
     let found = match settings.solver {
-        Solver::Auto => perform_with::<C, StageKernel<Auto>, J>,
-        Solver::Kernel => perform_with::<C, StageKernel<Always>, J>,
-        Solver::Check => perform_with::<C, Checked<Always>, J>,
-        Solver::Highs => perform_with::<C, HighsNode, J>,
-    }(ranks, problem, settings, policy, job);
+        Solver::Auto => run_with::<C, StageKernel<Auto>>,
+        Solver::Kernel => run_with::<C, StageKernel<Always>>,
+        Solver::Check => run_with::<C, Checked<Always>>,
+        Solver::Highs => run_with::<C, HighsNode>,
+    }(ranks, problem, settings, start, observer);
+    // Errors that the other ranks cannot know of.
     if let Err(
         error @ (SddpError::Solver { .. }
         | SddpError::Io { .. }
@@ -222,21 +190,43 @@ fn perform<C: Backend, J: Job<C>>(
     found
 }
 
-/// Sets everything up for a job with a solver of this type, with the cuts of `policy` if any.
-pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
+/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
+/// policy on that it has trained with the same seed and passes. Nothing is trained: the results have no
+/// iterations, and the bound is that of the policy. Collective, as [`run`].
+///
+/// # Errors
+/// As for [`run_from`].
+pub fn simulate<C: Backend>(
+    comm: &C,
+    problem: Problem,
+    settings: &Settings,
+    start: &Start<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Results, SddpError> {
+    let settings = Settings {
+        stopping: Stopping::any(vec![Rule::Iterations(0)]),
+        checkpoints: Cadence::Never,
+        resume: false,
+        ..settings.clone()
+    };
+    run_from(comm, problem, &settings, start, observer)
+}
+
+/// [`run`] with a solver of this type.
+pub(crate) fn run_with<C: Backend, K: Kernel>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
-    policy: Option<&Policy>,
-    job: J,
-) -> Result<J::Found, SddpError> {
+    start: &Start<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Results, SddpError> {
     // Before the values of openings move to where ranks share them.
     let origin = Origin {
         problem: Fingerprint::of(&problem),
-        policy: policy.map(Policy::sha256),
+        policy: start.policy.map(Policy::sha256),
     };
     agree(ranks, &origin, settings)?;
-    if let Some(policy) = policy {
+    if let Some(policy) = start.policy {
         policy.fits(&problem).map_err(SddpError::Misfit)?;
     }
     let values = std::mem::take(&mut problem.values);
@@ -260,7 +250,7 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
     };
     let backward = all_units.iter().map(own).collect();
     let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
-    if let Some(policy) = policy {
+    if let Some(policy) = start.policy {
         pool.give(ranks, &problem, policy)?;
     }
     let field = Field {
@@ -269,6 +259,10 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
         pool,
         trials: Paths::new(&problem),
         failures: &failures,
+        tables: settings
+            .output
+            .as_ref()
+            .map(|_| PathTables::new(&problem, start.about.tables, settings.csv)),
     };
     let own_passes = ranks.share(settings.passes);
     let unit_counts = all_units.iter().map(Vec::len).collect();
@@ -291,57 +285,16 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
                 ranks,
                 units: &all_units,
             };
-            job.run(trainer, origin)
+            whole_job(trainer, &origin, settings, &start.about, observer)
         },
     )
-}
-
-/// Trains, simulates, validates and writes.
-pub(crate) struct WholeJob<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) observer: &'a mut dyn Observer,
-}
-
-impl<C: Backend> Job<C> for WholeJob<'_> {
-    type Found = Results;
-
-    fn run<K: Kernel>(
-        self,
-        trainer: Trainer<'_, '_, '_, C, K>,
-        origin: Origin,
-    ) -> Result<Results, SddpError> {
-        whole_job(trainer, &origin, self.settings, self.observer)
-    }
-}
-
-/// Simulates, validates and writes.
-struct Trial<'a> {
-    settings: &'a Settings,
-    observer: &'a mut dyn Observer,
-}
-
-impl<C: Backend> Job<C> for Trial<'_> {
-    type Found = Simulated;
-
-    fn run<K: Kernel>(
-        self,
-        mut trainer: Trainer<'_, '_, '_, C, K>,
-        _: Origin,
-    ) -> Result<Simulated, SddpError> {
-        let directory = directory(&trainer, self.settings)?;
-        try_policy(
-            &mut trainer,
-            directory.as_ref(),
-            self.settings,
-            self.observer,
-        )
-    }
 }
 
 fn whole_job<C: Backend, K: Kernel>(
     mut job: Trainer<'_, '_, '_, C, K>,
     origin: &Origin,
     settings: &Settings,
+    about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let problem = job.engine.read().problem;
@@ -367,6 +320,7 @@ fn whole_job<C: Backend, K: Kernel>(
             interrupted: trained.reason == StopReason::Interrupted,
             trained,
             simulated: None,
+            values: Vec::new(),
             validation: Vec::new(),
             seconds,
         }
@@ -384,18 +338,28 @@ fn whole_job<C: Backend, K: Kernel>(
         directory.write_policy(policy)?;
     }
     results.seconds.write = start.elapsed().as_secs_f64();
-    if results.interrupted {
-        results.lp = job.counts()?;
-    } else {
-        let tried = try_policy(&mut job, directory.as_ref(), settings, observer)?;
-        results.interrupted = tried.interrupted;
-        results.simulated = tried.estimate;
-        results.validation = tried.validation;
-        results.lp = tried.lp;
-        results.seconds.simulate = tried.seconds;
+    if !results.interrupted {
+        let start = Instant::now();
+        try_policy(
+            &mut job,
+            directory.as_ref(),
+            settings,
+            observer,
+            &mut results,
+        )?;
+        results.seconds.simulate = start.elapsed().as_secs_f64();
     }
+    results.lp = job.counts()?;
+    let (hosts, threads) = machines(job.ranks, settings)?;
     if let Some(directory) = &directory {
-        directory.write_run(&results, job.ranks.size(), settings)?;
+        directory.finish(&Facts {
+            about,
+            results: &results,
+            settings,
+            risk: problem.risk_name(),
+            hosts,
+            threads,
+        })?;
     }
     if !results.interrupted {
         checkpoints.finish()?;
@@ -429,42 +393,35 @@ fn try_policy<C: Backend, K: Kernel>(
     directory: Option<&Directory>,
     settings: &Settings,
     observer: &mut dyn Observer,
-) -> Result<Simulated, SddpError> {
-    let start = Instant::now();
+    results: &mut Results,
+) -> Result<(), SddpError> {
     let problem = job.engine.read().problem;
-    let sign = problem.sense.sign();
-    let (mut estimate, mut values, mut validation) = (None, Vec::new(), Vec::new());
     if settings.simulate > 0 {
-        let files = directory.map(|directory| directory.simulation(problem));
-        let mut files = files.transpose()?;
-        let sink = &mut |first: usize, paths: &Paths| {
-            values.extend((0..paths.count()).map(|path| sign * paths.cost(problem, path)));
-            files
-                .as_mut()
-                .map_or(Ok(()), |files| files.append(problem, first, paths))
+        let mut files = Vec::new();
+        if let (Some(directory), Some(tables)) = (directory, &job.engine.read().tables) {
+            files = directory.simulation(tables)?;
+        }
+        let sink = &mut |pieces: Vec<Piece>| {
+            let mut files = files.iter_mut().zip(pieces);
+            files.try_for_each(|(file, piece)| file.splice(piece))
         };
-        estimate = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
-        if estimate.is_some() {
-            files.map_or(Ok(()), SimulationFiles::finish)?;
-        }
+        let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
+        let Some(values) = values else {
+            results.interrupted = true;
+            return Ok(());
+        };
+        results.simulated = Some(Estimate::of(&values));
+        results.values = values;
+        files.into_iter().try_for_each(TableFile::finish)?;
     }
-    let interrupted = settings.simulate > 0 && estimate.is_none();
-    if !interrupted {
-        let validated = job.validate()?;
-        if let Some(directory) = directory.filter(|_| validated.count() > 0) {
-            directory.write_validation(problem, &validated)?;
-        }
-        let of_paths = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
-        validation = of_paths.collect();
+    let validated = job.validate()?;
+    let sign = problem.sense.sign();
+    let values = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
+    results.validation = values.collect();
+    match directory {
+        Some(directory) if validated.count() > 0 => directory.write_validation(problem, &validated),
+        _ => Ok(()),
     }
-    Ok(Simulated {
-        estimate,
-        values,
-        validation,
-        interrupted,
-        lp: job.counts()?,
-        seconds: start.elapsed().as_secs_f64(),
-    })
 }
 
 /// The state that training goes on from.
@@ -489,5 +446,18 @@ fn directory<C: Backend, K: Kernel>(
     settings: &Settings,
 ) -> Result<Option<Directory>, SddpError> {
     let path = settings.output.as_ref().filter(|_| job.ranks.is_first());
-    path.map(|path| Directory::create(path)).transpose()
+    path.map(|path| Directory::create(path, settings.csv))
+        .transpose()
+}
+
+/// The machine and the threads of each rank. Collective.
+fn machines<C: Backend>(
+    ranks: &Ranks<'_, C>,
+    settings: &Settings,
+) -> Result<(Vec<String>, Vec<usize>), SddpError> {
+    let hosts = ranks.gather_bytes(ranks.size(), &[host().into_bytes()])?;
+    let hosts = hosts.iter().map(|host| String::from_utf8_lossy(host));
+    let threads = ranks.gather_one(&[settings.threads as f64])?;
+    let threads = threads.iter().map(|rank| rank[0] as usize);
+    Ok((hosts.map(Into::into).collect(), threads.collect()))
 }

@@ -5,10 +5,11 @@ use cobre_comm::LocalBackend;
 use super::{Always, Checked, Rules};
 use crate::SddpError;
 use crate::lp::Counts;
+use crate::output::PlainTables;
 use crate::policy::Selection;
 use crate::problem::{Hydrothermal, hydrothermal};
 use crate::ranks::Ranks;
-use crate::run::{Settings, Solver, WholeJob, perform_with};
+use crate::run::{Settings, Solver, Start, run_with};
 use crate::simulation::Sampling;
 use crate::training::{Rule, Stopping};
 
@@ -36,15 +37,14 @@ fn trained<R: Rules>() -> Result<Counts, SddpError> {
         checkpoints: crate::checkpoint::Cadence::Never,
         resume: false,
         output: None,
+        csv: false,
     };
     let problem = hydrothermal(size).expect("sizes are not zero");
     let comm = LocalBackend;
     let ranks = Ranks::new(&comm);
-    let job = WholeJob {
-        settings: &settings,
-        observer: &mut (),
-    };
-    let results = perform_with::<_, Checked<R>, _>(&ranks, problem, &settings, None, job)?;
+    let tables = PlainTables::new(&problem);
+    let results =
+        run_with::<_, Checked<R>>(&ranks, problem, &settings, &Start::plain(&tables), &mut ())?;
     Ok(results.lp)
 }
 

@@ -7,8 +7,7 @@ use std::path::Path;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
-use super::table::Values;
-use super::{write_json, write_table};
+use super::{Cell, Column, Kind, Rows, Table, TableFile, write_json};
 use crate::error::SddpError;
 use crate::policy::{Manifest, Policy, StoredCut};
 use crate::problem::Sense;
@@ -31,38 +30,51 @@ fn sense(manifest: &Manifest) -> Option<Sense> {
 /// When a file cannot be written.
 pub fn write(directory: &Path, policy: &Policy) -> Result<(), SddpError> {
     std::fs::create_dir_all(directory).map_err(SddpError::io("create the directory", directory))?;
+    let (table, rows) = table("cuts", policy);
+    let mut file = TableFile::create(directory, table, false)?;
+    file.append(&rows)?;
+    file.finish()?;
+    write_manifest(directory, &policy.manifest)
+}
+
+/// The cuts, as the modeller's sense has them.
+pub(super) fn table(name: &'static str, policy: &Policy) -> (Table, Rows) {
     let manifest = &policy.manifest;
+    let meanings = [
+        (Kind::Text, "node whose cost to go the cut is below"),
+        (Kind::Integer, "iteration that made it, from 1"),
+        (Kind::Integer, "forward pass of that iteration, from 1"),
+        (Kind::Number, "value of the cut where all states are zero"),
+    ];
+    let columns = COLUMNS.into_iter().zip(meanings);
+    let columns = columns.map(|(name, (kind, meaning))| Column::new(name, kind, meaning));
+    let mut columns: Vec<Column> = columns.collect();
+    columns.extend(manifest.states.iter().map(|state| {
+        let meaning = format!("how the cut changes with state {}", state.name);
+        Column::new(format!("slope:{}", state.name), Kind::Number, meaning)
+    }));
+    let table = Table::new(name, columns);
+    let mut rows = Rows::new(&table);
     let sign = sense(manifest).map_or(1.0, Sense::sign);
     let passes = manifest.forward_passes.max(1) as u32;
-    let (mut nodes, mut iterations, mut of_pass) = (Vec::new(), Vec::new(), Vec::new());
-    let mut intercepts = Vec::new();
-    let mut slopes: Vec<Vec<f64>> = vec![Vec::new(); manifest.states.len()];
     for (name, cuts) in manifest.nodes.iter().zip(&policy.cuts) {
         for cut in cuts {
-            nodes.push(name.clone());
-            iterations.push(i64::from(cut.slot / passes + 1));
-            of_pass.push(i64::from(cut.slot % passes + 1));
-            intercepts.push(sign * cut.intercept);
-            for (column, slope) in slopes.iter_mut().zip(&cut.gradient) {
-                column.push(sign * slope);
-            }
+            let mut row: Vec<Cell<'_>> = vec![
+                name.as_str().into(),
+                Cell::Integer(i64::from(cut.slot / passes + 1)),
+                Cell::Integer(i64::from(cut.slot % passes + 1)),
+                (sign * cut.intercept).into(),
+            ];
+            let slopes = cut.gradient.iter();
+            row.extend(slopes.map(|slope| Cell::Number(sign * slope)));
+            rows.push(&row);
         }
     }
-    let names: Vec<String> = manifest
-        .states
-        .iter()
-        .map(|state| format!("slope:{}", state.name))
-        .collect();
-    let values = [
-        Values::Texts(nodes),
-        Values::Integers(iterations),
-        Values::Integers(of_pass),
-        Values::Numbers(intercepts),
-    ];
-    let mut columns: Vec<(&str, Values)> = COLUMNS.into_iter().zip(values).collect();
-    let slopes = names.iter().zip(slopes);
-    columns.extend(slopes.map(|(name, slopes)| (name.as_str(), Values::Numbers(slopes))));
-    write_table(&directory.join(CUTS), &columns)?;
+    (table, rows)
+}
+
+/// Writes what a policy belongs to.
+pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), SddpError> {
     let place = directory.join(MANIFEST);
     let value = serde_json::to_value(manifest)
         .map_err(|error| SddpError::io("write", &place)(io::Error::other(error)))?;

@@ -72,6 +72,20 @@ impl fmt::Display for StopReason {
     }
 }
 
+/// As [`FromStr`] reads it.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Iterations(limit) => write!(f, "iterations:{limit}"),
+            Self::TimeLimit(limit) => write!(f, "time:{}", limit.as_secs_f64()),
+            Self::BoundStalling { window, tolerance } => {
+                write!(f, "stalling:{window},{tolerance:?}")
+            }
+            Self::Statistical { paths } => write!(f, "statistical:{paths}"),
+        }
+    }
+}
+
 impl Stopping {
     /// What a user asked for, with a limit on iterations in any case; without wishes, until the
     /// bound stalls.
@@ -196,6 +210,7 @@ mod tests {
             gap: None,
             lp: Counts::default(),
             cuts: 0,
+            cuts_added: 0,
             time: TimeSplit {
                 total: 5.0,
                 ..TimeSplit::default()
