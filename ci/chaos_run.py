@@ -4,16 +4,18 @@
     ci/chaos_run.py KILLS [SEED]
 
 Each study is one training run. It is started on some backend, ranks and threads, and something is done
-to it at a random instant: a signal to a rank, to rank 0, to all ranks, or to the launcher. Then it is resumed
-on another backend, ranks and threads, and so on, until it gets through. Its results must be the bytes of a
-run that nothing was done to. Prints a table; the exit code is 0 if nothing hung, nothing was left behind and
-nothing differed.
+to it at a random instant: a signal to a rank, to rank 0, to all ranks, or to the launcher, or strangers call at
+every port it listens at. Then it is resumed on another backend, ranks and threads, and so on, until it gets
+through. Its results must be the bytes of a run that nothing was done to. Then surroundings in which it cannot
+work: a full disk, a full /dev/shm, few descriptors. Prints a table; the exit code is 0 if nothing hung, nothing
+was left behind and nothing differed.
 """
 import os
 import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -55,7 +57,8 @@ def processes(seed):
             line = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
             if entry.isdigit() and f"--seed={seed}".encode() in line:
                 environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
-                ranks = [int(e.split(b"=")[1]) for e in environment if e.startswith(b"COBRE_LAUNCH_RANK=")]
+                names = (b"COBRE_LAUNCH_RANK=", b"PMI_RANK=")
+                ranks = [int(e.split(b"=")[1]) for e in environment if e.startswith(names)]
                 found[int(entry)] = ranks[0] if ranks else None
         except OSError:
             pass
@@ -94,6 +97,63 @@ def disturb(chance, job, seed, number):
     return who
 
 
+def ports(pid):
+    """The ports of this machine that a process listens at."""
+    try:
+        sockets = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    except OSError:
+        return []
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+
+
+def call(chance, seed):
+    """Strangers call at every port of the study: some say nothing, some say anything."""
+    called = [port for pid in processes(seed) for port in ports(pid)]
+    for port in called:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as stranger:
+                stranger.sendall(chance.randbytes(chance.choice([0, 1, 64, 4096])))
+        except OSError:
+            pass
+    return len(called)
+
+
+SURROUNDINGS = {
+    "a full disk": "mount -t tmpfs -o size=24k tmpfs {scratch} && {cobre}",
+    "a full /dev/shm": "mount -t tmpfs -o size=8k tmpfs /dev/shm && {cobre}",
+    "few descriptors": "ulimit -n 16 && {cobre}",
+}
+
+
+def surroundings(scratch, seed):
+    """Runs where something is missing: each must end by itself, with an error that names what. Returns the
+    number of those that do not."""
+    bad = 0
+    for name, script in SURROUNDINGS.items():
+        place = scratch / name.replace(" ", "-").replace("/", "-")
+        place.mkdir()
+        words = " ".join(command(place / "study", seed, ("shm", 2, 1), False))
+        script = script.format(scratch=place, cobre=f"exec {words}")
+        job = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            complained = job.communicate(timeout=LIMIT)[1]
+        except subprocess.TimeoutExpired:
+            for pid in processes(seed):
+                send(pid, signal.SIGKILL)
+            complained = "HUNG " + job.communicate()[1]
+        if "unshare" in complained:
+            print(f"{name:13} left out: {complained.strip()}")
+            continue
+        left = processes(seed)
+        wrong = job.returncode == 0 or "HUNG" in complained or "panicked" in complained or not complained or left
+        bad += bool(wrong)
+        first = complained.strip().splitlines()[0] if complained.strip() else "nothing said"
+        print(f"{name}: exit code {job.returncode}: {first[:150]}{'  WRONG' if wrong else ''}", flush=True)
+    return bad
+
+
 def main():
     kills, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**31)
     print(f"{kills} disturbances of training runs, seed {seed}", flush=True)
@@ -128,8 +188,12 @@ def main():
                     try:
                         job.wait(timeout=chance.uniform(0.0, 1.5 * length))
                     except subprocess.TimeoutExpired:
-                        disturbed = chance.choice(SIGNALS)
-                        who = disturb(chance, job, number, disturbed)
+                        if layout[0] == "tcp" and chance.random() < 0.3:
+                            call(chance, number)
+                            who = "strangers"
+                        else:
+                            disturbed = chance.choice(SIGNALS)
+                            who = disturb(chance, job, number, disturbed)
                         counts["disturbed"] += 1
                         by_target[who] = by_target.get(who, 0) + 1
                 sent = time.monotonic()
@@ -169,15 +233,16 @@ def main():
                     names = [n for n in reference.keys() | found.keys() if reference.get(n) != found.get(n)]
                     print(f"DIFFERS: {sorted(names)}", flush=True)
             shutil.rmtree(study, ignore_errors=True)
+        counts["wrong surroundings"] = surroundings(scratch, marker + 1)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     counts["left"] += len(shared_memory() - before)
     print(f"backends      {', '.join(backends)}")
     print("disturbed     " + ", ".join(f"{who} {count}" for who, count in sorted(by_target.items())))
     for name, count in counts.items():
-        print(f"{name:13} {count}")
+        print(f"{name:19}{count}")
     print(f"slowest end   {worst:.2f} s after the signal, the iteration and its files included")
-    bad = counts["hung"] + counts["differing"] + counts["left"] + counts["refused"]
+    bad = counts["hung"] + counts["differing"] + counts["left"] + counts["refused"] + counts["wrong surroundings"]
     sys.exit(1 if bad else 0)
 
 

@@ -132,11 +132,13 @@ impl Stopping {
 impl Rule {
     fn reason(self, progress: &Progress) -> Option<StopReason> {
         let bounds = &progress.bounds;
+        if let Self::Iterations(limit) = self {
+            return (bounds.len() >= limit).then_some(StopReason::IterationLimit);
+        }
+        // No other rule ends a run that has not begun.
         let last = bounds.last().copied()?;
         match self {
-            Self::Iterations(limit) => {
-                (bounds.len() >= limit).then_some(StopReason::IterationLimit)
-            }
+            Self::Iterations(_) => None,
             Self::TimeLimit(limit) => {
                 (progress.elapsed() >= limit).then_some(StopReason::TimeLimit)
             }
