@@ -6,6 +6,7 @@ mod exit;
 mod init;
 mod job;
 mod launch;
+mod report;
 mod run;
 mod schema;
 mod validate;
@@ -28,6 +29,7 @@ enum Command {
     Validate(validate::Args),
     Init(init::Args),
     Schema(schema::Args),
+    Report(report::Args),
     Launch(launch::Args),
     Bench(bench::Args),
     /// Tells what this machine and this build can do, and what will get in the way
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
             Command::Validate(args) => validate::run(&args),
             Command::Init(args) => init::run(&args),
             Command::Schema(args) => schema::run(&args),
+            Command::Report(args) => report::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Doctor => doctor::run(),

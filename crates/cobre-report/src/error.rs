@@ -1,0 +1,63 @@
+//! Why there is no report.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why there is no report.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The directory does not hold the results of a finished run.
+    #[error("{}: {what}", path.display())]
+    Incomplete {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is missing, and what to do about it.
+        what: String,
+    },
+    /// A file is there and is not what a run writes.
+    #[error("{}: {what}; it is damaged or not written by cobre run: run the case again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The system refused something.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ReportError {
+    pub(crate) fn incomplete(path: &Path, what: impl Into<String>) -> Self {
+        Self::Incomplete {
+            path: path.to_owned(),
+            what: what.into(),
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            what: what.into(),
+        }
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What ran, where, and how it went; and the figures at the head of the page.
+
+use serde_json::Value;
+
+use crate::chart::{Section, TextTable, rounded, scale};
+use crate::error::ReportError;
+use crate::results::Results;
+use crate::statistics::{half_width, mean};
+
+/// Everything that `run.json` says.
+pub(super) fn section(results: &Results) -> Section {
+    let mut section = Section::new("run", "The run");
+    let mut rows = Vec::new();
+    flatten("", &results.run, &mut rows);
+    let head = ["fact", "value"];
+    section.tables.push(TextTable {
+        caption: "What run.json says".to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+    });
+    section
+}
+
+/// Adds a row for each value inside, called by the keys that lead to it.
+fn flatten(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
+    let told = match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let key = key.replace('_', " ");
+                let name = if name.is_empty() {
+                    key
+                } else {
+                    format!("{name}: {key}")
+                };
+                flatten(&name, value, rows);
+            }
+            return;
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            for (number, value) in (1..).zip(items) {
+                flatten(&format!("{name} {number}"), value, rows);
+            }
+            return;
+        }
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => plain(other),
+    };
+    rows.push(vec![name.to_owned(), told]);
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_f64() {
+            Some(value) if number.is_f64() => rounded(value).to_string(),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// The figures at the head of the page: what they are, and what they say.
+pub(crate) fn headline(results: &Results) -> Result<Vec<(String, String)>, ReportError> {
+    let table = &results.convergence;
+    let unit = results.value_unit();
+    let told = |value: f64| {
+        let (word, factor) = scale(value.abs(), unit);
+        let text = format!("{} {word}{unit}", rounded(value / factor));
+        text.trim_end().to_owned()
+    };
+    let mut figures = Vec::new();
+    let bounds = table.all_numbers("bound")?;
+    let sided = if results.maximised {
+        "upper bound"
+    } else {
+        "lower bound"
+    };
+    if let Some(bound) = bounds.last() {
+        figures.push((sided.to_owned(), told(*bound)));
+    }
+    if let Some(simulation) = &results.simulation {
+        let level = mean(simulation.totals.iter().copied());
+        let half = half_width(&simulation.totals);
+        let word = results.value_word();
+        figures.push((format!("simulated {word}, mean"), told(level)));
+        if half > 0.0 {
+            figures.push(("95 % confidence".to_owned(), format!("± {}", told(half))));
+        }
+        if let Some(bound) = bounds.last().filter(|_| level != 0.0) {
+            let (what, beyond) = if results.maximised {
+                ("mean below bound", bound - level)
+            } else {
+                ("mean above bound", level - bound)
+            };
+            let gap = beyond * 100.0 / level.abs();
+            figures.push((what.to_owned(), format!("{gap:.2} %")));
+        }
+        let count = simulation.scenarios().to_string();
+        figures.push(("scenarios".to_owned(), count));
+        figures.push(("stages".to_owned(), simulation.stages.to_string()));
+    }
+    figures.push(("iterations".to_owned(), bounds.len().to_string()));
+    Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_fact_is_a_row() {
+        let mut rows = Vec::new();
+        let run =
+            json!({"hosts": ["a", "b"], "lp": {"solves": 3, "share": 0.123_456_78}, "fine": true});
+        flatten("", &run, &mut rows);
+        let rows: Vec<String> = rows.iter().map(|row| row.join("=")).collect();
+        assert_eq!(
+            rows,
+            [
+                "fine=yes",
+                "hosts=a, b",
+                "lp: share=0.12346",
+                "lp: solves=3"
+            ]
+        );
+    }
+}

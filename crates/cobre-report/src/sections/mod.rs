@@ -1,0 +1,178 @@
+//! The parts of a report, in the order a planner asks: did it converge, what does it cost, what happens.
+
+mod convergence;
+mod cost;
+mod deficit;
+mod facts;
+mod mix;
+mod ribbon;
+mod totals;
+mod violations;
+
+use crate::chart::Section;
+use crate::error::ReportError;
+use crate::results::Results;
+use crate::simulation::{Blocks, Quantity, Simulation};
+
+pub(crate) use facts::headline;
+
+use self::ribbon::Ribbons;
+use crate::palette;
+
+/// All sections that have something to show.
+pub(crate) fn all(results: &Results) -> Result<Vec<Section>, ReportError> {
+    let mut sections = vec![convergence::section(results)?];
+    match &results.simulation {
+        None => sections.push(no_simulation()),
+        Some(simulation) if results.hydrothermal() => {
+            hydrothermal(results, simulation, &mut sections)?
+        }
+        Some(simulation) => generic(results, simulation, &mut sections)?,
+    }
+    sections.push(facts::section(results));
+    Ok(sections)
+}
+
+fn no_simulation() -> Section {
+    let mut section = Section::new("simulation", "Simulation");
+    let text = "This run trained a policy and did not simulate it, so there is nothing on storage, \
+                generation or costs. To have it, simulate: cobre run with simulation enabled.";
+    section.text.push(text.to_owned());
+    section
+}
+
+/// A quantity of the plants or buses of a case.
+const fn quantity(
+    table: &'static str,
+    entity: &'static str,
+    column: &'static str,
+    blocks: Blocks,
+) -> Quantity {
+    Quantity {
+        table,
+        entity,
+        column,
+        blocks,
+    }
+}
+
+fn hydrothermal(
+    results: &Results,
+    simulation: &Simulation,
+    sections: &mut Vec<Section>,
+) -> Result<(), ReportError> {
+    let mut total = totals::section(results, simulation);
+    cost::add(simulation, &mut total)?;
+    sections.push(total);
+    let ribbons = [
+        Ribbons {
+            id: "storage",
+            title: "Storage",
+            chart: "Water stored at the end of each stage",
+            about: "",
+            pick: "Reservoir",
+            all: Some("All reservoirs together"),
+            what: "storage",
+            unit: "hm³",
+            color: palette::BLUE,
+            quantity: quantity("hydros.parquet", "hydro", "storage_hm3", Blocks::None),
+        },
+        Ribbons {
+            id: "inflow",
+            title: "Inflow",
+            chart: "Water that flows in during each stage",
+            about: "",
+            pick: "Plant",
+            all: Some("All plants together"),
+            what: "inflow",
+            unit: "m³/s",
+            color: palette::SKY,
+            quantity: quantity("hydros.parquet", "hydro", "inflow_m3s", Blocks::None),
+        },
+    ];
+    for ribbon in ribbons {
+        sections.extend(ribbon.section(simulation)?);
+    }
+    sections.push(mix::section(simulation)?);
+    let ribbons = [
+        Ribbons {
+            id: "marginal-cost",
+            title: "Marginal cost",
+            chart: "What one more MWh of load would cost",
+            about: "Blocks of a stage are averaged by their hours.",
+            pick: "Bus",
+            all: None,
+            what: "marginal cost",
+            unit: "$/MWh",
+            color: palette::ORANGE,
+            quantity: quantity(
+                "buses.parquet",
+                "bus",
+                "marginal_cost_per_mwh",
+                Blocks::Mean,
+            ),
+        },
+        Ribbons {
+            id: "water-value",
+            title: "Water values",
+            chart: "What one more hm³ in store would save",
+            about: "",
+            pick: "Reservoir",
+            all: None,
+            what: "water value",
+            unit: "$/hm³",
+            color: palette::BLUE,
+            quantity: quantity(
+                "hydros.parquet",
+                "hydro",
+                "water_value_per_hm3",
+                Blocks::None,
+            ),
+        },
+    ];
+    for ribbon in ribbons {
+        sections.extend(ribbon.section(simulation)?);
+    }
+    sections.push(deficit::section(simulation)?);
+    sections.push(violations::section(simulation)?);
+    Ok(())
+}
+
+fn generic(
+    results: &Results,
+    simulation: &Simulation,
+    sections: &mut Vec<Section>,
+) -> Result<(), ReportError> {
+    let mut total = totals::section(results, simulation);
+    let stages = simulation.required("stages.parquet")?;
+    let grid = simulation.column(&stages, "stage_value")?;
+    total.panels.push(ribbon::stage_values(simulation, &grid));
+    sections.push(total);
+    let tables = [
+        (
+            "states",
+            "States",
+            "Each state at the end of each stage",
+            "State",
+            "states.parquet",
+        ),
+        (
+            "controls",
+            "Controls",
+            "Each control in each stage",
+            "Control",
+            "controls.parquet",
+        ),
+        (
+            "duals",
+            "Duals",
+            "The dual of each row in each stage",
+            "Row",
+            "duals.parquet",
+        ),
+    ];
+    for (id, title, chart, pick, table) in tables {
+        sections.extend(ribbon::columns(simulation, id, title, chart, pick, table)?);
+    }
+    Ok(())
+}

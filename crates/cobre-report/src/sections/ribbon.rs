@@ -1,0 +1,204 @@
+//! Many scenarios in one chart: ribbons of percentiles, and single scenarios over them.
+
+use crate::chart::{Mark, Panel, Places, Section, Series, View};
+use crate::error::ReportError;
+use crate::grid::Grid;
+use crate::palette;
+use crate::simulation::{Gathered, Quantity, Simulation};
+use crate::statistics::{LEVELS, Spread, mean};
+
+/// How many entities are compared in one chart.
+const COMPARED: usize = 8;
+
+/// A section with the ribbons of a quantity.
+pub(super) struct Ribbons {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    pub(super) chart: &'static str,
+    pub(super) about: &'static str,
+    /// What an entity is called.
+    pub(super) pick: &'static str,
+    /// What the sum over all entities is called, if it means something.
+    pub(super) all: Option<&'static str>,
+    pub(super) what: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) color: usize,
+    pub(super) quantity: Quantity,
+}
+
+impl Ribbons {
+    /// The section; none if the case has no such entities.
+    pub(super) fn section(&self, simulation: &Simulation) -> Result<Option<Section>, ReportError> {
+        let Some(gathered) = simulation.gather(self.quantity)? else {
+            return Ok(None);
+        };
+        let view = |name: &str, grid: &Grid| {
+            let series = series(simulation, grid, self.color);
+            View::scaled(name, self.what, self.unit, series)
+        };
+        let mut views = Vec::new();
+        if gathered.entities.len() > 1 {
+            match self.all {
+                Some(name) => views.push(view(name, &gathered.total)),
+                None => views.push(compared(&gathered, self.what, self.unit)),
+            }
+        }
+        let single = gathered.entities.iter();
+        views.extend(single.map(|entity| view(&entity.name, &entity.grid)));
+        let about = format!("{}{}", about(simulation), spaced(self.about));
+        let panel = over_stages(simulation, self.id, self.chart, &about, self.pick, views);
+        Ok(Some(with(self.id, self.title, panel, &gathered)))
+    }
+}
+
+/// A section of a table that has one column per state, control or row.
+pub(super) fn columns(
+    simulation: &Simulation,
+    id: &'static str,
+    title: &str,
+    chart: &str,
+    pick: &str,
+    table: &str,
+) -> Result<Option<Section>, ReportError> {
+    let known = ["scenario", "stage", "node"];
+    let gathered = simulation.gather_columns(table, &known)?;
+    let Some(gathered) = gathered.filter(|gathered| gathered.count > 0) else {
+        return Ok(None);
+    };
+    let views = gathered.entities.iter().map(|entity| {
+        let series = series(simulation, &entity.grid, palette::BLUE);
+        View::scaled(&entity.name, "value", "", series)
+    });
+    let views = views.collect();
+    let panel = over_stages(simulation, id, chart, &about(simulation), pick, views);
+    Ok(Some(with(id, title, panel, &gathered)))
+}
+
+/// The value of each stage, for problems whose values have no kinds.
+pub(super) fn stage_values(simulation: &Simulation, grid: &Grid) -> Panel {
+    let series = series(simulation, grid, palette::VERMILION);
+    let views = vec![View::scaled("", "value", "", series)];
+    let title = "Value of each stage";
+    over_stages(
+        simulation,
+        "stage-value",
+        title,
+        &about(simulation),
+        "",
+        views,
+    )
+}
+
+/// A panel over the stages.
+pub(super) fn over_stages(
+    simulation: &Simulation,
+    id: &str,
+    title: &str,
+    about: &str,
+    pick: &str,
+    views: Vec<View>,
+) -> Panel {
+    Panel {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        about: about.to_owned(),
+        pick: pick.to_owned(),
+        x: "stage".to_owned(),
+        at: Places::Numbers(simulation.stage_numbers()),
+        views,
+    }
+}
+
+fn with(id: &'static str, title: &str, panel: Panel, gathered: &Gathered) -> Section {
+    let mut section = Section::new(id, title);
+    let shown = gathered.entities.len();
+    if gathered.count > shown {
+        section.text.push(format!(
+            "Of {} the {shown} with the largest values can be picked; the tables have them all.",
+            gathered.count
+        ));
+    }
+    section.panels.push(panel);
+    section
+}
+
+fn spaced(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" {text}")
+    }
+}
+
+fn about(simulation: &Simulation) -> String {
+    match simulation.scenarios() {
+        1 => "The one simulated scenario.".to_owned(),
+        count => format!(
+            "{count} simulated scenarios: ribbons hold all, 90 % and half of them; \
+             lines are the median, the mean and single scenarios."
+        ),
+    }
+}
+
+/// The ribbons of a grid, the median, the mean, and the single scenarios.
+fn series(simulation: &Simulation, grid: &Grid, color: usize) -> Vec<Series> {
+    let mut all = Vec::new();
+    if simulation.scenarios() > 1 {
+        let spreads: Vec<Spread> = grid
+            .stages()
+            .map(|values| Spread::of(values.iter().copied()))
+            .collect();
+        let level = |at: usize| -> Vec<f64> {
+            spreads
+                .iter()
+                .map(|spread| spread.percentiles[at])
+                .collect()
+        };
+        let names = ["all scenarios", "90 % (P5 to P95)", "half (P25 to P75)"];
+        for (at, (name, tint)) in names.into_iter().zip([14, 26, 42]).enumerate() {
+            let high = level(LEVELS.len() - 1 - at);
+            all.push(Series::band(name, color, tint, level(at), high));
+        }
+        all.push(Series::new(
+            "median",
+            Mark::Line,
+            color,
+            level(LEVELS.len() / 2),
+        ));
+        let means = spreads.iter().map(|spread| spread.mean).collect();
+        all.push(Series::new("mean", Mark::Dashes, palette::INK, means));
+    }
+    let colors = [
+        palette::GREEN,
+        palette::ORANGE,
+        palette::PURPLE,
+        palette::SKY,
+        palette::VERMILION,
+    ];
+    let colors = colors.into_iter().filter(|other| *other != color).cycle();
+    for (number, (single, color)) in simulation.single.iter().zip(colors).enumerate() {
+        let values = grid.scenario(single.scenario);
+        all.push(Series {
+            scenario: Some(number),
+            ..Series::new(&single.name, Mark::Line, color, values)
+        });
+    }
+    all
+}
+
+/// The mean of each of the largest entities, side by side.
+fn compared(gathered: &Gathered, what: &str, unit: &str) -> View {
+    let lines = gathered.entities.iter().take(COMPARED).enumerate();
+    let lines = lines.map(|(number, entity)| {
+        let stages = entity.grid.stages();
+        let means = stages.map(|values| mean(values.iter().copied())).collect();
+        Series::new(&entity.name, Mark::Line, palette::nth(number), means)
+    });
+    let lines: Vec<Series> = lines.collect();
+    let name = if lines.len() < gathered.count {
+        format!("The first {COMPARED}, mean of all scenarios")
+    } else {
+        "All, mean of all scenarios".to_owned()
+    };
+    View::scaled(name, what, unit, lines)
+}

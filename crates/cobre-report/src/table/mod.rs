@@ -1,0 +1,116 @@
+//! The Parquet tables of a run, read row group by row group.
+
+mod column;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+pub(crate) use self::column::Values;
+use crate::error::ReportError;
+
+/// A table that is open for reading.
+pub(crate) struct Table {
+    path: PathBuf,
+    reader: SerializedFileReader<File>,
+    columns: Vec<String>,
+}
+
+impl Table {
+    /// Opens a table; none if there is no such file.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, ReportError> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(ReportError::io("read", path)(error)),
+        };
+        let reader = SerializedFileReader::new(file).map_err(unsound(path))?;
+        let schema = reader.metadata().file_metadata().schema_descr();
+        let columns = schema.columns().iter();
+        let columns = columns.map(|column| column.path().string()).collect();
+        Ok(Some(Self {
+            path: path.to_owned(),
+            reader,
+            columns,
+        }))
+    }
+
+    /// The names of its columns.
+    pub(crate) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// How many row groups it has.
+    pub(crate) fn groups(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    /// A column of a row group as numbers; none is NaN.
+    pub(crate) fn numbers(&self, group: usize, column: &str) -> Result<Vec<f64>, ReportError> {
+        match self.values(group, column)? {
+            Values::Numbers(values) => Ok(values),
+            Values::Integers(values) => Ok(values.into_iter().map(|value| value as f64).collect()),
+            Values::Texts(_) => Err(self.unfit(column, "numbers")),
+        }
+    }
+
+    /// A column of a row group as whole numbers.
+    pub(crate) fn integers(&self, group: usize, column: &str) -> Result<Vec<i64>, ReportError> {
+        match self.values(group, column)? {
+            Values::Integers(values) => Ok(values),
+            _ => Err(self.unfit(column, "whole numbers")),
+        }
+    }
+
+    /// A column of a row group as texts.
+    pub(crate) fn texts(&self, group: usize, column: &str) -> Result<Vec<String>, ReportError> {
+        match self.values(group, column)? {
+            Values::Texts(values) => Ok(values),
+            _ => Err(self.unfit(column, "texts")),
+        }
+    }
+
+    /// A column of all row groups as numbers.
+    pub(crate) fn all_numbers(&self, column: &str) -> Result<Vec<f64>, ReportError> {
+        let groups = (0..self.groups()).map(|group| self.numbers(group, column));
+        Ok(groups.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// A column of all row groups as whole numbers.
+    pub(crate) fn all_integers(&self, column: &str) -> Result<Vec<i64>, ReportError> {
+        let groups = (0..self.groups()).map(|group| self.integers(group, column));
+        Ok(groups.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// The error that says what is wrong with this table.
+    pub(crate) fn damaged(&self, what: impl Into<String>) -> ReportError {
+        ReportError::damaged(&self.path, what)
+    }
+
+    fn unfit(&self, column: &str, wanted: &str) -> ReportError {
+        self.damaged(format!("column {column} should hold {wanted}"))
+    }
+
+    fn values(&self, group: usize, column: &str) -> Result<Values, ReportError> {
+        let place = self.columns.iter().position(|name| name == column);
+        let place = place.ok_or_else(|| self.damaged(format!("column {column} is missing")))?;
+        let read = || -> Result<Values, ParquetError> {
+            let group = self.reader.get_row_group(group)?;
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let values = column::read(group.get_column_reader(place)?, rows)?;
+            if values.len() == rows {
+                Ok(values)
+            } else {
+                let told = format!("column {column} has {} of {rows} rows", values.len());
+                Err(ParquetError::General(told))
+            }
+        };
+        read().map_err(unsound(&self.path))
+    }
+}
+
+fn unsound(path: &Path) -> impl Fn(ParquetError) -> ReportError {
+    move |error| ReportError::damaged(path, format!("it is no sound Parquet file ({error})"))
+}
