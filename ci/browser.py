@@ -145,14 +145,17 @@ class Browser:
                  deviceScaleFactor=2 if phone else 1, mobile=phone)
         self.settle()
 
-    def media(self, kind="screen", scheme="light"):
-        """Shows the page as on a screen or on paper, for those who like it light or dark."""
+    def media(self, kind="", scheme="light"):
+        """Shows the page as it is, or as on a `screen` or in `print`, for those who like it light or dark."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.ask("Emulation.setEmulatedMedia", media=kind, features=features)
         self.settle()
 
     def screenshot(self, path, whole=True):
         """Writes a picture of the page."""
+        if whole:
+            self.run("scrollTo({top: 0, behavior: 'instant'})")
+            self.settle()
         answer = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         with open(path, "wb") as file:
             file.write(base64.b64decode(answer["data"]))

@@ -126,7 +126,8 @@ class Check:
         self.that(self.on(figure, count) == before, f"{name}: the legend switches nothing on again")
 
     def zoom(self, figure):
-        if self.on(figure, "figure.querySelector('.reset') === null"):
+        places = self.on(figure, "figure.querySelectorAll('svg.chart .middle').length")
+        if places < 2 or self.on(figure, "figure.querySelector('.reset') === null"):
             return
         name, reset = self.on(figure, "figure.dataset.panel"), "figure.querySelector('.reset').hidden"
         labels = "[...figure.querySelectorAll('svg.chart .middle')].map(of => of.textContent).join()"
@@ -166,6 +167,8 @@ class Check:
         self.on(figure, "figure.querySelector('details').open = false")
 
     def singles(self):
+        if self.browser.run("document.querySelector('#singles')?.hidden ?? true"):
+            return
         count = "document.querySelectorAll('svg.chart .single').length"
         click = "document.querySelector('#singles input').click()"
         before = self.browser.run(count)

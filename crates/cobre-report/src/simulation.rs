@@ -174,9 +174,9 @@ fn require(directory: &Path, name: &str) -> Result<Table, ReportError> {
 fn single(totals: &[f64]) -> Vec<Single> {
     const SHARES: [(f64, &str); 5] = [
         (0.0, "lowest total"),
-        (0.25, "25 % lowest"),
-        (0.5, "median total"),
-        (0.75, "25 % highest"),
+        (0.25, "lower quartile"),
+        (0.5, "median"),
+        (0.75, "upper quartile"),
         (1.0, "highest total"),
     ];
     let mut order: Vec<usize> = (0..totals.len()).collect();

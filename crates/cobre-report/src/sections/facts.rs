@@ -62,13 +62,19 @@ fn plain(value: &Value) -> String {
     }
 }
 
+/// A number as one tells it to others.
+fn short(value: f64) -> String {
+    let digits = if value.abs() < 100.0 { 3 } else { 1 };
+    format!("{value:.digits$}")
+}
+
 /// The figures at the head of the page: what they are, and what they say.
 pub(crate) fn headline(results: &Results) -> Result<Vec<(String, String)>, ReportError> {
     let table = &results.convergence;
     let unit = results.value_unit();
     let told = |value: f64| {
         let (word, factor) = scale(value.abs(), unit);
-        let text = format!("{} {word}{unit}", rounded(value / factor));
+        let text = format!("{} {word}{unit}", short(value / factor));
         text.trim_end().to_owned()
     };
     let mut figures = Vec::new();
@@ -85,9 +91,17 @@ pub(crate) fn headline(results: &Results) -> Result<Vec<(String, String)>, Repor
         let level = mean(simulation.totals.iter().copied());
         let half = half_width(&simulation.totals);
         let word = results.value_word();
-        figures.push((format!("simulated {word}, mean"), told(level)));
+        let (name, factor) = scale(level.abs(), unit);
+        let level_told = short(level / factor);
         if half > 0.0 {
-            figures.push(("95 % confidence".to_owned(), format!("± {}", told(half))));
+            let digits = level_told.split_once('.').map_or(0, |(_, part)| part.len());
+            let text = format!("{level_told} ± {:.digits$} {name}{unit}", half / factor);
+            figures.push((format!("simulated {word}, mean and 95 %"), text));
+        } else {
+            figures.push((
+                format!("simulated {word}"),
+                format!("{level_told} {name}{unit}"),
+            ));
         }
         if let Some(bound) = bounds.last().filter(|_| level != 0.0) {
             let (what, beyond) = if results.maximised {

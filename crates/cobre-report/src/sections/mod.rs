@@ -17,7 +17,6 @@ use crate::simulation::{Blocks, Quantity, Simulation};
 pub(crate) use facts::headline;
 
 use self::ribbon::Ribbons;
-use crate::palette;
 
 /// All sections that have something to show.
 pub(crate) fn all(results: &Results) -> Result<Vec<Section>, ReportError> {
@@ -74,7 +73,6 @@ fn hydrothermal(
             all: Some("All reservoirs together"),
             what: "storage",
             unit: "hm³",
-            color: palette::BLUE,
             quantity: quantity("hydros.parquet", "hydro", "storage_hm3", Blocks::None),
         },
         Ribbons {
@@ -86,7 +84,6 @@ fn hydrothermal(
             all: Some("All plants together"),
             what: "inflow",
             unit: "m³/s",
-            color: palette::SKY,
             quantity: quantity("hydros.parquet", "hydro", "inflow_m3s", Blocks::None),
         },
     ];
@@ -104,7 +101,6 @@ fn hydrothermal(
             all: None,
             what: "marginal cost",
             unit: "$/MWh",
-            color: palette::ORANGE,
             quantity: quantity(
                 "buses.parquet",
                 "bus",
@@ -121,7 +117,6 @@ fn hydrothermal(
             all: None,
             what: "water value",
             unit: "$/hm³",
-            color: palette::BLUE,
             quantity: quantity(
                 "hydros.parquet",
                 "hydro",

@@ -10,6 +10,16 @@ use crate::statistics::{LEVELS, Spread, mean};
 /// How many entities are compared in one chart.
 const COMPARED: usize = 8;
 
+/// The colour of ribbons, and those of single scenarios: the same in all charts.
+const RIBBON: usize = palette::BLUE;
+const SINGLES: [usize; 5] = [
+    palette::GREEN,
+    palette::SKY,
+    palette::PURPLE,
+    palette::ORANGE,
+    palette::VERMILION,
+];
+
 /// A section with the ribbons of a quantity.
 pub(super) struct Ribbons {
     pub(super) id: &'static str,
@@ -22,7 +32,6 @@ pub(super) struct Ribbons {
     pub(super) all: Option<&'static str>,
     pub(super) what: &'static str,
     pub(super) unit: &'static str,
-    pub(super) color: usize,
     pub(super) quantity: Quantity,
 }
 
@@ -33,7 +42,7 @@ impl Ribbons {
             return Ok(None);
         };
         let view = |name: &str, grid: &Grid| {
-            let series = series(simulation, grid, self.color);
+            let series = series(simulation, grid);
             View::scaled(name, self.what, self.unit, series)
         };
         let mut views = Vec::new();
@@ -66,7 +75,7 @@ pub(super) fn columns(
         return Ok(None);
     };
     let views = gathered.entities.iter().map(|entity| {
-        let series = series(simulation, &entity.grid, palette::BLUE);
+        let series = series(simulation, &entity.grid);
         View::scaled(&entity.name, "value", "", series)
     });
     let views = views.collect();
@@ -76,7 +85,7 @@ pub(super) fn columns(
 
 /// The value of each stage, for problems whose values have no kinds.
 pub(super) fn stage_values(simulation: &Simulation, grid: &Grid) -> Panel {
-    let series = series(simulation, grid, palette::VERMILION);
+    let series = series(simulation, grid);
     let views = vec![View::scaled("", "value", "", series)];
     let title = "Value of each stage";
     over_stages(
@@ -141,7 +150,7 @@ fn about(simulation: &Simulation) -> String {
 }
 
 /// The ribbons of a grid, the median, the mean, and the single scenarios.
-fn series(simulation: &Simulation, grid: &Grid, color: usize) -> Vec<Series> {
+fn series(simulation: &Simulation, grid: &Grid) -> Vec<Series> {
     let mut all = Vec::new();
     if simulation.scenarios() > 1 {
         let spreads: Vec<Spread> = grid
@@ -155,28 +164,20 @@ fn series(simulation: &Simulation, grid: &Grid, color: usize) -> Vec<Series> {
                 .collect()
         };
         let names = ["all scenarios", "90 % (P5 to P95)", "half (P25 to P75)"];
-        for (at, (name, tint)) in names.into_iter().zip([14, 26, 42]).enumerate() {
+        for (at, (name, tint)) in names.into_iter().zip([14, 22, 32]).enumerate() {
             let high = level(LEVELS.len() - 1 - at);
-            all.push(Series::band(name, color, tint, level(at), high));
+            all.push(Series::band(name, RIBBON, tint, level(at), high));
         }
         all.push(Series::new(
             "median",
             Mark::Line,
-            color,
+            RIBBON,
             level(LEVELS.len() / 2),
         ));
         let means = spreads.iter().map(|spread| spread.mean).collect();
         all.push(Series::new("mean", Mark::Dashes, palette::INK, means));
     }
-    let colors = [
-        palette::GREEN,
-        palette::ORANGE,
-        palette::PURPLE,
-        palette::SKY,
-        palette::VERMILION,
-    ];
-    let colors = colors.into_iter().filter(|other| *other != color).cycle();
-    for (number, (single, color)) in simulation.single.iter().zip(colors).enumerate() {
+    for (number, (single, color)) in simulation.single.iter().zip(SINGLES).enumerate() {
         let values = grid.scenario(single.scenario);
         all.push(Series {
             scenario: Some(number),
