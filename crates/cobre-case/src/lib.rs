@@ -13,7 +13,9 @@ pub use finding::{Finding, Severity};
 pub use hydrothermal::{TableDescription, schemas, tables};
 
 use std::path::Path;
+use std::sync::Arc;
 
+use cobre_sddp::output::{PlainTables, Tables};
 use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
@@ -32,8 +34,12 @@ pub struct Options {
 /// What a user has brought.
 #[derive(Debug, Clone)]
 pub struct Case {
+    /// What kind of case it is, in one word.
+    pub kind: &'static str,
     /// The problem.
     pub problem: Problem,
+    /// What is written of simulated paths.
+    pub tables: Arc<dyn Tables>,
     /// How it wants to be solved, if it says so.
     pub settings: Option<CaseSettings>,
     /// What looks wrong.
@@ -87,6 +93,8 @@ pub fn load(path: &Path, options: &Options) -> Result<Case, CaseError> {
         errors,
     })?;
     Ok(Case {
+        kind: "stoch_opt_format",
+        tables: Arc::new(PlainTables::new(&problem)),
         problem,
         settings: None,
         warnings: Vec::new(),

@@ -59,6 +59,7 @@ fn solve(path: &Path, bound: f64, iterations: usize, solver: Solver) -> f64 {
         checkpoints: Cadence::Never,
         resume: false,
         output: None,
+        csv: false,
     };
     let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
     results.trained.bound

@@ -4,9 +4,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use parquet::errors::ParquetError;
+
 use crate::error::SddpError;
 use crate::lp::{Answer, Counts, Failure, Kernel, NodeView, Want};
 use crate::noise::{Noise, Purpose};
+use crate::output::{PathTables, Piece};
 use crate::path::{Paths, Walker};
 use crate::policy::CutPool;
 use crate::problem::Problem;
@@ -24,6 +27,8 @@ pub(crate) struct Field<'p, C: Backend> {
     pub(crate) trials: Paths,
     /// Where linear programs that cannot be solved are written.
     pub(crate) failures: &'p Path,
+    /// What is written of simulated paths, if anything is.
+    pub(crate) tables: Option<PathTables<'p>>,
 }
 
 impl<C: Backend> Field<'_, C> {
@@ -119,6 +124,8 @@ pub(crate) const PATHS_PER_UNIT: usize = 32;
 pub(crate) struct Simulation<K: Kernel> {
     pub(crate) paths: Range<usize>,
     pub(crate) walker: Walker<K>,
+    /// What is written of them, table by table.
+    pub(crate) pieces: Result<Vec<Piece>, ParquetError>,
 }
 
 /// All units of this rank.
@@ -205,7 +212,10 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
                 walker.record.clear();
                 let pass = self.first_pass + unit;
                 let noise = Noise::new(self.seed, Purpose::Training);
-                (walker.sample(&field, solvers, noise, iteration, pass), pass)
+                (
+                    walker.sample(&field, solvers, noise, (iteration, pass), None),
+                    pass,
+                )
             }
             Task::Backward { level, .. } => {
                 let mut unit = lock(&self.backward[level][unit]);

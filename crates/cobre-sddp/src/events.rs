@@ -20,6 +20,8 @@ pub struct Iteration {
     pub lp: Counts,
     /// Cuts in use.
     pub cuts: usize,
+    /// Cuts that this iteration has added.
+    pub cuts_added: usize,
     /// Where the time went so far.
     pub time: TimeSplit,
 }

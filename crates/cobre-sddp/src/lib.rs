@@ -10,7 +10,7 @@ mod fingerprint;
 pub mod kernel;
 pub mod lp;
 pub mod noise;
-mod output;
+pub mod output;
 pub mod path;
 pub mod policy;
 pub mod problem;

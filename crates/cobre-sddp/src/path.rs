@@ -3,6 +3,7 @@
 use crate::engine::{Field, Solvers, Visit};
 use crate::lp::{Answer, Failure, Kernel, Want};
 use crate::noise::{Noise, choose};
+use crate::output::{PathTables, Rows, Visited};
 use crate::problem::Problem;
 use crate::ranks::Backend;
 
@@ -93,6 +94,14 @@ fn discount(edges: &[crate::problem::Edge]) -> f64 {
     if (sum - 1.0).abs() < 1e-6 { 1.0 } else { sum }
 }
 
+/// Writes down what is decided on a simulated path.
+pub(crate) struct Watch<'a> {
+    pub(crate) tables: &'a PathTables<'a>,
+    pub(crate) rows: &'a mut [Rows],
+    /// From 1.
+    pub(crate) scenario: usize,
+}
+
 /// One who walks paths: what was remembered at each node, and the path walked last.
 pub(crate) struct Walker<K: Kernel> {
     pub(crate) memory: Vec<K::Memory>,
@@ -113,11 +122,11 @@ impl<K: Kernel> Walker<K> {
         field: &Field<'_, C>,
         solvers: &mut Solvers<K>,
         noise: Noise,
-        iteration: usize,
-        scenario: usize,
+        (iteration, scenario): (usize, usize),
+        watch: Option<&mut Watch<'_>>,
     ) -> Result<(), Box<Failure>> {
         let mut depth = 0;
-        self.walk(field, solvers, |before: Option<usize>| {
+        let next = |before: Option<usize>| {
             let edges = before.map_or(&field.problem.graph.root[..], |node| {
                 field.problem.graph.successors(node)
             });
@@ -129,7 +138,8 @@ impl<K: Kernel> Walker<K> {
             let node = edges[choose(edges.iter().map(|edge| edge.probability), where_to)].node;
             let probabilities = &field.problem.nodes[node].probabilities;
             Some((node, choose(probabilities.iter().copied(), what)))
-        })
+        };
+        self.walk(field, solvers, next, watch)
     }
 
     /// Walks a path by the policy; `next` names each stage's node and opening after the node
@@ -139,11 +149,18 @@ impl<K: Kernel> Walker<K> {
         field: &Field<'_, C>,
         solvers: &mut Solvers<K>,
         mut next: impl FnMut(Option<usize>) -> Option<(usize, usize)>,
+        mut watch: Option<&mut Watch<'_>>,
     ) -> Result<(), Box<Failure>> {
         let problem = field.problem;
         let mut state = problem.initial_state();
         let end = self.record.len() + Paths::new(problem).width();
         let mut before = None;
+        let want = if watch.is_some() {
+            Want::All
+        } else {
+            Want::State
+        };
+        let (mut stage, mut weight, mut cost) = (0, discount(&problem.graph.root), 0.0);
         while let Some((node, opening)) = next(before) {
             let record = &mut self.record;
             let state_left = &mut state.clone();
@@ -151,8 +168,9 @@ impl<K: Kernel> Walker<K> {
                 node,
                 incoming: &state,
                 openings: opening..opening + 1,
-                want: Want::State,
+                want,
             };
+            stage += 1;
             solvers.solve(
                 field,
                 visit,
@@ -161,10 +179,30 @@ impl<K: Kernel> Walker<K> {
                     record.extend([node as f64, opening as f64, answer.cost, answer.future]);
                     record.extend_from_slice(&answer.outgoing);
                     state_left.clone_from(&answer.outgoing);
+                    cost += weight * answer.cost;
+                    if let Some(watch) = &mut watch {
+                        let values = problem.opening(field.values.read(), node, opening);
+                        let visited = Visited {
+                            problem,
+                            scenario: watch.scenario,
+                            stage,
+                            node,
+                            opening,
+                            discount: weight,
+                            incoming: &state,
+                            answer,
+                            parts: problem.nodes[node].places.split(values),
+                        };
+                        watch.tables.stage(&visited, watch.rows);
+                    }
                 },
             )?;
             state.clone_from(state_left);
             before = Some(node);
+            weight *= discount(problem.graph.successors(node));
+        }
+        if let Some(watch) = watch {
+            watch.tables.path(problem, watch.scenario, cost, watch.rows);
         }
         self.record.resize(end, NO_NODE);
         Ok(())

@@ -11,7 +11,7 @@ use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
-use crate::output::{Directory, SimulationFiles};
+use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, TableFile, host};
 use crate::path::Paths;
 use crate::policy::{CutPool, Selection};
 use crate::problem::Problem;
@@ -82,6 +82,8 @@ pub struct Settings {
     pub resume: bool,
     /// Where results are written; `None` for nowhere.
     pub output: Option<PathBuf>,
+    /// Whether tables are written as CSV as well.
+    pub csv: bool,
 }
 
 /// Seconds that the parts of a run took, by this rank's clock.
@@ -128,12 +130,33 @@ pub fn run<C: Backend>(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    let ranks = Ranks::new(comm);
+    let tables = PlainTables::new(&problem);
+    let about = About {
+        tables: &tables,
+        facts: serde_json::Map::new(),
+    };
+    run_about(comm, problem, settings, &about, observer)
+}
+
+/// As [`run`], with tables and facts of one who knows what the problem is about.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_about<C: Backend>(
+    comm: &C,
+    problem: Problem,
+    settings: &Settings,
+    about: &About<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Results, SddpError> {
+    let ranks = &Ranks::new(comm);
     let result = match settings.solver {
-        Solver::Auto => run_with::<C, StageKernel<Auto>>(&ranks, problem, settings, observer),
-        Solver::Kernel => run_with::<C, StageKernel<Always>>(&ranks, problem, settings, observer),
-        Solver::Check => run_with::<C, Checked<Always>>(&ranks, problem, settings, observer),
-        Solver::Highs => run_with::<C, HighsNode>(&ranks, problem, settings, observer),
+        Solver::Auto => run_with::<C, StageKernel<Auto>>(ranks, problem, settings, about, observer),
+        Solver::Kernel => {
+            run_with::<C, StageKernel<Always>>(ranks, problem, settings, about, observer)
+        }
+        Solver::Check => run_with::<C, Checked<Always>>(ranks, problem, settings, about, observer),
+        Solver::Highs => run_with::<C, HighsNode>(ranks, problem, settings, about, observer),
     };
     if let Err(
         error @ (SddpError::Solver { .. } | SddpError::Io { .. } | SddpError::Checkpoint(_)),
@@ -149,6 +172,7 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
+    about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     // Before the values of openings move to where ranks share them.
@@ -180,6 +204,10 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
         pool: CutPool::new(&problem, settings.passes, settings.selection),
         trials: Paths::new(&problem),
         failures: &failures,
+        tables: settings
+            .output
+            .as_ref()
+            .map(|_| PathTables::new(&problem, about.tables, settings.csv)),
     };
     let own_passes = ranks.share(settings.passes);
     let unit_counts = all_units.iter().map(Vec::len).collect();
@@ -202,7 +230,7 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
                 ranks,
                 units: &all_units,
             };
-            whole_job(trainer, fingerprint, settings, observer)
+            whole_job(trainer, fingerprint, settings, about, observer)
         },
     )
 }
@@ -211,6 +239,7 @@ fn whole_job<C: Backend, K: Kernel>(
     mut job: Trainer<'_, '_, '_, C, K>,
     fingerprint: Fingerprint,
     settings: &Settings,
+    about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let problem = job.engine.read().problem;
@@ -257,8 +286,16 @@ fn whole_job<C: Backend, K: Kernel>(
         results.seconds.simulate = start.elapsed().as_secs_f64();
     }
     results.lp = job.counts()?;
+    let (hosts, threads) = machines(job.ranks, settings)?;
     if let Some(directory) = &directory {
-        directory.write_run(&results, job.ranks.size(), settings)?;
+        directory.finish(&Facts {
+            about,
+            results: &results,
+            settings,
+            risk: problem.risk_name(),
+            hosts,
+            threads,
+        })?;
     }
     if !results.interrupted {
         checkpoints.finish()?;
@@ -276,19 +313,20 @@ fn try_policy<C: Backend, K: Kernel>(
 ) -> Result<(), SddpError> {
     let problem = job.engine.read().problem;
     if settings.simulate > 0 {
-        let files = directory.map(|directory| directory.simulation(problem));
-        let mut files = files.transpose()?;
-        let sink = &mut |first: usize, paths: &Paths| {
-            files
-                .as_mut()
-                .map_or(Ok(()), |files| files.append(problem, first, paths))
+        let mut files = Vec::new();
+        if let (Some(directory), Some(tables)) = (directory, &job.engine.read().tables) {
+            files = directory.simulation(tables)?;
+        }
+        let sink = &mut |pieces: Vec<Piece>| {
+            let mut files = files.iter_mut().zip(pieces);
+            files.try_for_each(|(file, piece)| file.splice(piece))
         };
         results.simulated = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
         results.interrupted = results.simulated.is_none();
         if results.interrupted {
             return Ok(());
         }
-        files.map_or(Ok(()), SimulationFiles::finish)?;
+        files.into_iter().try_for_each(TableFile::finish)?;
     }
     let validated = job.validate()?;
     let sign = problem.sense.sign();
@@ -322,5 +360,18 @@ fn directory<C: Backend, K: Kernel>(
     settings: &Settings,
 ) -> Result<Option<Directory>, SddpError> {
     let path = settings.output.as_ref().filter(|_| job.ranks.is_first());
-    path.map(|path| Directory::create(path)).transpose()
+    path.map(|path| Directory::create(path, settings.csv))
+        .transpose()
+}
+
+/// The machine and the threads of each rank. Collective.
+fn machines<C: Backend>(
+    ranks: &Ranks<'_, C>,
+    settings: &Settings,
+) -> Result<(Vec<String>, Vec<usize>), SddpError> {
+    let hosts = ranks.gather_bytes(ranks.size(), &[host().into_bytes()])?;
+    let hosts = hosts.iter().map(|host| String::from_utf8_lossy(host));
+    let threads = ranks.gather_one(&[settings.threads as f64])?;
+    let threads = threads.iter().map(|rank| rank[0] as usize);
+    Ok((hosts.map(Into::into).collect(), threads.collect()))
 }

@@ -232,6 +232,7 @@ fn check(seed: u64) -> Counts {
         checkpoints: Cadence::Never,
         resume: false,
         output: None,
+        csv: false,
     };
     run(&LocalBackend, problem(seed), &settings, &mut ())
         .unwrap_or_else(|error| panic!("seed {seed}: {error}"))

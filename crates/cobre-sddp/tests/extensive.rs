@@ -169,6 +169,7 @@ fn settings(iterations: usize, cuts: &str, solver: Solver) -> Settings {
         checkpoints: Cadence::Never,
         resume: false,
         output: None,
+        csv: false,
     }
 }
 

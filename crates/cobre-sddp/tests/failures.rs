@@ -22,6 +22,7 @@ fn settings(solver: Solver) -> Settings {
         checkpoints: Cadence::Never,
         resume: false,
         output: None,
+        csv: false,
     }
 }
 
@@ -123,6 +124,7 @@ fn failure(shortage_allowed: bool, release_cost: f64) -> (String, Failure) {
     let directory = tempfile::tempdir().expect("a directory");
     let settings = Settings {
         output: Some(directory.path().to_owned()),
+        csv: false,
         ..settings(Solver::default())
     };
     let problem = draft.build().expect("it makes sense");

@@ -86,7 +86,7 @@ fn answers<K: Kernel>(objects: usize, lml1: bool) -> Vec<u64> {
                 };
                 let memory = &mut memories[node];
                 solver
-                    .solve(&view, &state, 0..11, Want::Columns, memory, &mut each)
+                    .solve(&view, &state, 0..11, Want::All, memory, &mut each)
                     .expect("it is solved");
                 let at_zero = value - gradient.iter().zip(&state).map(|(a, b)| a * b).sum::<f64>();
                 cuts.push(NewCut {
@@ -148,6 +148,7 @@ fn any_number_of_threads_gives_the_same_bits() {
             checkpoints: Cadence::Never,
             resume: false,
             output: None,
+            csv: false,
         };
         let mut trace = Trace::default();
         let results = run(&LocalBackend, problem(), &settings, &mut trace).expect("it runs");

@@ -1,7 +1,8 @@
 //! Hydrothermal cases: a directory of JSON and Parquet.
 //!
 //! [`files`] says what may be written, [`system`] what it means, [`chance`] what is uncertain, and
-//! [`model`] makes linear programs of it. Each adds what is wrong to one list.
+//! [`model`] makes linear programs of it. Each adds what is wrong to one list. [`results`] says what their
+//! solutions mean.
 
 mod chance;
 mod date;
@@ -10,14 +11,17 @@ mod files;
 mod json;
 mod model;
 mod number;
+mod results;
 mod settings;
 mod system;
 mod table;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use self::chance::Chance;
 use self::files::Files;
+use self::results::Results;
 use self::system::System;
 use crate::finding::{Finding, Findings, Place};
 use crate::{Case, Options};
@@ -44,10 +48,12 @@ pub(crate) fn read(path: &Path, options: &Options) -> Result<Case, Vec<Finding>>
     }
     doubts::find(&files, &system, &mut findings);
     match model::build(&system, &chance, options) {
-        Ok(problem) => {
+        Ok((problem, layouts)) => {
             doubts::scale(&problem, &mut findings);
             Ok(Case {
+                kind: "hydrothermal",
                 problem,
+                tables: Arc::new(Results::new(&files, &system, layouts)),
                 settings: Some(settings),
                 warnings: findings.sorted(),
             })

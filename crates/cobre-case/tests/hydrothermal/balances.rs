@@ -492,7 +492,7 @@ pub fn decide(
             &view,
             state,
             opening..opening + 1,
-            Want::Columns,
+            Want::All,
             &mut Basis::default(),
             keep,
         )

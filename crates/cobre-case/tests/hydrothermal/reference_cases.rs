@@ -54,6 +54,7 @@ fn solve(path: &Path, iterations: usize, solver: Solver) -> Results {
         checkpoints: Cadence::Never,
         resume: false,
         output: None,
+        csv: false,
     };
     run(&LocalBackend, case.problem, &settings, &mut ()).expect("it runs")
 }

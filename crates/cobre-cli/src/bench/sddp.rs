@@ -254,6 +254,7 @@ fn measure(
         checkpoints: Cadence::Never,
         resume: false,
         output: None,
+        csv: false,
     };
     let results = run_job(comm, problem, &settings, &mut ())?;
     let Some(last) = results

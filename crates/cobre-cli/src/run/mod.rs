@@ -12,11 +12,14 @@ use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicat
 use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::SddpError;
 use cobre_sddp::checkpoint::Cadence;
+use cobre_sddp::output::About;
 use cobre_sddp::policy::Selection;
 use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
+
+use serde_json::json;
 
 use self::report::Failure;
 use self::show::Show;
@@ -62,6 +65,10 @@ pub(crate) struct Args {
     /// Directory for results: policy, convergence, simulation
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+
+    /// Writes every table as CSV as well
+    #[arg(long, requires = "output")]
+    csv: bool,
 
     /// Keeps the state of training beside the results: iterations:K, minutes:M or none
     #[arg(long, value_name = "RULE", default_value = "minutes:1", value_parser = cadence)]
@@ -330,6 +337,7 @@ fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
     }
     let flags = [
         (args.stop_when_all, "--stop-when-all"),
+        (args.csv, "--csv"),
         (args.json, "--json"),
         (args.quiet, "--quiet"),
         (attempt.resume, "--resume"),
@@ -389,7 +397,9 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     let first = comm.rank() == 0;
     let start = Instant::now();
     let Case {
+        kind,
         problem,
+        tables,
         settings,
         warnings,
     } = match read(args) {
@@ -411,7 +421,16 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     );
     show.header(&args.path, &problem, comm.name(), comm.size());
     show.warnings(&warnings);
-    match cobre_sddp::run::run(comm, problem, &settings, &mut show) {
+    let facts = json!({
+        "case": args.path.display().to_string(),
+        "kind": kind,
+        "backend": comm.name(),
+    });
+    let about = About {
+        tables: &*tables,
+        facts: facts.as_object().cloned().unwrap_or_default(),
+    };
+    match cobre_sddp::run::run_about(comm, problem, &settings, &about, &mut show) {
         Ok(results) => {
             show.summary(sense, &results);
             if first && args.json {
@@ -483,6 +502,7 @@ fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
         checkpoints: args.checkpoint.0,
         resume: args.resume,
         output: args.output.clone(),
+        csv: args.csv,
     }
 }
 

@@ -186,6 +186,8 @@ pub(super) struct Known {
     pub(super) values: Vec<Option<Linear>>,
     /// Rows that have made a column known.
     pub(super) used_rows: Vec<bool>,
+    /// Those rows in the order they did, each with its column.
+    pub(super) given: Vec<(usize, usize)>,
     /// The bounds of columns that rows have made known.
     pub(super) guards: Vec<Guard>,
 }
@@ -205,6 +207,7 @@ impl Known {
         let mut known = Self {
             values,
             used_rows: vec![false; ground.rows.len()],
+            given: Vec::new(),
             guards: Vec::new(),
         };
         while known.one_more(ground) {}
@@ -244,6 +247,7 @@ impl Known {
             }
             self.values[column] = Some(value);
             self.used_rows[number] = true;
+            self.given.push((number, column));
             found = true;
         }
         found

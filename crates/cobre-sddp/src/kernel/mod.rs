@@ -3,7 +3,7 @@
 //!
 //! Read from the idea to the arithmetic: [`Dictionary`] (where a solve starts), `simplex` (how it
 //! goes on), `ratio`, `basis` (what it works on), `inverse`; and from the model down: `known` (what
-//! is known before a solve), `program` (what is left), `curve`, `cut_table`.
+//! is known before a solve), `program` (what is left), `curve`, `cut_table`; and back up: `worth`.
 
 mod basis;
 mod checked;
@@ -20,6 +20,7 @@ mod setting;
 mod simplex;
 mod sparse;
 mod tolerance;
+mod worth;
 
 pub use checked::Checked;
 pub use dictionary::Dictionary;
@@ -255,14 +256,17 @@ impl Own {
         for (state, value) in &program.known_states {
             answer.outgoing[*state] = value.value(&setting.parameters);
         }
-        if want == Want::Columns {
+        if want == Want::All {
             self.basis.column_values(program, &mut self.values);
             let values = program.origins.iter().map(|origin| match origin {
-                Origin::Decided(column) => self.values[*column],
+                Origin::Decided(column) => self.values[*column]
+                    .max(program.lower[*column])
+                    .min(program.upper[*column]),
                 Origin::Known(value) => value.value(&setting.parameters),
             });
             answer.columns.clear();
             answer.columns.extend(values);
+            worth::row_duals(setting.scene(), &self.basis, &mut answer.duals);
         }
     }
 

@@ -8,6 +8,7 @@ use super::curve::{Curve, Mark, Piece};
 use super::known::{Ground, Known};
 use super::linear::Linear;
 use super::sparse::Sparse;
+use super::worth::{Given, Side};
 use crate::lp::NodeView;
 use crate::problem::Template;
 
@@ -92,6 +93,10 @@ pub(super) struct Program {
     pub(super) known_states: Vec<(usize, Linear)>,
     /// Columns of the template.
     pub(super) origins: Vec<Origin>,
+    /// Where rows of the template went, and those that have made a column known, the last first.
+    pub(super) sides: Vec<Side>,
+    pub(super) given: Vec<Given>,
+    pub(super) template_rows: usize,
     /// Number of incoming states: the first parameters.
     pub(super) states: usize,
     /// For each parameter after the states, its place among the values of an opening.
@@ -148,6 +153,9 @@ struct Build {
     numbers: Vec<Option<usize>>,
     equalities: Vec<(Terms, Linear)>,
     inequalities: Vec<(Terms, Linear)>,
+    /// The row of the template that equalities and inequalities come from, and the sign it has there.
+    of_equalities: Vec<(usize, f64)>,
+    of_inequalities: Vec<Option<(usize, f64)>>,
     guards: Vec<Guard>,
 }
 
@@ -175,10 +183,12 @@ impl Build {
             if !least.terms.is_empty() {
                 let terms = vec![(column as u32, 1.0)];
                 self.inequalities.push((terms, least));
+                self.of_inequalities.push(None);
             }
             if !most.terms.is_empty() {
                 let terms = vec![(column as u32, -1.0)];
                 self.inequalities.push((terms, most.times(-1.0)));
+                self.of_inequalities.push(None);
             }
         }
     }
@@ -210,8 +220,10 @@ impl Build {
                     });
                 } else if equal {
                     self.equalities.push((terms, rhs));
+                    self.of_equalities.push((number, sign));
                 } else {
                     self.inequalities.push((terms, rhs));
+                    self.of_inequalities.push(Some((number, sign)));
                 }
             };
             if row.equality {
@@ -321,6 +333,7 @@ impl Build {
             pieces.extend(own);
         }
         let (start, free, boxed) = self.start(plain);
+        let (sides, given) = (self.sides(), Given::of(ground, &known));
         self.guards.extend(known.guards);
         let mut known_cost = ground.constant.clone();
         for (cost, value) in ground.costs.iter().zip(&known.values) {
@@ -391,11 +404,25 @@ impl Build {
             carrier_of,
             known_states,
             origins: origins.collect(),
+            sides,
+            given,
+            template_rows: template.rows.len(),
             states: view.problem.states.len(),
             parameters: ground.parameters.clone(),
         };
         program.put_at_start();
         program
+    }
+
+    /// Where rows of the template went.
+    fn sides(&self) -> Vec<Side> {
+        let equalities = self.of_equalities.iter().copied().map(Some);
+        let all = equalities.chain(self.of_inequalities.iter().copied());
+        let sides = all.enumerate().filter_map(|(row, from)| {
+            let (of, sign) = from?;
+            Some(Side { of, row, sign })
+        });
+        sides.collect()
     }
 
     /// Where each plain column starts; invents bounds where a cost pulls a column that has none.

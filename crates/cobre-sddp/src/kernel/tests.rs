@@ -5,6 +5,7 @@ use cobre_comm::LocalBackend;
 use super::{Always, Checked, Rules};
 use crate::SddpError;
 use crate::lp::Counts;
+use crate::output::{About, PlainTables};
 use crate::policy::Selection;
 use crate::problem::{Hydrothermal, hydrothermal};
 use crate::ranks::Ranks;
@@ -36,11 +37,17 @@ fn trained<R: Rules>() -> Result<Counts, SddpError> {
         checkpoints: crate::checkpoint::Cadence::Never,
         resume: false,
         output: None,
+        csv: false,
     };
     let problem = hydrothermal(size).expect("sizes are not zero");
     let comm = LocalBackend;
     let ranks = Ranks::new(&comm);
-    let results = run_with::<_, Checked<R>>(&ranks, problem, &settings, &mut ())?;
+    let tables = PlainTables::new(&problem);
+    let about = About {
+        tables: &tables,
+        facts: serde_json::Map::new(),
+    };
+    let results = run_with::<_, Checked<R>>(&ranks, problem, &settings, &about, &mut ())?;
     Ok(results.lp)
 }
 

@@ -58,6 +58,8 @@ pub struct Answer {
     pub outgoing: Vec<f64>,
     /// The decisions, column by column.
     pub columns: Vec<f64>,
+    /// By row, how the cost and the cost to go together change with its bounds.
+    pub duals: Vec<f64>,
 }
 
 /// How much of an [`Answer`] is asked for; the rest of it means nothing.
@@ -67,8 +69,8 @@ pub enum Want {
     Cut,
     /// Also the cost, the cost to go and the state left.
     State,
-    /// Also the decisions.
-    Columns,
+    /// Also the decisions and the dual values of rows.
+    All,
 }
 
 /// A solver of one node.

@@ -104,7 +104,7 @@ impl Kernel for HighsNode {
         view: &NodeView<'_>,
         incoming: &[f64],
         openings: Range<usize>,
-        _: Want,
+        want: Want,
         memory: &mut Basis,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
@@ -139,6 +139,12 @@ impl Kernel for HighsNode {
                 *tight |= is_tight(*status);
             }
             self.read_answer(view, constant);
+            if want == Want::All {
+                let duals = &self.solution.row_duals[..self.template_rows];
+                self.answer.duals.clear();
+                self.answer.duals.extend_from_slice(duals);
+                self.clamp_columns();
+            }
             each(opening, &self.answer);
         }
         let working = self.loaded.iter().zip(&tight).filter(|(_, tight)| **tight);
@@ -418,6 +424,14 @@ impl HighsNode {
                 .max(lp.lower[state.outgoing])
                 .min(lp.upper[state.outgoing]);
             answer.outgoing.push(value);
+        }
+    }
+
+    /// Puts decisions that are within the solver's tolerance of a bound on it.
+    fn clamp_columns(&mut self) {
+        let bounds = self.lp.lower.iter().zip(&self.lp.upper);
+        for (value, (lower, upper)) in self.answer.columns.iter_mut().zip(bounds) {
+            *value = value.max(*lower).min(*upper);
         }
     }
 

@@ -4,6 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use super::facts::host;
 use crate::error::SddpError;
 
 /// The right to write to a directory. The system takes it back when the process ends, however it
@@ -40,8 +41,7 @@ impl Lock {
             }
             Err(TryLockError::Error(lost)) => return Err(error()(lost)),
         }
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let (pid, host) = (std::process::id(), host.trim());
+        let (pid, host) = (std::process::id(), host());
         file.set_len(0)
             .and_then(|()| file.write_all(format!("process {pid} on {host}\n").as_bytes()))
             .map_err(error())?;

@@ -4,30 +4,50 @@
 //! times: `run.json` and `training/timings.parquet`.
 
 mod aside;
+mod dictionary;
+mod facts;
+mod file;
 mod lock;
+mod piece;
+mod plain;
+mod record;
 mod table;
+mod training;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 pub(crate) use self::aside::Aside;
+pub use self::facts::About;
+pub(crate) use self::facts::{Facts, host};
+pub(crate) use self::file::TableFile;
 use self::lock::Lock;
-use self::table::{Kind, TableFile, Values};
+pub(crate) use self::piece::Piece;
+pub use self::plain::PlainTables;
+pub(crate) use self::record::PathTables;
+pub use self::record::{Tables, Visited, stage_columns};
+pub use self::table::{Cell, Column, Kind, Rows, Table};
 use crate::error::SddpError;
 use crate::path::Paths;
 use crate::policy::CutPool;
-use crate::problem::{Problem, State};
+use crate::problem::Problem;
 use crate::ranks::Backend;
 use crate::run::{Results, Settings};
 use crate::training::Trained;
 
 /// The version of the files' layout.
 const FORMAT: u32 = 1;
+/// The file that is there if all others are.
+const RUN: &str = "run.json";
 
 /// The directory that a run writes to, and that no other run writes to meanwhile.
 pub(crate) struct Directory {
     path: PathBuf,
+    csv: bool,
+    /// The tables there are.
+    tables: RefCell<Vec<Table>>,
     _lock: Lock,
 }
 
@@ -36,7 +56,7 @@ impl Directory {
     ///
     /// # Errors
     /// When they cannot be made, and when another run writes there.
-    pub(crate) fn create(path: &Path) -> Result<Self, SddpError> {
+    pub(crate) fn create(path: &Path, csv: bool) -> Result<Self, SddpError> {
         std::fs::create_dir_all(path).map_err(SddpError::io("create the directory", path))?;
         let lock = Lock::take(path)?;
         for part in ["training", "policy", "simulation"] {
@@ -45,6 +65,8 @@ impl Directory {
         }
         Ok(Self {
             path: path.to_owned(),
+            csv,
+            tables: RefCell::default(),
             _lock: lock,
         })
     }
@@ -54,65 +76,17 @@ impl Directory {
         &self.path
     }
 
-    /// The bound, the estimate and the size of the policy after each iteration.
+    /// The bound, the estimate and the size of the policy after each iteration; and the times.
     pub(crate) fn write_training(&self, trained: &Trained) -> Result<(), SddpError> {
-        let all = || trained.iterations.iter();
-        let counts = |count: fn(&crate::events::Iteration) -> u64| {
-            Values::Integers(
-                all()
-                    .map(|iteration| count(iteration).cast_signed())
-                    .collect(),
-            )
-        };
-        let numbers = |number: fn(&crate::events::Iteration) -> f64| {
-            Values::Numbers(all().map(number).collect())
-        };
-        let half_widths = all().map(|iteration| iteration.estimate.half_width_95);
-        let columns = [
-            ("iteration", counts(|iteration| iteration.number as u64)),
-            ("bound", numbers(|iteration| iteration.bound)),
-            (
-                "estimate_mean",
-                numbers(|iteration| iteration.estimate.mean),
-            ),
-            (
-                "estimate_half_width_95",
-                Values::Maybe(half_widths.collect()),
-            ),
-            (
-                "estimate_paths",
-                counts(|iteration| iteration.estimate.paths as u64),
-            ),
-            (
-                "gap",
-                Values::Maybe(all().map(|iteration| iteration.gap).collect()),
-            ),
-            ("cuts", counts(|iteration| iteration.cuts as u64)),
-            ("lp_solves", counts(|iteration| iteration.lp.solves)),
-        ];
-        self.write_table("training/convergence.parquet", &columns)?;
-        let columns = [
-            ("iteration", counts(|iteration| iteration.number as u64)),
-            ("seconds", numbers(|iteration| iteration.time.total)),
-            (
-                "forward_seconds",
-                numbers(|iteration| iteration.time.forward),
-            ),
-            (
-                "backward_seconds",
-                numbers(|iteration| iteration.time.backward),
-            ),
-            (
-                "communication_seconds",
-                numbers(|iteration| iteration.time.communication),
-            ),
-            ("highs_solves", counts(|iteration| iteration.lp.highs)),
-            ("refactored", counts(|iteration| iteration.lp.refactored)),
-            ("cold_starts", counts(|iteration| iteration.lp.cold_starts)),
-            ("fallbacks", counts(|iteration| iteration.lp.fallbacks)),
-            ("retries", counts(|iteration| iteration.lp.retries)),
-        ];
-        self.write_table("training/timings.parquet", &columns)
+        // What an earlier run has left here is not complete from now on.
+        let earlier = self.path.join(RUN);
+        if earlier.exists() {
+            std::fs::remove_file(&earlier).map_err(SddpError::io("remove", &earlier))?;
+        }
+        for (table, rows) in training::tables(trained) {
+            self.write_table(table, &rows)?;
+        }
+        Ok(())
     }
 
     /// The cuts in use, as the modeller's sense has them, and what they belong to.
@@ -124,43 +98,45 @@ impl Directory {
         settings: &Settings,
     ) -> Result<(), SddpError> {
         let sign = problem.sense.sign();
-        let (mut nodes, mut slots) = (Vec::new(), Vec::new());
-        let mut intercepts = Vec::new();
-        let mut slopes: Vec<Vec<f64>> = vec![Vec::new(); problem.states.len()];
+        let mut columns = vec![
+            Column::new("node", Kind::Text, "node whose cost to go the cut is below"),
+            Column::new("iteration", Kind::Integer, "iteration that made it, from 1"),
+            Column::new(
+                "pass",
+                Kind::Integer,
+                "forward pass of that iteration, from 1",
+            ),
+            Column::new(
+                "intercept",
+                Kind::Number,
+                "value of the cut where all states are zero",
+            ),
+        ];
+        columns.extend(problem.states.iter().map(|state| {
+            let meaning = format!("how the cut changes with state {}", state.name);
+            Column::new(format!("slope:{}", state.name), Kind::Number, meaning)
+        }));
+        let table = Table::new("policy/cuts", columns);
+        let mut rows = Rows::new(&table);
+        let passes = settings.passes as u32;
         for (node, of_node) in problem.nodes.iter().enumerate() {
             let cuts = pool.cuts(problem, node);
             for &slot in cuts.slots() {
-                nodes.push(of_node.name.clone());
-                slots.push(slot);
-                intercepts.push(sign * cuts.intercept(slot));
-                for (column, slope) in slopes.iter_mut().zip(cuts.gradient(slot)) {
-                    column.push(sign * slope);
-                }
+                let mut row: Vec<Cell<'_>> = vec![
+                    of_node.name.as_str().into(),
+                    Cell::Integer(i64::from(slot / passes + 1)),
+                    Cell::Integer(i64::from(slot % passes + 1)),
+                    (sign * cuts.intercept(slot)).into(),
+                ];
+                row.extend(
+                    cuts.gradient(slot)
+                        .iter()
+                        .map(|slope| Cell::Number(sign * slope)),
+                );
+                rows.push(&row);
             }
         }
-        let passes = settings.passes as u32;
-        let iterations = slots
-            .iter()
-            .map(|slot| i64::from(slot / passes + 1))
-            .collect();
-        let of_pass = slots
-            .iter()
-            .map(|slot| i64::from(slot % passes + 1))
-            .collect();
-        let names: Vec<String> = problem
-            .states
-            .iter()
-            .map(|state| format!("slope:{}", state.name))
-            .collect();
-        let mut columns = vec![
-            ("node", Values::Texts(nodes)),
-            ("iteration", Values::Integers(iterations)),
-            ("pass", Values::Integers(of_pass)),
-            ("intercept", Values::Numbers(intercepts)),
-        ];
-        let slopes = names.iter().zip(slopes);
-        columns.extend(slopes.map(|(name, slopes)| (name.as_str(), Values::Numbers(slopes))));
-        self.write_table("policy/cuts.parquet", &columns)?;
+        self.write_table(table, &rows)?;
         let states = problem.states.iter();
         let manifest = json!({
             "format": FORMAT,
@@ -172,15 +148,16 @@ impl Directory {
             "bound": results.trained.bound,
             "states": states.map(|state| json!({"name": state.name, "initial": state.initial})).collect::<Vec<_>>(),
             "nodes": problem.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
-            "cuts": slots.len(),
+            "cuts": rows.count(),
             "sha256": results.policy_sha256,
         });
         self.write_json("policy/manifest.json", &manifest)
     }
 
     /// Opens the files that simulated paths go to.
-    pub(crate) fn simulation(&self, problem: &Problem) -> Result<SimulationFiles, SddpError> {
-        SimulationFiles::create(&self.path.join("simulation"), problem)
+    pub(crate) fn simulation(&self, tables: &PathTables<'_>) -> Result<Vec<TableFile>, SddpError> {
+        let tables = tables.tables.iter().cloned();
+        tables.map(|table| self.open(table)).collect()
     }
 
     /// Writes the paths of the modeller's own scenarios.
@@ -189,49 +166,38 @@ impl Directory {
         problem: &Problem,
         paths: &Paths,
     ) -> Result<(), SddpError> {
-        let sign = problem.sense.sign();
-        let costs = (0..paths.count()).map(|path| sign * paths.cost(problem, path));
-        let columns = [
-            (
+        let columns = vec![
+            Column::new(
                 "scenario",
-                Values::Integers((1..=paths.count()).map(integer).collect()),
+                Kind::Integer,
+                "number of the modeller's scenario, from 1",
             ),
-            ("value", Values::Numbers(costs.collect())),
+            Column::new("value", Kind::Number, "value of the policy on it"),
         ];
-        self.write_table("simulation/validation.parquet", &columns)
+        let table = Table::new("simulation/validation", columns);
+        let mut rows = Rows::new(&table);
+        let sign = problem.sense.sign();
+        for path in 0..paths.count() {
+            rows.push(&[(path + 1).into(), (sign * paths.cost(problem, path)).into()]);
+        }
+        self.write_table(table, &rows)
     }
 
-    /// What differs from run to run: times, the machine, versions.
-    pub(crate) fn write_run(
-        &self,
-        results: &Results,
-        ranks: usize,
-        settings: &Settings,
-    ) -> Result<(), SddpError> {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let run = json!({
-            "format": FORMAT,
-            "cobre": env!("CARGO_PKG_VERSION"),
-            "host": host.trim(),
-            "ranks": ranks,
-            "threads": settings.threads,
-            "stop_reason": results.trained.reason.to_string(),
-            "solver": settings.solver.name(),
-            "lp_solves": results.lp.solves,
-            "lp": results.lp.json(),
-            "shared_bytes": results.shared_bytes,
-            "seconds": {"train": results.seconds.train, "simulate": results.seconds.simulate},
-        });
-        self.write_json("run.json", &run)
+    /// Says what all columns mean, takes away what an earlier run has left, and writes down, last of all, what
+    /// differs from run to run: times, machines, versions.
+    pub(crate) fn finish(&self, facts: &Facts<'_>) -> Result<(), SddpError> {
+        dictionary::write(&self.path, &self.tables.borrow(), self.csv)?;
+        self.write_json(RUN, &facts.json())
     }
 
-    fn write_table(&self, name: &str, columns: &[(&str, Values)]) -> Result<(), SddpError> {
-        let kinds: Vec<(&str, Kind)> = columns
-            .iter()
-            .map(|(name, values)| (*name, values.kind()))
-            .collect();
-        let mut file = TableFile::create(&self.path.join(name), &kinds)?;
-        file.append(columns.iter().map(|(_, values)| values))?;
+    fn open(&self, table: Table) -> Result<TableFile, SddpError> {
+        self.tables.borrow_mut().push(table.clone());
+        TableFile::create(&self.path, table, self.csv)
+    }
+
+    fn write_table(&self, table: Table, rows: &Rows) -> Result<(), SddpError> {
+        let mut file = self.open(table)?;
+        file.append(rows)?;
         file.finish()
     }
 
@@ -239,95 +205,5 @@ impl Directory {
         let mut file = Aside::create(&self.path.join(name))?;
         file.write(format!("{value:#}\n").as_bytes())?;
         file.finish()
-    }
-}
-
-/// A count as files have it.
-fn integer(count: usize) -> i64 {
-    (count as u64).cast_signed()
-}
-
-/// The files of simulated paths: one row per path, per stage, and per stage and state.
-pub(crate) struct SimulationFiles {
-    paths: TableFile,
-    stages: TableFile,
-    states: TableFile,
-}
-
-impl SimulationFiles {
-    fn create(directory: &Path, problem: &Problem) -> Result<Self, SddpError> {
-        let name = |state: &State| match state.name.as_str() {
-            // Columns of the table have these names already.
-            "path" | "stage" => format!("state:{}", state.name),
-            name => name.to_owned(),
-        };
-        let names: Vec<String> = problem.states.iter().map(name).collect();
-        let paths = [("path", Kind::Integer), ("value", Kind::Number)];
-        let of_stages = [
-            ("path", Kind::Integer),
-            ("stage", Kind::Integer),
-            ("node", Kind::Text),
-            ("opening", Kind::Integer),
-            ("stage_value", Kind::Number),
-            ("future_value", Kind::Number),
-        ];
-        let mut states = vec![("path", Kind::Integer), ("stage", Kind::Integer)];
-        states.extend(names.iter().map(|name| (name.as_str(), Kind::Number)));
-        Ok(Self {
-            paths: TableFile::create(&directory.join("paths.parquet"), &paths)?,
-            stages: TableFile::create(&directory.join("stages.parquet"), &of_stages)?,
-            states: TableFile::create(&directory.join("states.parquet"), &states)?,
-        })
-    }
-
-    /// Adds a batch of paths of which the first has this number.
-    pub(crate) fn append(
-        &mut self,
-        problem: &Problem,
-        first: usize,
-        batch: &Paths,
-    ) -> Result<(), SddpError> {
-        let sign = problem.sense.sign();
-        let (mut path_numbers, mut values) = (Vec::new(), Vec::new());
-        let (mut paths, mut depths, mut nodes, mut openings) = (vec![], vec![], vec![], vec![]);
-        let (mut costs, mut futures) = (Vec::new(), Vec::new());
-        let mut states: Vec<Vec<f64>> = vec![Vec::new(); problem.states.len()];
-        for path in 0..batch.count() {
-            let number = integer(first + path + 1);
-            path_numbers.push(number);
-            values.push(sign * batch.cost(problem, path));
-            for (depth, stage) in batch.stages(path).enumerate() {
-                paths.push(number);
-                depths.push(integer(depth + 1));
-                nodes.push(problem.nodes[stage.node].name.clone());
-                openings.push(integer(stage.opening + 1));
-                costs.push(sign * stage.cost);
-                futures.push(sign * stage.future);
-                for (column, value) in states.iter_mut().zip(stage.outgoing) {
-                    column.push(*value);
-                }
-            }
-        }
-        self.paths
-            .append([Values::Integers(path_numbers), Values::Numbers(values)].iter())?;
-        let (paths, depths) = (Values::Integers(paths), Values::Integers(depths));
-        let states: Vec<Values> = states.into_iter().map(Values::Numbers).collect();
-        self.states
-            .append([&paths, &depths].into_iter().chain(&states))?;
-        let rest = [
-            Values::Texts(nodes),
-            Values::Integers(openings),
-            Values::Numbers(costs),
-            Values::Numbers(futures),
-        ];
-        self.stages
-            .append([&paths, &depths].into_iter().chain(&rest))
-    }
-
-    /// Puts the files in their places.
-    pub(crate) fn finish(self) -> Result<(), SddpError> {
-        self.paths.finish()?;
-        self.stages.finish()?;
-        self.states.finish()
     }
 }

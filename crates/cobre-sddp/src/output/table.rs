@@ -1,39 +1,178 @@
-//! Parquet files of plain columns.
+//! Tables: what their columns are called and mean, and the rows they have.
 
-use std::fs::File;
-use std::path::Path;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::types::Type;
+/// A table of a run's results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its path below the directory of the run, without the ending.
+    pub name: Cow<'static, str>,
+    /// Its columns.
+    pub columns: Vec<Column>,
+}
 
-use super::aside::Aside;
-use crate::error::SddpError;
+/// A column of a [`Table`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, with the unit at the end if it has one.
+    pub name: Cow<'static, str>,
+    /// What it holds.
+    pub kind: Kind,
+    /// The unit, or nothing.
+    pub unit: &'static str,
+    /// What a reader has to know.
+    pub meaning: Cow<'static, str>,
+}
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// Whole numbers.
     Integer,
+    /// Numbers.
     Number,
     /// A number, or none.
     Maybe,
+    /// Texts.
     Text,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn new(name: impl Into<Cow<'static, str>>, columns: Vec<Column>) -> Self {
+        Self {
+            name: name.into(),
+            columns,
+        }
+    }
+}
+
+impl Column {
+    /// A column without a unit.
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        kind: Kind,
+        meaning: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            unit: "",
+            meaning: meaning.into(),
+        }
+    }
+
+    /// A column of numbers with a unit.
+    pub fn number(
+        name: impl Into<Cow<'static, str>>,
+        unit: &'static str,
+        meaning: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            unit,
+            ..Self::new(name, Kind::Number, meaning)
+        }
+    }
+}
+
+/// One value of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// Of a column of whole numbers.
+    Integer(i64),
+    /// Of a column of numbers.
+    Number(f64),
+    /// Of a column of numbers that may be missing.
+    Maybe(Option<f64>),
+    /// Of a column of texts.
+    Text(&'a str),
+}
+
+impl From<usize> for Cell<'_> {
+    fn from(count: usize) -> Self {
+        Self::Integer((count as u64).cast_signed())
+    }
+}
+
+impl From<i32> for Cell<'_> {
+    fn from(number: i32) -> Self {
+        Self::Integer(number.into())
+    }
+}
+
+impl From<f64> for Cell<'_> {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<Option<f64>> for Cell<'_> {
+    fn from(number: Option<f64>) -> Self {
+        Self::Maybe(number)
+    }
+}
+
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
 }
 
 /// Part of a column.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Values {
+pub(crate) enum Values {
     Integers(Vec<i64>),
     Numbers(Vec<f64>),
     Maybe(Vec<Option<f64>>),
-    Texts(Vec<String>),
+    Texts(Texts),
+}
+
+/// Texts of which many are the same.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Texts {
+    known: Vec<String>,
+    places: HashMap<String, u32>,
+    rows: Vec<u32>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &str) {
+        let place = self.places.get(text).copied().unwrap_or_else(|| {
+            let place = self.known.len() as u32;
+            self.known.push(text.to_owned());
+            self.places.insert(text.to_owned(), place);
+            place
+        });
+        self.rows.push(place);
+    }
+
+    /// The texts there are, and by row which of them it is.
+    pub(super) fn parts(&self) -> (&[String], &[u32]) {
+        (&self.known, &self.rows)
+    }
+}
+
+impl<T: AsRef<str>> FromIterator<T> for Texts {
+    fn from_iter<I: IntoIterator<Item = T>>(texts: I) -> Self {
+        let mut all = Self::default();
+        for text in texts {
+            all.push(text.as_ref());
+        }
+        all
+    }
 }
 
 impl Values {
+    fn none(kind: Kind) -> Self {
+        match kind {
+            Kind::Integer => Self::Integers(Vec::new()),
+            Kind::Number => Self::Numbers(Vec::new()),
+            Kind::Maybe => Self::Maybe(Vec::new()),
+            Kind::Text => Self::Texts(Texts::default()),
+        }
+    }
+
     pub(super) fn kind(&self) -> Kind {
         match self {
             Self::Integers(_) => Kind::Integer,
@@ -42,107 +181,56 @@ impl Values {
             Self::Texts(_) => Kind::Text,
         }
     }
-}
 
-/// A Parquet file in the making.
-pub(super) struct TableFile {
-    aside: Aside,
-    writer: SerializedFileWriter<File>,
-}
-
-impl TableFile {
-    /// Starts a file with these columns.
-    pub(super) fn create(place: &Path, columns: &[(&str, Kind)]) -> Result<Self, SddpError> {
-        let aside = Aside::create(place)?;
-        let handle = aside.handle()?;
-        let open = || -> Result<_, ParquetError> {
-            let fields: Result<Vec<_>, _> = columns
-                .iter()
-                .map(|(name, kind)| field(name, *kind))
-                .collect();
-            let schema = Type::group_type_builder("schema")
-                .with_fields(fields?)
-                .build()?;
-            let level = ZstdLevel::try_new(3)?;
-            let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level));
-            SerializedFileWriter::new(handle, Arc::new(schema), Arc::new(properties.build()))
-        };
-        let writer = open().map_err(|error| failed(place, error))?;
-        Ok(Self { aside, writer })
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Integers(values) => values.len(),
+            Self::Numbers(values) => values.len(),
+            Self::Maybe(values) => values.len(),
+            Self::Texts(texts) => texts.rows.len(),
+        }
     }
 
-    /// Adds rows: one part of each column, all of one length.
-    pub(super) fn append<'v>(
-        &mut self,
-        columns: impl Iterator<Item = &'v Values>,
-    ) -> Result<(), SddpError> {
-        let add = || -> Result<(), ParquetError> {
-            let mut group = self.writer.next_row_group()?;
-            for values in columns {
-                if let Some(mut column) = group.next_column()? {
-                    write(&mut column, values)?;
-                    column.close()?;
-                }
+    pub(super) fn cell(&self, row: usize) -> Cell<'_> {
+        match self {
+            Self::Integers(values) => Cell::Integer(values[row]),
+            Self::Numbers(values) => Cell::Number(values[row]),
+            Self::Maybe(values) => Cell::Maybe(values[row]),
+            Self::Texts(texts) => Cell::Text(&texts.known[texts.rows[row] as usize]),
+        }
+    }
+}
+
+/// Rows of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows(pub(super) Vec<Values>);
+
+impl Rows {
+    /// No rows of this table yet.
+    pub fn new(table: &Table) -> Self {
+        let columns = table.columns.iter();
+        Self(columns.map(|column| Values::none(column.kind)).collect())
+    }
+
+    /// Adds a row: one value for each column, of its kind.
+    ///
+    /// # Panics
+    /// When it has other values than the table has columns.
+    pub fn push(&mut self, row: &[Cell<'_>]) {
+        assert_eq!(row.len(), self.0.len(), "a row has a value for each column");
+        for (values, cell) in self.0.iter_mut().zip(row) {
+            match (values, *cell) {
+                (Values::Integers(values), Cell::Integer(value)) => values.push(value),
+                (Values::Numbers(values), Cell::Number(value)) => values.push(value),
+                (Values::Maybe(values), Cell::Maybe(value)) => values.push(value),
+                (Values::Texts(texts), Cell::Text(text)) => texts.push(text),
+                (values, cell) => panic!("{cell:?} in a column of {:?}", values.kind()),
             }
-            group.close().map(|_| ())
-        };
-        add().map_err(|error| failed(self.aside.place(), error))
+        }
     }
 
-    /// Puts the file in its place.
-    pub(super) fn finish(self) -> Result<(), SddpError> {
-        let closed = self.writer.close();
-        closed.map_err(|error| failed(self.aside.place(), error))?;
-        self.aside.finish()
+    /// Number of rows.
+    pub fn count(&self) -> usize {
+        self.0.first().map_or(0, Values::len)
     }
-}
-
-fn failed(place: &Path, error: ParquetError) -> SddpError {
-    SddpError::io("write", place)(std::io::Error::other(error))
-}
-
-fn field(name: &str, kind: Kind) -> Result<Arc<Type>, ParquetError> {
-    let (physical, logical) = match kind {
-        Kind::Integer => (Physical::INT64, None),
-        Kind::Number | Kind::Maybe => (Physical::DOUBLE, None),
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-    };
-    let repetition = if kind == Kind::Maybe {
-        Repetition::OPTIONAL
-    } else {
-        Repetition::REQUIRED
-    };
-    let built = Type::primitive_type_builder(name, physical)
-        .with_repetition(repetition)
-        .with_logical_type(logical)
-        .build()?;
-    Ok(Arc::new(built))
-}
-
-fn write(column: &mut SerializedColumnWriter<'_>, values: &Values) -> Result<(), ParquetError> {
-    match values {
-        Values::Integers(values) => column
-            .typed::<Int64Type>()
-            .write_batch(values, None, None)?,
-        Values::Numbers(values) => column
-            .typed::<DoubleType>()
-            .write_batch(values, None, None)?,
-        Values::Maybe(values) => {
-            let there: Vec<f64> = values.iter().flatten().copied().collect();
-            let levels: Vec<i16> = values
-                .iter()
-                .map(|value| i16::from(value.is_some()))
-                .collect();
-            column
-                .typed::<DoubleType>()
-                .write_batch(&there, Some(&levels), None)?
-        }
-        Values::Texts(values) => {
-            let texts: Vec<ByteArray> = values.iter().map(|text| text.as_str().into()).collect();
-            column
-                .typed::<ByteArrayType>()
-                .write_batch(&texts, None, None)?
-        }
-    };
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Which cuts a solver is given.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::Cuts;
@@ -33,6 +34,18 @@ impl Selection {
         rule: Rule::All,
         cap: None,
     };
+}
+
+/// As [`FromStr`] reads it.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.rule {
+            Rule::All => "none",
+            Rule::Level1 => "level1",
+            Rule::LimitedMemoryLevel1 => "lml1",
+        })?;
+        self.cap.map_or(Ok(()), |cap| write!(f, ":{cap}"))
+    }
 }
 
 impl FromStr for Selection {

@@ -7,7 +7,8 @@ use crate::error::SddpError;
 use crate::events::Observer;
 use crate::lp::{Failure, Kernel};
 use crate::noise::{Noise, Purpose};
-use crate::path::{Paths, Walker};
+use crate::output::{PathTables, Piece};
+use crate::path::{Paths, Walker, Watch};
 use crate::ranks::Backend;
 use crate::team::lock;
 use crate::training::{Estimate, Trainer};
@@ -24,12 +25,12 @@ pub enum Sampling {
     Fresh,
 }
 
-/// Takes the simulated paths, batch by batch: the first path's number, and the paths.
-pub(crate) type Sink<'s> = dyn FnMut(usize, &Paths) -> Result<(), SddpError> + 's;
+/// Takes what is written of simulated paths, on the first rank: unit by unit, table by table.
+pub(crate) type Sink<'s> = dyn FnMut(Vec<Piece>) -> Result<(), SddpError> + 's;
 
 impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     /// Walks `count` sampled paths by the policy; every rank gets the estimate, and `sink` every
-    /// path in order. `None` if someone asked it to end before. Collective.
+    /// path that is written, in order. `None` if someone asked it to end before. Collective.
     pub(crate) fn simulate(
         &mut self,
         count: usize,
@@ -44,13 +45,13 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         let mut costs = Vec::new();
         let problem = self.engine.read().problem;
         let sign = problem.sense.sign();
-        let take = &mut |first: usize, paths: &Paths| {
+        let take = &mut |paths: &Paths| {
             costs.extend((0..paths.count()).map(|path| sign * paths.cost(problem, path)));
             observer.simulated(costs.len(), count);
-            sink(first, paths)?;
-            Ok(observer.interrupted())
+            observer.interrupted()
         };
-        let done = self.in_batches(count, PATHS_PER_UNIT, Task::Simulate { purpose }, take)?;
+        let task = Task::Simulate { purpose };
+        let done = self.in_batches(count, PATHS_PER_UNIT, task, take, sink)?;
         Ok(done.then(|| Estimate::of(&costs)))
     }
 
@@ -58,10 +59,11 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     pub(crate) fn validate(&mut self) -> Result<Paths, SddpError> {
         let count = self.engine.read().problem.validation.len();
         let mut all = Paths::new(self.engine.read().problem);
-        self.in_batches(count, 1, Task::Validate, &mut |_, paths| {
+        let take = &mut |paths: &Paths| {
             all.records.extend_from_slice(&paths.records);
-            Ok(false)
-        })?;
+            false
+        };
+        self.in_batches(count, 1, Task::Validate, take, &mut |_| Ok(()))?;
         Ok(all)
     }
 
@@ -72,7 +74,8 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         count: usize,
         per_unit: usize,
         task: Task,
-        take: &mut dyn FnMut(usize, &Paths) -> Result<bool, SddpError>,
+        take: &mut dyn FnMut(&Paths) -> bool,
+        sink: &mut Sink<'_>,
     ) -> Result<bool, SddpError> {
         let problem = self.engine.read().problem;
         let mut paths = Paths::new(problem);
@@ -88,6 +91,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
                 Mutex::new(Simulation {
                     paths: of_unit(unit),
                     walker: Walker::new(problem),
+                    pieces: Ok(Vec::new()),
                 })
             });
             *self
@@ -107,13 +111,42 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
                 &mine,
                 &mut paths.records,
             )?;
-            let asked = take(first, &paths)?;
+            self.hand_on(units, sink)?;
+            let asked = take(&paths);
             first += batch;
             if first < count && self.any(asked)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Gives the first rank what this batch of units has to write, in order.
+    fn hand_on(&self, units: usize, sink: &mut Sink<'_>) -> Result<(), SddpError> {
+        let field = self.engine.read();
+        if field.tables.is_none() {
+            return Ok(());
+        }
+        let failed = |error: String| {
+            let place = field.failures.join("simulation");
+            SddpError::io("write", &place)(std::io::Error::other(error))
+        };
+        let mut mine = Vec::new();
+        for unit in self.engine.simulations().iter() {
+            let pieces = std::mem::replace(&mut lock(unit).pieces, Ok(Vec::new()));
+            let pieces = pieces.map_err(|error| failed(error.to_string()))?;
+            let bytes = postcard::to_stdvec(&pieces);
+            mine.push(bytes.map_err(|error| failed(error.to_string()))?);
+        }
+        let all = self.ranks.gather_bytes(units, &mine)?;
+        if !self.ranks.is_first() {
+            return Ok(());
+        }
+        for bytes in all {
+            let pieces = postcard::from_bytes(&bytes);
+            sink(pieces.map_err(|error| failed(error.to_string()))?)?;
+        }
+        Ok(())
     }
 }
 
@@ -126,15 +159,23 @@ impl<K: Kernel> Simulation<K> {
         noise: Noise,
         passes: usize,
     ) -> (Result<(), Box<Failure>>, usize) {
+        let tables = field.tables.as_ref();
+        let mut rows = tables.map(PathTables::rows).unwrap_or_default();
         for path in self.paths.clone() {
-            let (iteration, scenario) = (path / passes, path % passes);
+            let at = (path / passes, path % passes);
+            let mut watch = tables.map(|tables| Watch {
+                tables,
+                rows: &mut rows,
+                scenario: path + 1,
+            });
             let walked = self
                 .walker
-                .sample(field, solvers, noise, iteration, scenario);
+                .sample(field, solvers, noise, at, watch.as_mut());
             if walked.is_err() {
                 return (walked, path);
             }
         }
+        self.pieces = tables.map_or(Ok(Vec::new()), |tables| tables.pieces(&rows));
         (Ok(()), self.paths.end)
     }
 
@@ -147,6 +188,6 @@ impl<K: Kernel> Simulation<K> {
         let scenario = self.paths.start;
         let mut steps = field.problem.validation[scenario].iter();
         let next = |_| steps.next().map(|step| (step.node, step.opening));
-        (self.walker.walk(field, solvers, next), scenario)
+        (self.walker.walk(field, solvers, next, None), scenario)
     }
 }

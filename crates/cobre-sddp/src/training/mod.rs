@@ -66,7 +66,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             let before = (Instant::now(), self.ranks.spent());
             let passes = self.forward(iteration)?;
             let between = Instant::now();
-            self.backward(iteration)?;
+            let added = self.backward(iteration)?;
             progress.bounds.push(sign * self.bound(iteration)?);
             time.forward += (between - before.0).as_secs_f64();
             time.backward += between.elapsed().as_secs_f64();
@@ -75,7 +75,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             let costs = passes.iter().map(|cost| sign * cost);
             progress.costs.extend(costs);
             let news = self.agree(time, observer.interrupted())?;
-            let report = self.report(&progress, &news);
+            let report = self.report(&progress, &news, added);
             observer.iteration(&report);
             progress.iterations.push(report);
             let interrupted = news.interrupted.then_some(StopReason::Interrupted);
@@ -117,19 +117,21 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             .collect())
     }
 
-    /// Makes new cuts from the last level up to the first.
-    fn backward(&mut self, iteration: usize) -> Result<(), SddpError> {
+    /// Makes new cuts from the last level up to the first; returns how many.
+    fn backward(&mut self, iteration: usize) -> Result<usize, SddpError> {
+        let mut added = 0;
         for level in 1..self.units.len() - 1 {
             self.run(Task::Backward { iteration, level })?;
             let values = combine(self.engine, self.ranks, &self.units[level], level)?;
             let cuts: Vec<NewCut> = values.into_iter().flatten().map(moved_to_zero).collect();
+            added += cuts.len();
             let mut field = self.engine.write();
             let problem = field.problem;
             field
                 .pool
                 .insert(self.ranks, problem, level, iteration, &cuts)?;
         }
-        Ok(())
+        Ok(added)
     }
 
     /// The value of the first stage's problem: a bound on the optimal cost.
@@ -177,7 +179,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         Ok(sum(&all))
     }
 
-    fn report(&self, progress: &Progress, news: &News) -> Iteration {
+    fn report(&self, progress: &Progress, news: &News, added: usize) -> Iteration {
         let Progress { bounds, costs, .. } = progress;
         let is_neutral = self.engine.read().problem.is_risk_neutral();
         let bound = bounds[bounds.len() - 1];
@@ -189,6 +191,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             gap: is_neutral.then(|| gap(bound, estimate.mean)),
             lp: news.counts,
             cuts: self.engine.read().pool.used(),
+            cuts_added: added,
             time: news.time,
         }
     }

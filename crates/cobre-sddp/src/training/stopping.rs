@@ -65,6 +65,20 @@ impl fmt::Display for StopReason {
     }
 }
 
+/// As [`FromStr`] reads it.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Iterations(limit) => write!(f, "iterations:{limit}"),
+            Self::TimeLimit(limit) => write!(f, "time:{}", limit.as_secs_f64()),
+            Self::BoundStalling { window, tolerance } => {
+                write!(f, "stalling:{window},{tolerance:?}")
+            }
+            Self::Statistical { paths } => write!(f, "statistical:{paths}"),
+        }
+    }
+}
+
 impl Stopping {
     /// Stops when any of these rules applies.
     pub fn any(rules: Vec<Rule>) -> Self {
@@ -178,6 +192,7 @@ mod tests {
             gap: None,
             lp: Counts::default(),
             cuts: 0,
+            cuts_added: 0,
             time: TimeSplit {
                 total: 5.0,
                 ..TimeSplit::default()

@@ -2,7 +2,7 @@
 
 use cobre_sddp::problem::ColumnId;
 
-use super::Program;
+use super::{BusLayout, Program};
 
 /// Adds everything but water to the program of a stage.
 pub(super) fn add(program: &mut Program<'_>) {
@@ -17,7 +17,11 @@ pub(super) fn add(program: &mut Program<'_>) {
         }
     };
     for (place, plant) in system.hydros.iter().enumerate() {
-        give(plant.bus, &program.turbined[place], plant.productivity);
+        give(
+            plant.bus,
+            &program.layout.hydros[place].turbined,
+            plant.productivity,
+        );
     }
     for plant in &system.thermals {
         let limits = &plant.limits[program.number];
@@ -32,6 +36,7 @@ pub(super) fn add(program: &mut Program<'_>) {
             })
             .collect();
         give(plant.bus, &columns, 1.0);
+        program.layout.thermals.push(columns);
     }
     for source in &system.sources {
         let mean = source.availability[program.number].mean.min(1.0);
@@ -47,36 +52,42 @@ pub(super) fn add(program: &mut Program<'_>) {
             })
             .collect();
         give(source.bus, &columns, 1.0);
-        program.sources.push(columns);
+        program.layout.sources.push(columns);
     }
     for line in &system.lines {
         let (direct, reverse) = line.capacity[program.number];
-        for (what, from, to, most) in [
+        let ways = [
             ("direct", line.from, line.to, direct),
             ("reverse", line.to, line.from, reverse),
-        ] {
+        ];
+        let sent = ways.map(|(what, from, to, most)| {
             let sent = program.by_block(what, &line.label, line.cost, 0.0, most);
             give(from, &sent, -1.0);
             give(to, &sent, line.arrives);
-        }
+            sent
+        });
+        program.layout.lines.push(sent);
     }
     for (place, bus) in system.buses.iter().enumerate() {
+        let mut layout = BusLayout::default();
         for (number, (depth, cost)) in bus.deficit.iter().enumerate() {
             let what = format!("deficit{}", number + 1);
             let short = program.by_block(&what, &bus.label, *cost, 0.0, *depth);
             give(place, &short, 1.0);
+            layout.deficit.push(short);
         }
         let excess = program.by_block("excess", &bus.label, bus.excess_cost, 0.0, f64::INFINITY);
         give(place, &excess, -1.0);
+        layout.excess = excess;
+        program.layout.buses.push(layout);
     }
-    for (bus, supply) in system.buses.iter().zip(&supply) {
+    for (place, (bus, supply)) in system.buses.iter().zip(&supply).enumerate() {
         let load = bus.load[program.number].mean;
         let rows = program.blocks().map(|(block, _, name)| {
             let load = load * bus.factors[program.number][block];
             let name = format!("energy.{}.{name}", bus.label);
             program.lp.row(name, load, load, &supply[block])
         });
-        let rows = rows.collect();
-        program.energy_rows.push(rows);
+        program.layout.buses[place].energy = rows.collect();
     }
 }

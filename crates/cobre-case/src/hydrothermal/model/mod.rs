@@ -4,34 +4,38 @@
 //! `what.thing.block`, so that a linear program can be read by a person.
 
 mod energy;
+mod layout;
 mod openings;
 mod water;
 
-use cobre_sddp::problem::{ColumnId, Draft, Problem, RowId, Sense, Template};
+use cobre_sddp::problem::{ColumnId, Draft, Problem, Sense, Template};
 
+pub(crate) use self::layout::{BusLayout, HydroLayout, Layout};
 use self::openings::Openings;
 use super::chance::Chance;
 use super::system::{Stage, System};
 use crate::Options;
 
-/// Builds the problem of a system.
+/// Builds the problem of a system; says also where things are in each stage.
 pub(crate) fn build(
     system: &System,
     chance: &Chance,
     options: &Options,
-) -> Result<Problem, Vec<String>> {
+) -> Result<(Problem, Vec<Layout>), Vec<String>> {
     let mut draft = Draft::new(
         Sense::Minimize,
         options.bound.unwrap_or_else(|| least_cost(system)),
     );
     water::states(system, &mut draft);
     let mut before = None;
+    let mut layouts = Vec::new();
     for (number, stage) in system.stages.iter().enumerate() {
         let mut program = Program::new(system, number);
         water::add(&mut program);
         energy::add(&mut program);
         let openings = Openings::new(&program, chance);
         let template = draft.template(program.lp);
+        layouts.push(program.layout);
         let node = draft.node(format!("stage{}", stage.id), template);
         openings.add(node, &mut draft);
         let risk = options.risk.unwrap_or(stage.risk);
@@ -45,9 +49,9 @@ pub(crate) fn build(
         }
         before = Some((node, stage.discount));
     }
-    draft
-        .build()
-        .map_err(|errors| errors.0.iter().map(ToString::to_string).collect())
+    let problem = draft.build();
+    let problem = problem.map_err(|errors| errors.0.iter().map(ToString::to_string).collect());
+    problem.map(|problem| (problem, layouts))
 }
 
 /// What all stages together can never cost less than. Only energy of sources, whose curtailment
@@ -71,18 +75,7 @@ struct Program<'s> {
     number: usize,
     stage: &'s Stage,
     lp: Template,
-    /// Turbined flow by plant and block.
-    turbined: Vec<Vec<ColumnId>>,
-    /// Spilled flow by plant and block.
-    spilled: Vec<Vec<ColumnId>>,
-    /// The row whose right-hand side is the inflow, by plant.
-    inflow_rows: Vec<RowId>,
-    /// Water that can be added to the inflow as it is drawn, by plant.
-    added: Vec<Option<ColumnId>>,
-    /// The row whose right-hand side is the load, by bus and block.
-    energy_rows: Vec<Vec<RowId>>,
-    /// What sources give, by source and block.
-    sources: Vec<Vec<ColumnId>>,
+    layout: Layout,
 }
 
 impl<'s> Program<'s> {
@@ -92,12 +85,7 @@ impl<'s> Program<'s> {
             number,
             stage: &system.stages[number],
             lp: Template::new(),
-            turbined: Vec::new(),
-            spilled: Vec::new(),
-            inflow_rows: Vec::new(),
-            added: Vec::new(),
-            energy_rows: Vec::new(),
-            sources: Vec::new(),
+            layout: Layout::default(),
         }
     }
 

@@ -56,7 +56,8 @@ fn changes(program: &Program<'_>, drawn: &[f64]) -> Vec<Change> {
         let load = system.buses[bus].load[stage];
         if load.deviation > 0.0 {
             let value = (load.mean + load.deviation * drawn[number]).max(0.0);
-            let rows = program.energy_rows[bus]
+            let rows = program.layout.buses[bus]
+                .energy
                 .iter()
                 .zip(&system.buses[bus].factors[stage]);
             changes.extend(rows.map(|(&row, factor)| Change::RowBounds {
@@ -71,7 +72,9 @@ fn changes(program: &Program<'_>, drawn: &[f64]) -> Vec<Change> {
         let share = source.availability[stage];
         if share.deviation > 0.0 {
             let share = (share.mean + share.deviation * drawn[number]).clamp(0.0, 1.0);
-            let columns = program.sources[place].iter().zip(&source.factors[stage]);
+            let columns = program.layout.sources[place]
+                .iter()
+                .zip(&source.factors[stage]);
             changes.extend(columns.map(|(&column, factor)| {
                 let most = source.capacity * share * factor;
                 let lower = if source.may_curtail { 0.0 } else { most };
@@ -92,7 +95,8 @@ fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Cha
     if model.deviation == 0.0 {
         return;
     }
-    let row = program.inflow_rows[place];
+    let layout = &program.layout.hydros[place];
+    let Some(row) = layout.drawn else { return };
     let value = model.constant + model.deviation * drawn;
     if !plant.inflow.past.is_empty() {
         changes.push(Change::RowBounds {
@@ -112,7 +116,7 @@ fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Cha
         lower: volume,
         upper: volume,
     });
-    if let Some(column) = program.added[place] {
+    if let Some(column) = layout.added {
         changes.push(Change::ColumnBounds {
             column,
             lower: 0.0,

@@ -2,7 +2,7 @@
 
 use cobre_sddp::problem::{ColumnId, Draft};
 
-use super::Program;
+use super::{HydroLayout, Program};
 use crate::hydrothermal::files::config::NonNegativity;
 use crate::hydrothermal::system::{Hydro, HydroLimits, InflowModel, System};
 
@@ -34,10 +34,13 @@ pub(super) fn add(program: &mut Program<'_>) {
             .max_turbined
             .min(limits.max_generation / plant.productivity);
         let turbined = program.by_block("turbined", &plant.label, 0.0, 0.0, most);
-        program.turbined.push(turbined);
         let cost = plant.costs.spillage;
         let spilled = program.by_block("spilled", &plant.label, cost, 0.0, UNLIMITED);
-        program.spilled.push(spilled);
+        program.layout.hydros.push(HydroLayout {
+            turbined,
+            spilled,
+            ..HydroLayout::default()
+        });
     }
     for (place, plant) in plants.iter().enumerate() {
         balance(program, place, plant);
@@ -61,6 +64,7 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
         let after = lp.column(format!("storage.{label}"), 0.0, 0.0, limits.max_storage);
         lp.state(format!("storage.{label}"), before, after);
         terms.extend([(after, 1.0), (before, -1.0)]);
+        program.layout.hydros[place].storage = Some([before, after]);
         if limits.min_storage > 0.0 {
             let below = lp.column(
                 format!("storage_below.{label}"),
@@ -68,6 +72,7 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
                 0.0,
                 UNLIMITED,
             );
+            program.layout.hydros[place].storage_below = Some(below);
             let name = format!("min_storage.{label}");
             lp.row(
                 name,
@@ -86,8 +91,8 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
         for block in 0..program.stage.hours.len() {
             let volume = sign * program.stage.volume(block);
             terms.extend([
-                (program.turbined[other][block], volume),
-                (program.spilled[other][block], volume),
+                (program.layout.hydros[other].turbined[block], volume),
+                (program.layout.hydros[other].spilled[block], volume),
             ]);
         }
     }
@@ -95,7 +100,6 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let model = &plant.inflow.stages[program.number];
     let name = format!("water.{label}");
     let hours = program.stage.total_hours();
-    let mut added = None;
     if program.system.non_negativity == NonNegativity::Penalty {
         let cost = plant.costs.added_water * hours;
         // Where inflows do not depend on the past, openings say how much may be added.
@@ -106,21 +110,21 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
         };
         let column = program.lp.column(format!("added.{label}"), cost, 0.0, most);
         terms.push((column, -volume));
-        added = Some(column).filter(|_| plant.inflow.past.is_empty());
+        program.layout.hydros[place].added = Some(column);
     }
-    program.added.push(added);
-    let row = if plant.inflow.past.is_empty() {
+    let (water, drawn) = if plant.inflow.past.is_empty() {
         let truncated = program.system.non_negativity == NonNegativity::Truncation;
         let least = if truncated { 0.0 } else { -UNLIMITED };
         let inflow = volume * model.constant.max(least);
-        program.lp.row(name, inflow, inflow, &terms)
+        let row = program.lp.row(name, inflow, inflow, &terms);
+        (row, row)
     } else {
-        let (inflow, row) = inflow(program, plant, model);
+        let (inflow, drawn) = inflow(program, place, plant, model);
         terms.push((inflow, -volume));
-        program.lp.row(name, 0.0, 0.0, &terms);
-        row
+        (program.lp.row(name, 0.0, 0.0, &terms), drawn)
     };
-    program.inflow_rows.push(row);
+    let layout = &mut program.layout.hydros[place];
+    (layout.water, layout.drawn) = (Some(water), Some(drawn));
 }
 
 /// What an inflow lacks to zero.
@@ -131,6 +135,7 @@ pub(super) fn shortfall(inflow: f64) -> f64 {
 /// The column of an inflow that depends on the past, and the row that gives it; hands it on.
 fn inflow(
     program: &mut Program<'_>,
+    number: usize,
     plant: &Hydro,
     model: &InflowModel,
 ) -> (ColumnId, cobre_sddp::problem::RowId) {
@@ -146,6 +151,7 @@ fn inflow(
         .collect();
     let least = if truncated { 0.0 } else { -UNLIMITED };
     let inflow = lp.column(format!("inflow.{label}"), 0.0, least, UNLIMITED);
+    program.layout.hydros[number].inflow = Some(inflow);
     let mut terms = vec![(inflow, 1.0)];
     terms.extend(
         past.iter()
@@ -155,6 +161,7 @@ fn inflow(
     if truncated {
         let lifted = lp.column(format!("truncated.{label}"), cost, 0.0, UNLIMITED);
         terms.push((lifted, -1.0));
+        program.layout.hydros[number].truncated = Some(lifted);
     }
     let row = lp.row(
         format!("inflow_model.{label}"),
@@ -213,10 +220,8 @@ fn worth(system: &System, plant: &Hydro) -> f64 {
 /// The least and the most of flows and generation, with what it costs to miss them.
 fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro, limits: &HydroLimits) {
     let (label, costs) = (&plant.label, plant.costs);
-    let (turbined, spilled) = (
-        program.turbined[place].clone(),
-        program.spilled[place].clone(),
-    );
+    let layout = &program.layout.hydros[place];
+    let (turbined, spilled) = (layout.turbined.clone(), layout.spilled.clone());
     for (what, least, factor, cost) in [
         ("turbined", limits.min_turbined, 1.0, costs.turbined_below),
         (
@@ -235,22 +240,36 @@ fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro, limits: &Hyd
             let name = format!("min_{what}.{label}.{name}");
             program.lp.row(name, least, UNLIMITED, &terms);
         }
+        let layout = &mut program.layout.hydros[place];
+        if what == "turbined" {
+            layout.turbined_below = below;
+        } else {
+            layout.generation_below = below;
+        }
     }
     let has_most = limits.max_outflow.is_finite();
     if limits.min_outflow == 0.0 && !has_most {
         return;
     }
-    let below = (limits.min_outflow > 0.0)
-        .then(|| program.by_block("outflow_below", label, costs.outflow_below, 0.0, UNLIMITED));
-    let above = has_most
-        .then(|| program.by_block("outflow_above", label, costs.outflow_above, 0.0, UNLIMITED));
+    let mut beyond = |asked: bool, what: &str, cost: f64| {
+        let columns = asked.then(|| program.by_block(what, label, cost, 0.0, UNLIMITED));
+        columns.unwrap_or_default()
+    };
+    let below = beyond(
+        limits.min_outflow > 0.0,
+        "outflow_below",
+        costs.outflow_below,
+    );
+    let above = beyond(has_most, "outflow_above", costs.outflow_above);
     for (block, _, name) in program.blocks() {
         let mut terms = vec![(turbined[block], 1.0), (spilled[block], 1.0)];
-        terms.extend(below.iter().map(|below| (below[block], 1.0)));
-        terms.extend(above.iter().map(|above| (above[block], -1.0)));
+        terms.extend(below.get(block).map(|below| (*below, 1.0)));
+        terms.extend(above.get(block).map(|above| (*above, -1.0)));
         let name = format!("outflow.{label}.{name}");
         program
             .lp
             .row(name, limits.min_outflow, limits.max_outflow, &terms);
     }
+    let layout = &mut program.layout.hydros[place];
+    (layout.outflow_below, layout.outflow_above) = (below, above);
 }

@@ -1,0 +1,229 @@
+//! What simulated paths mean: tables of plants, buses, lines and costs.
+//!
+//! Money is that of the stage; `discount` turns it into money of the first one.
+
+mod costs;
+mod energy;
+mod water;
+
+use cobre_sddp::output::{Column, Kind, Rows, Table, Tables, Visited, stage_columns};
+use cobre_sddp::problem::{ColumnId, Problem};
+
+use self::costs::{Cost, Costs};
+use super::files::Files;
+use super::model::Layout;
+use super::number::Id;
+use super::system::System;
+
+/// What is needed to make tables of decisions.
+#[derive(Debug)]
+pub(crate) struct Results {
+    stages: Vec<Stage>,
+    hydros: Vec<Hydro>,
+    thermals: Vec<Thing>,
+    sources: Vec<Thing>,
+    lines: Vec<Line>,
+    buses: Vec<Thing>,
+}
+
+#[derive(Debug)]
+struct Stage {
+    layout: Layout,
+    /// The length of each block, h.
+    hours: Vec<f64>,
+    /// hm³ that 1 m³/s brings in the stage.
+    volume: f64,
+}
+
+/// A thing of the case: its number and name there, and the number of its bus.
+#[derive(Debug)]
+struct Thing {
+    id: Id,
+    name: String,
+    bus: Id,
+}
+
+#[derive(Debug)]
+struct Hydro {
+    thing: Thing,
+    productivity: f64,
+}
+
+#[derive(Debug)]
+struct Line {
+    /// Its bus is the one at its beginning.
+    thing: Thing,
+    to: Id,
+    arrives: f64,
+}
+
+impl Results {
+    /// Those of a system, given where things are in each stage.
+    pub(crate) fn new(files: &Files, system: &System, layouts: Vec<Layout>) -> Self {
+        let bus = |place: usize| files.buses.buses[place].id;
+        let thing = |id: Id, name: &str, bus: Id| Thing {
+            id,
+            name: name.to_owned(),
+            bus,
+        };
+        let stages = layouts.into_iter().zip(&system.stages);
+        let stages = stages.map(|(layout, stage)| Stage {
+            layout,
+            hours: stage.hours.clone(),
+            volume: stage.total_volume(),
+        });
+        let hydros = files.hydros.hydros.iter().zip(&system.hydros);
+        let hydros = hydros.map(|(file, plant)| Hydro {
+            thing: thing(file.id, &file.name, bus(plant.bus)),
+            productivity: plant.productivity,
+        });
+        let thermals = files.thermals.thermals.iter().zip(&system.thermals);
+        let thermals = thermals.map(|(file, plant)| thing(file.id, &file.name, bus(plant.bus)));
+        let sources = files.sources.iter();
+        let sources = sources.flat_map(|file| &file.non_controllable_sources);
+        let sources = sources.zip(&system.sources);
+        let sources = sources.map(|(file, source)| thing(file.id, &file.name, bus(source.bus)));
+        let lines = files.lines.lines.iter().zip(&system.lines);
+        let lines = lines.map(|(file, line)| Line {
+            thing: thing(file.id, &file.name, bus(line.from)),
+            to: bus(line.to),
+            arrives: line.arrives,
+        });
+        let buses = files.buses.buses.iter();
+        let buses = buses.map(|bus| thing(bus.id, &bus.name, bus.id));
+        Self {
+            stages: stages.collect(),
+            hydros: hydros.collect(),
+            thermals: thermals.collect(),
+            sources: sources.collect(),
+            lines: lines.collect(),
+            buses: buses.collect(),
+        }
+    }
+
+    /// The tables that this system has things for.
+    fn writers(&self) -> impl Iterator<Item = &'static Writer> {
+        WRITERS.iter().filter(|writer| (writer.things)(self) > 0)
+    }
+}
+
+/// How one table is made.
+struct Writer {
+    /// How many things it is about.
+    things: fn(&Results) -> usize,
+    table: fn() -> Table,
+    /// Adds the rows of a stage.
+    fill: fn(&mut Scene<'_>, &mut Rows),
+}
+
+/// All tables; that of costs comes last, as the others add them up.
+const WRITERS: [Writer; 7] = [
+    Writer {
+        things: |results| results.hydros.len(),
+        table: water::hydros,
+        fill: water::fill_hydros,
+    },
+    Writer {
+        things: |results| results.hydros.len(),
+        table: water::blocks,
+        fill: water::fill_blocks,
+    },
+    Writer {
+        things: |results| results.thermals.len(),
+        table: energy::thermals,
+        fill: energy::fill_thermals,
+    },
+    Writer {
+        things: |results| results.sources.len(),
+        table: energy::sources,
+        fill: energy::fill_sources,
+    },
+    Writer {
+        things: |results| results.buses.len(),
+        table: energy::buses,
+        fill: energy::fill_buses,
+    },
+    Writer {
+        things: |results| results.lines.len(),
+        table: energy::lines,
+        fill: energy::fill_lines,
+    },
+    Writer {
+        things: |_| 1,
+        table: costs::table,
+        fill: costs::fill,
+    },
+];
+
+/// A stage of a path, with its costs so far.
+struct Scene<'a> {
+    results: &'a Results,
+    stage: &'a Stage,
+    visited: &'a Visited<'a>,
+    costs: Costs,
+}
+
+impl Scene<'_> {
+    /// What a column costs; counts it as a cost of this kind.
+    fn cost(&mut self, kind: Cost, column: ColumnId) -> f64 {
+        // Nothing is plain zero, not one with a sign.
+        let cost = 0.0 + self.visited.price(column) * self.visited.value(column);
+        self.costs.add(kind, cost);
+        cost
+    }
+
+    /// The value of the column of a block, if there is one; counts its cost.
+    fn beyond(&mut self, kind: Cost, columns: &[ColumnId], block: usize) -> f64 {
+        columns.get(block).map_or(0.0, |&column| {
+            self.cost(kind, column);
+            self.visited.value(column)
+        })
+    }
+}
+
+impl Tables for Results {
+    fn tables(&self, _: &Problem) -> Vec<Table> {
+        self.writers().map(|writer| (writer.table)()).collect()
+    }
+
+    fn fill(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
+        let mut scene = Scene {
+            results: self,
+            stage: &self.stages[visited.node],
+            visited,
+            costs: Costs::default(),
+        };
+        for (writer, rows) in self.writers().zip(rows) {
+            (writer.fill)(&mut scene, rows);
+        }
+    }
+}
+
+/// The columns that say which block of which stage a row is about.
+fn block_columns() -> Vec<Column> {
+    let mut columns = stage_columns().to_vec();
+    columns.push(Column::new(
+        "block",
+        Kind::Integer,
+        "number of the block of the stage, from 1",
+    ));
+    columns.push(Column::number("hours", "h", "length of the block"));
+    columns
+}
+
+/// The columns of a thing's number and name.
+fn thing_columns(id: &'static str, name: &'static str, what: &str) -> [Column; 2] {
+    [
+        Column::new(
+            id,
+            Kind::Integer,
+            format!("number of the {what} in the case"),
+        ),
+        Column::new(name, Kind::Text, format!("name of the {what}")),
+    ]
+}
+
+/// The column of the number of a bus.
+fn bus_column(name: &'static str, meaning: &'static str) -> Column {
+    Column::new(name, Kind::Integer, meaning)
+}

@@ -1,0 +1,132 @@
+//! What `run.json` says: where results come from, and how they came about.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value, json};
+
+use super::{FORMAT, Tables};
+use crate::run::{Results, Settings};
+
+/// What the one who starts a run knows of it.
+pub struct About<'a> {
+    /// What is written of simulated paths.
+    pub tables: &'a dyn Tables,
+    /// What `run.json` is to say as well: the case, its kind, the backend.
+    pub facts: Map<String, Value>,
+}
+
+/// What `run.json` is made from.
+pub(crate) struct Facts<'a> {
+    pub(crate) about: &'a About<'a>,
+    pub(crate) results: &'a Results,
+    pub(crate) settings: &'a Settings,
+    pub(crate) risk: String,
+    /// Of each rank, its machine and its threads.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) threads: Vec<usize>,
+}
+
+impl Facts<'_> {
+    pub(super) fn json(&self) -> Value {
+        let (results, settings) = (self.results, self.settings);
+        let trained = &results.trained;
+        let mut run = self.about.facts.clone();
+        let more = json!({
+            "format": FORMAT,
+            "cobre": env!("CARGO_PKG_VERSION"),
+            "finished": now(),
+            "ranks": self.hosts.len(),
+            "hosts": self.hosts,
+            "threads": self.threads,
+            "seed": settings.seed,
+            "iterations": trained.iterations.len(),
+            "bound": trained.bound,
+            "estimate": results.simulated.map(|estimate| json!({
+                "mean": estimate.mean,
+                "half_width_95": estimate.half_width_95,
+                "paths": estimate.paths,
+            })),
+            "stop_reason": trained.reason.to_string(),
+            "policy_sha256": results.policy_sha256,
+            "settings": self.settings(),
+            "solver": settings.solver.name(),
+            "lp_solves": results.lp.solves,
+            "lp": results.lp.json(),
+            "shared_bytes": results.shared_bytes,
+            "seconds": {
+                "train": results.seconds.train,
+                "simulate": results.seconds.simulate,
+                "write": results.seconds.write,
+            },
+        });
+        if let Value::Object(more) = more {
+            run.extend(more);
+        }
+        Value::Object(run)
+    }
+
+    /// What was asked for, as the command line has it.
+    fn settings(&self) -> Value {
+        let settings = self.settings;
+        let stop: Vec<String> = settings
+            .stopping
+            .rules
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        json!({
+            "seed": settings.seed,
+            "forward_passes": settings.passes,
+            "cut_selection": settings.selection.to_string(),
+            "risk": self.risk,
+            "solver": settings.solver.name(),
+            "stop": stop,
+            "stop_when_all": settings.stopping.all,
+            "simulate": settings.simulate,
+        })
+    }
+}
+
+/// The name of this machine.
+pub(crate) fn host() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    host.trim().to_owned()
+}
+
+/// The time in UTC, to the second.
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    text(since.map_or(0, |since| since.as_secs()))
+}
+
+/// Seconds since 1970 as a date and a time.
+fn text(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that the day that may be missing is the last one. Eras have 400 years.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(text(0), "1970-01-01T00:00:00Z");
+        assert_eq!(text(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(text(1_767_225_599), "2025-12-31T23:59:59Z");
+    }
+}
