@@ -148,6 +148,8 @@ impl Canvas {
         let mut encoder = png::Encoder::new(&mut bytes, self.pixels.width(), self.pixels.height());
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_compression(png::Compression::High);
+        // Flat colours repeat; differences between pixels do not.
+        encoder.set_filter(png::Filter::NoFilter);
         let mut writer = encoder
             .write_header()
             .expect("memory takes what is written");

@@ -42,10 +42,20 @@ fn flatten(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
             }
             return;
         }
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => listed(items),
         other => plain(other),
     };
     rows.push(vec![name.to_owned(), told]);
+}
+
+/// A list in which what stands there several times in a row is told once.
+fn listed(items: &[Value]) -> String {
+    let runs = items.chunk_by(|left, right| left == right);
+    let told = runs.map(|run| match run.len() {
+        1 => plain(&run[0]),
+        count => format!("{} ({count} times)", plain(&run[0])),
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 fn plain(value: &Value) -> String {
@@ -129,15 +139,14 @@ mod tests {
     #[test]
     fn every_fact_is_a_row() {
         let mut rows = Vec::new();
-        let run =
-            json!({"hosts": ["a", "b"], "lp": {"solves": 3, "share": 0.123_456_78}, "fine": true});
+        let run = json!({"hosts": ["a", "a", "b"], "lp": {"solves": 3, "share": 0.123_456_78}, "fine": true});
         flatten("", &run, &mut rows);
         let rows: Vec<String> = rows.iter().map(|row| row.join("=")).collect();
         assert_eq!(
             rows,
             [
                 "fine=yes",
-                "hosts=a, b",
+                "hosts=a (2 times), b",
                 "lp: share=0.12346",
                 "lp: solves=3"
             ]

@@ -56,7 +56,8 @@ impl Ribbons {
         views.extend(single.map(|entity| view(&entity.name, &entity.grid)));
         let about = format!("{}{}", about(simulation), spaced(self.about));
         let panel = over_stages(simulation, self.id, self.chart, &about, self.pick, views);
-        Ok(Some(with(self.id, self.title, panel, &gathered)))
+        let which = "those with the largest values,";
+        Ok(Some(with(self.id, self.title, panel, &gathered, which)))
     }
 }
 
@@ -80,7 +81,7 @@ pub(super) fn columns(
     });
     let views = views.collect();
     let panel = over_stages(simulation, id, chart, &about(simulation), pick, views);
-    Ok(Some(with(id, title, panel, &gathered)))
+    Ok(Some(with(id, title, panel, &gathered, "the first")))
 }
 
 /// The value of each stage, for problems whose values have no kinds.
@@ -118,12 +119,13 @@ pub(super) fn over_stages(
     }
 }
 
-fn with(id: &'static str, title: &str, panel: Panel, gathered: &Gathered) -> Section {
+/// The section of a panel that shows some of the entities: the `which` of them.
+fn with(id: &'static str, title: &str, panel: Panel, gathered: &Gathered, which: &str) -> Section {
     let mut section = Section::new(id, title);
     let shown = gathered.entities.len();
     if gathered.count > shown {
         section.text.push(format!(
-            "Of {} the {shown} with the largest values can be picked; the tables have them all.",
+            "Of {}, {which} {shown} can be picked; the tables have them all.",
             gathered.count
         ));
     }
