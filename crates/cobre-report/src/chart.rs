@@ -143,13 +143,20 @@ impl View {
         name: impl Into<String>,
         what: &str,
         unit: &str,
+        series: Vec<Series>,
+    ) -> Self {
+        let largest = largest(&series);
+        Self::told_in(scale(largest, unit), name, what, unit, series)
+    }
+
+    /// A view whose values are told in multiples of `unit`: the word in front of it and what it stands for.
+    pub(crate) fn told_in(
+        (word, factor): (String, f64),
+        name: impl Into<String>,
+        what: &str,
+        unit: &str,
         mut series: Vec<Series>,
     ) -> Self {
-        let all = || series.iter().flat_map(|of| of.values.iter().chain(&of.low));
-        let largest = all()
-            .filter(|value| value.is_finite())
-            .fold(0.0, |most: f64, value| most.max(value.abs()));
-        let (word, factor) = scale(largest, unit);
         for values in series
             .iter_mut()
             .flat_map(|of| [&mut of.values, &mut of.low])
@@ -173,6 +180,13 @@ impl View {
     }
 }
 
+/// The largest value of all, whatever its sign.
+fn largest(series: &[Series]) -> f64 {
+    let all = series.iter().flat_map(|of| of.values.iter().chain(&of.low));
+    all.filter(|value| value.is_finite())
+        .fold(0.0, |most: f64, value| most.max(value.abs()))
+}
+
 /// The word in front of a unit for values up to `largest`, and what to divide by.
 pub(crate) fn scale(largest: f64, unit: &str) -> (String, f64) {
     let (word, factor) = match largest {
@@ -183,10 +197,11 @@ pub(crate) fn scale(largest: f64, unit: &str) -> (String, f64) {
         large if large >= 2e4 => ("thousand", 1e3),
         _ => ("", 1.0),
     };
+    // A gap at which no line is broken.
     let gap = if word.is_empty() || unit.is_empty() {
         ""
     } else {
-        " "
+        "\u{a0}"
     };
     (format!("{word}{gap}"), factor)
 }
@@ -207,7 +222,7 @@ mod tests {
     fn large_values_are_told_in_words() {
         let series = Series::new("a", Mark::Line, 0, vec![1.0, 5_389_154_695.7]);
         let view = View::scaled("all", "cost", "$", vec![series]);
-        assert_eq!(view.y, "cost (billion $)");
+        assert_eq!(view.y, "cost (billion\u{a0}$)");
         assert_eq!(view.series[0].values[1], 5.3892);
     }
 

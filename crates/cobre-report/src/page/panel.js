@@ -87,7 +87,9 @@ class PanelView {
   }
 
   drawLegend() {
-    const listed = this.rows || this.view.series.length < 2 ? [] : this.view.series;
+    const { series: all } = this.view;
+    // One kind of bars is what the axis says it is.
+    const listed = this.rows || (all.length === 1 && all[0].mark === "bar") ? [] : all;
     const entries = listed.map((series) =>
       html("button", { type: "button", "aria-pressed": String(this.isOn(series)), onclick: () => this.turn(series) }, swatch(series), series.name),
     );

@@ -45,7 +45,9 @@ function valueRange(places, series, [from, to]) {
   if (bars.length || (high < 0 && high > 0.4 * low)) high = Math.max(high, 0);
   if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, high + Math.abs(high) * 0.1];
   const room = (high - low) * 0.05;
-  return [low === 0 ? 0 : low - room, high === 0 ? 0 : high + room];
+  // What is next to nothing beside the rest needs no room.
+  const beyond = (edge, by) => (Math.abs(edge) < room / 5 ? edge : edge + by);
+  return [beyond(low, -room), beyond(high, room)];
 }
 
 /** The outline of a line, broken where values are missing. */

@@ -48,7 +48,9 @@ pub(crate) fn picture(panel: &Panel, view: &View, singles: &[Single]) -> Vec<u8>
     let shown = |series: &&Series| series.scenario.is_none_or(|at| singles[at].shown);
     let series: Vec<&Series> = view.series.iter().filter(shown).collect();
     let names = matches!(panel.at, Places::Names(_));
-    let legend = if names || series.len() < 2 {
+    // One kind of bars is what the axis says it is.
+    let obvious = matches!(series.as_slice(), [only] if only.mark == Mark::Bar);
+    let legend = if names || obvious {
         Vec::new()
     } else {
         legend(&series)

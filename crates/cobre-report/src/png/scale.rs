@@ -116,7 +116,14 @@ pub(super) fn range(series: &[&Series]) -> (f64, f64) {
         };
     }
     let room = (high - low) * 0.05;
-    let beyond = |edge: f64, by: f64| if edge == 0.0 { 0.0 } else { edge + by };
+    // What is next to nothing beside the rest needs no room.
+    let beyond = |edge: f64, by: f64| {
+        if edge.abs() < room / 5.0 {
+            edge
+        } else {
+            edge + by
+        }
+    };
     (beyond(low, -room), beyond(high, room))
 }
 

@@ -30,15 +30,13 @@ pub(super) fn section(results: &Results) -> Result<Section, ReportError> {
     } else {
         "lower bound"
     };
-    let mut series = vec![
-        Series::band(band, palette::ORANGE, 24, low, high),
-        Series::new(
-            "estimate (mean of the forward passes)",
-            Mark::Line,
-            palette::ORANGE,
-            estimate,
-        ),
-    ];
+    let mut series = Vec::new();
+    // One forward pass says nothing of its confidence.
+    if width.iter().any(|width| width.is_finite()) {
+        series.push(Series::band(band, palette::ORANGE, 24, low, high));
+    }
+    let name = "estimate (mean of the forward passes)";
+    series.push(Series::new(name, Mark::Line, palette::ORANGE, estimate));
     if let Some(simulation) = &results.simulation {
         let level = mean(simulation.totals.iter().copied());
         let half = half_width(&simulation.totals);

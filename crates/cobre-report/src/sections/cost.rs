@@ -84,6 +84,12 @@ pub(super) fn words(column: &str) -> String {
         .replace('_', " ")
 }
 
+/// The unit for kinds side by side: small enough that the small ones are seen beside the large.
+fn small(kinds: &[Kind]) -> (String, f64) {
+    let largest = kinds.iter().map(|kind| kind.totals.percentiles[6].abs());
+    scale(largest.fold(0.0, f64::max) / 1000.0, "$")
+}
+
 fn breakdown(kinds: &[Kind]) -> Panel {
     let means = kinds.iter().map(|kind| kind.totals.mean).collect();
     let bars = Series::new("mean", Mark::Bar, palette::VERMILION, means);
@@ -95,7 +101,7 @@ fn breakdown(kinds: &[Kind]) -> Panel {
         pick: String::new(),
         x: "kind of cost".to_owned(),
         at: Places::Names(kinds.iter().map(|kind| kind.name.clone()).collect()),
-        views: vec![View::scaled("", "cost", "$", vec![bars])],
+        views: vec![View::told_in(small(kinds), "", "cost", "$", vec![bars])],
     }
 }
 
@@ -141,15 +147,18 @@ fn by_stage(simulation: &Simulation, kinds: &[Kind]) -> Panel {
 
 fn table(kinds: &[Kind]) -> TextTable {
     let all: f64 = kinds.iter().map(|kind| kind.totals.mean).sum();
-    let largest = kinds.iter().map(|kind| kind.totals.percentiles[6].abs());
-    let (word, factor) = scale(largest.fold(0.0, f64::max), "$");
+    let (word, factor) = small(kinds);
     let row = |kind: &Kind| {
         let [_, five, _, median, _, high, _] = kind.totals.percentiles;
-        let cell = |value: f64| format!("{:.3}", value / factor);
+        // Adding zero leaves no zero with a sign.
+        let cell = |value: f64| format!("{:.2}", (value / factor * 100.0).round() / 100.0 + 0.0);
         vec![
             kind.name.clone(),
             cell(kind.totals.mean),
-            format!("{:.1} %", kind.totals.mean * 100.0 / all),
+            format!(
+                "{:.1} %",
+                (kind.totals.mean * 1000.0 / all).round() / 10.0 + 0.0
+            ),
             cell(five),
             cell(median),
             cell(high),

@@ -7,11 +7,32 @@ use crate::error::ReportError;
 use crate::results::Results;
 use crate::statistics::{half_width, mean};
 
+/// The facts that come first, by their names; the others follow by the alphabet.
+const FIRST: [&str; 12] = [
+    "case",
+    "kind",
+    "cobre",
+    "finished",
+    "backend",
+    "ranks",
+    "threads",
+    "hosts",
+    "seed",
+    "iterations",
+    "stop reason",
+    "bound",
+];
+
 /// Everything that `run.json` says.
 pub(super) fn section(results: &Results) -> Section {
     let mut section = Section::new("run", "The run");
     let mut rows = Vec::new();
     flatten("", &results.run, &mut rows);
+    let place = |row: &Vec<String>| {
+        let known = FIRST.iter().position(|name| *name == row[0]);
+        known.unwrap_or(FIRST.len())
+    };
+    rows.sort_by_key(place);
     let head = ["fact", "value"];
     section.tables.push(TextTable {
         caption: "What run.json says".to_owned(),
@@ -105,7 +126,10 @@ pub(crate) fn headline(results: &Results) -> Result<Vec<(String, String)>, Repor
         let level_told = short(level / factor);
         if half > 0.0 {
             let digits = level_told.split_once('.').map_or(0, |(_, part)| part.len());
-            let text = format!("{level_told} ± {:.digits$} {name}{unit}", half / factor);
+            let text = format!(
+                "{level_told}\u{a0}±\u{a0}{:.digits$} {name}{unit}",
+                half / factor
+            );
             figures.push((format!("simulated {word}, mean and 95 %"), text));
         } else {
             figures.push((

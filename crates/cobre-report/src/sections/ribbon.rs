@@ -54,7 +54,11 @@ impl Ribbons {
         }
         let single = gathered.entities.iter();
         views.extend(single.map(|entity| view(&entity.name, &entity.grid)));
-        let about = format!("{}{}", about(simulation), spaced(self.about));
+        let first = match self.all {
+            None if views.len() > 1 => "First all side by side, then each by itself. ",
+            _ => "",
+        };
+        let about = format!("{first}{}{}", about(simulation), spaced(self.about));
         let panel = over_stages(simulation, self.id, self.chart, &about, self.pick, views);
         let which = "those with the largest values,";
         Ok(Some(with(self.id, self.title, panel, &gathered, which)))
