@@ -5,13 +5,15 @@ use std::io::Write;
 
 use cobre_case::CaseError;
 use cobre_launch::{Cause, LaunchError, Outcome, RankOutcome, Status};
-use cobre_report::ReportError;
+use cobre_results::ResultsError;
 use cobre_sddp::SddpError;
 
 /// All went well.
 pub(crate) const DONE: u8 = 0;
 /// What the user asked for cannot be done.
 pub(crate) const INVALID_INPUT: u8 = 1;
+/// Two results differ.
+pub(crate) const DIFFERENT: u8 = 1;
 /// The system refused something.
 pub(crate) const IO: u8 = 2;
 /// A linear program could not be solved.
@@ -79,9 +81,9 @@ pub(crate) fn of_case(error: &CaseError) -> u8 {
 }
 
 /// The code for results that cannot be shown.
-pub(crate) fn of_report(error: &ReportError) -> u8 {
+pub(crate) fn of_results(error: &ResultsError) -> u8 {
     match error {
-        ReportError::Io { .. } => IO,
+        ResultsError::Io { .. } => IO,
         _ => INVALID_INPUT,
     }
 }

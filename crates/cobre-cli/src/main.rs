@@ -1,6 +1,7 @@
 //! The `cobre` command.
 
 mod bench;
+mod compare;
 mod doctor;
 mod exit;
 mod init;
@@ -9,6 +10,8 @@ mod launch;
 mod report;
 mod run;
 mod schema;
+mod sheet;
+mod summary;
 mod validate;
 
 use std::process::ExitCode;
@@ -30,6 +33,8 @@ enum Command {
     Init(init::Args),
     Schema(schema::Args),
     Report(report::Args),
+    Summary(summary::Args),
+    Compare(compare::Args),
     Launch(launch::Args),
     Bench(bench::Args),
     /// Tells what this machine and this build can do, and what will get in the way
@@ -44,6 +49,8 @@ fn main() -> ExitCode {
             Command::Init(args) => init::run(&args),
             Command::Schema(args) => schema::run(&args),
             Command::Report(args) => report::run(&args),
+            Command::Summary(args) => summary::run(&args),
+            Command::Compare(args) => compare::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Doctor => doctor::run(),

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use cobre_report::{Report, ReportError};
+use cobre_report::Report;
+use cobre_results::ResultsError;
 
 use crate::exit::{self, say};
 
@@ -30,11 +31,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> u8 {
     match write(args) {
         Ok(()) => exit::DONE,
-        Err(error) => exit::fail(exit::of_report(&error), NAME, &exit::told(&error)),
+        Err(error) => exit::fail(exit::of_results(&error), NAME, &exit::told(&error)),
     }
 }
 
-fn write(args: &Args) -> Result<(), ReportError> {
+fn write(args: &Args) -> Result<(), ResultsError> {
     let report = Report::read(&args.directory)?;
     let beside = || args.directory.join("report.html");
     let place = args.output.clone().unwrap_or_else(beside);

@@ -140,6 +140,23 @@ fn a_template_runs_as_it_is() {
     }
 }
 
+/// With a hundred plants one linear program of the second iteration went round in circles for minutes.
+#[test]
+fn a_large_case_trains_without_a_second_try() {
+    let (_directory, case) = initialised("large");
+    let options = [
+        "--iterations=2",
+        "--forward-passes=4",
+        "--simulate=0",
+        "-n2",
+    ];
+    let mut command = cobre(&["run", "--json", "--quiet", "--solver=highs"]);
+    let output = tempfile::tempdir().expect("a directory");
+    command.args(options).arg("--output").arg(output.path());
+    let line = json(&finish(command.arg(&case)));
+    assert_eq!(line["lp"]["retries"], 0, "{line}");
+}
+
 #[test]
 fn init_writes_nothing_over_what_is_there() {
     let (_directory, case) = initialised("cascade");

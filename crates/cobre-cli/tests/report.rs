@@ -67,6 +67,7 @@ fn copy() -> TempDir {
 fn files() -> Vec<PathBuf> {
     let mut files = vec![
         PathBuf::from("run.json"),
+        "dictionary.csv".into(),
         "policy/manifest.json".into(),
         "training/convergence.parquet".into(),
     ];

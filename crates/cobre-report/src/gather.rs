@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::error::ReportError;
+use cobre_results::ResultsError;
+use cobre_results::Table;
+
 use crate::simulation::{Blocks, Entity, Gathered, MOST, Quantity, Simulation};
-use crate::table::Table;
 
 impl Simulation {
     /// Collects a quantity; none if the case has no such entities.
-    pub(crate) fn gather(&self, quantity: Quantity) -> Result<Option<Gathered>, ReportError> {
+    pub(crate) fn gather(&self, quantity: Quantity) -> Result<Option<Gathered>, ResultsError> {
         let Some(table) = self.table(quantity.table)? else {
             return Ok(None);
         };
@@ -60,7 +61,7 @@ impl Simulation {
         table: &Table,
         quantity: Quantity,
         names: &[(i64, String)],
-    ) -> Result<BTreeSet<i64>, ReportError> {
+    ) -> Result<BTreeSet<i64>, ResultsError> {
         if names.len() <= MOST {
             return Ok(names.iter().map(|(id, _)| *id).collect());
         }
@@ -82,7 +83,7 @@ impl Simulation {
         &self,
         name: &str,
         known: &[&str],
-    ) -> Result<Option<Gathered>, ReportError> {
+    ) -> Result<Option<Gathered>, ResultsError> {
         let Some(table) = self.table(name)? else {
             return Ok(None);
         };
@@ -106,7 +107,7 @@ impl Simulation {
 }
 
 /// The entities of a table in the order of their first rows, with their names.
-fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, ReportError> {
+fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, ResultsError> {
     let mut known = BTreeSet::new();
     let mut names = Vec::new();
     for group in 0..table.groups() {
@@ -125,7 +126,7 @@ fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, ReportError>
 }
 
 /// What the values of the rows of a group are multiplied by.
-fn weights(table: &Table, group: usize, blocks: Blocks) -> Result<Option<Vec<f64>>, ReportError> {
+fn weights(table: &Table, group: usize, blocks: Blocks) -> Result<Option<Vec<f64>>, ResultsError> {
     match blocks {
         Blocks::None => Ok(None),
         Blocks::Mean | Blocks::Energy => table.numbers(group, "hours").map(Some),
@@ -133,7 +134,7 @@ fn weights(table: &Table, group: usize, blocks: Blocks) -> Result<Option<Vec<f64
 }
 
 /// The hours of each stage.
-fn stage_hours(table: &Table, simulation: &Simulation) -> Result<Vec<f64>, ReportError> {
+fn stage_hours(table: &Table, simulation: &Simulation) -> Result<Vec<f64>, ResultsError> {
     let mut of_blocks: BTreeMap<(usize, i64), f64> = BTreeMap::new();
     for group in 0..table.groups() {
         let blocks = table.integers(group, "block")?;

@@ -4,25 +4,24 @@
 //! pictures are two ways to draw the same description.
 
 mod chart;
-mod error;
 mod gather;
 mod grid;
 mod page;
 mod palette;
 mod png;
-mod results;
 mod sections;
 mod simulation;
+mod source;
 mod statistics;
-mod table;
 mod write;
 
 use std::path::{Path, PathBuf};
 
+use cobre_results::ResultsError;
+
 use self::chart::Section;
-pub use self::error::ReportError;
-use self::results::Results;
 use self::simulation::Single;
+use self::source::Source;
 
 /// A report that can be written.
 #[derive(Debug)]
@@ -43,16 +42,20 @@ impl Report {
     ///
     /// # Errors
     /// When it holds no finished run, or a file in it is damaged or cannot be read.
-    pub fn read(output: &Path) -> Result<Self, ReportError> {
-        let results = Results::open(output)?;
-        let singles = results.simulation.as_ref().map(|of| of.single.clone());
-        let version = results.run.get("cobre").and_then(|found| found.as_str());
+    pub fn read(output: &Path) -> Result<Self, ResultsError> {
+        let source = Source::open(output)?;
+        let singles = source.simulation.as_ref().map(|of| of.single.clone());
+        let version = source
+            .results
+            .run
+            .get("cobre")
+            .and_then(|found| found.as_str());
         Ok(Self {
-            name: results.name(),
+            name: source.name(),
             version: version.unwrap_or("?").to_owned(),
-            headline: sections::headline(&results)?,
+            headline: sections::headline(&source)?,
             singles: singles.unwrap_or_default(),
-            sections: sections::all(&results)?,
+            sections: sections::all(&source)?,
         })
     }
 
@@ -60,7 +63,7 @@ impl Report {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_page(&self, place: &Path) -> Result<(), ReportError> {
+    pub fn write_page(&self, place: &Path) -> Result<(), ResultsError> {
         write::whole(place, page::html(self).as_bytes())
     }
 
@@ -68,8 +71,8 @@ impl Report {
     ///
     /// # Errors
     /// When the directory or a file cannot be written.
-    pub fn write_pictures(&self, directory: &Path) -> Result<Vec<PathBuf>, ReportError> {
-        std::fs::create_dir_all(directory).map_err(ReportError::io("make", directory))?;
+    pub fn write_pictures(&self, directory: &Path) -> Result<Vec<PathBuf>, ResultsError> {
+        std::fs::create_dir_all(directory).map_err(ResultsError::io("make", directory))?;
         let mut places = Vec::new();
         for panel in self.sections.iter().flat_map(|section| &section.panels) {
             for (number, view) in panel.views.iter().enumerate() {

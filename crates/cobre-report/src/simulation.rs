@@ -1,19 +1,18 @@
 //! The simulated scenarios: how many, what each costs, and those that are shown one by one.
 
-use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use cobre_results::{Results, ResultsError, Table};
 use serde::Serialize;
 
-use crate::error::ReportError;
 use crate::grid::Grid;
-use crate::table::Table;
 
 /// How many plants, buses or states of one kind are shown one by one.
 pub(crate) const MOST: usize = 32;
 
 /// A simulation that a run has left.
 pub(crate) struct Simulation {
-    directory: PathBuf,
+    results: Rc<Results>,
     /// The total of each scenario, in scenario order.
     pub(crate) totals: Vec<f64>,
     /// How many stages the longest scenario has.
@@ -74,8 +73,8 @@ pub(crate) struct Quantity {
 
 impl Simulation {
     /// Reads what all sections need; none if the run did not simulate.
-    pub(crate) fn open(directory: &Path) -> Result<Option<Self>, ReportError> {
-        let Some(paths) = Table::open(&directory.join("paths.parquet"))? else {
+    pub(crate) fn open(results: &Rc<Results>) -> Result<Option<Self>, ResultsError> {
+        let Some(paths) = results.table("simulation/paths")? else {
             return Ok(None);
         };
         let totals = paths.all_numbers("value")?;
@@ -87,7 +86,7 @@ impl Simulation {
         if totals.is_empty() || !counted || totals.iter().any(|value| value.is_nan()) {
             return Err(paths.damaged("scenarios should be numbered from 1, each with a value"));
         }
-        let stages = require(directory, "stages.parquet")?;
+        let stages = results.needed("simulation/stages")?;
         let last = stages.all_integers("stage")?.into_iter().max();
         let last = last.and_then(|last| usize::try_from(last).ok());
         // No scenario has more stages than there are rows.
@@ -96,7 +95,7 @@ impl Simulation {
         let last = last.ok_or_else(|| stages.damaged("stages should be numbered from 1"))?;
         let single = single(&totals);
         Ok(Some(Self {
-            directory: directory.to_owned(),
+            results: Rc::clone(results),
             totals,
             stages: last,
             single,
@@ -119,13 +118,13 @@ impl Simulation {
     }
 
     /// A table of the simulation; none if the case has nothing to write there.
-    pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ReportError> {
-        Table::open(&self.directory.join(name))
+    pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ResultsError> {
+        self.results.table(&format!("simulation/{name}"))
     }
 
     /// A table every simulation has.
-    pub(crate) fn required(&self, name: &str) -> Result<Table, ReportError> {
-        require(&self.directory, name)
+    pub(crate) fn required(&self, name: &str) -> Result<Table, ResultsError> {
+        self.results.needed(&format!("simulation/{name}"))
     }
 
     /// The places, from 0, of the stages and scenarios of the rows of a group.
@@ -133,7 +132,7 @@ impl Simulation {
         &self,
         table: &Table,
         group: usize,
-    ) -> Result<Vec<(usize, usize)>, ReportError> {
+    ) -> Result<Vec<(usize, usize)>, ResultsError> {
         let stages = table.integers(group, "stage")?;
         let scenarios = table.integers(group, "scenario")?;
         let place = |(stage, scenario): (i64, i64)| {
@@ -149,7 +148,7 @@ impl Simulation {
     }
 
     /// The values of a column of which rows have one per stage or per block.
-    pub(crate) fn column(&self, table: &Table, column: &str) -> Result<Grid, ReportError> {
+    pub(crate) fn column(&self, table: &Table, column: &str) -> Result<Grid, ResultsError> {
         let mut grid = self.grid();
         for group in 0..table.groups() {
             let places = self.places(table, group)?;
@@ -160,13 +159,6 @@ impl Simulation {
         }
         Ok(grid)
     }
-}
-
-fn require(directory: &Path, name: &str) -> Result<Table, ReportError> {
-    let path = directory.join(name);
-    let missing =
-        "it is missing; the run was interrupted or files were removed: run the case again";
-    Table::open(&path)?.ok_or_else(|| ReportError::incomplete(&path, missing))
 }
 
 /// The scenarios to show one by one: the cheapest, the dearest and three between, by the order of their totals

@@ -1,8 +1,6 @@
-//! Means, percentiles and shares, the same bits on every run.
-//!
-//! Sums go over scenarios in the order of their numbers. The percentile p of n values is found on the
-//! sorted values at position (n − 1) · p / 100, with a straight line between neighbours: what NumPy, pandas
-//! and R (type 7) do unless told otherwise. Values that are missing (NaN) do not count.
+//! Many scenarios in few figures, the same bits on every run: values are taken in the order of scenarios.
+
+use cobre_results::statistics::{mean, percentile, sorted};
 
 /// The percentiles that ribbons are made of: the range, nine tenths, the middle half, the median.
 pub(crate) const LEVELS: [f64; 7] = [0.0, 5.0, 25.0, 50.0, 75.0, 95.0, 100.0];
@@ -19,35 +17,12 @@ pub(crate) struct Spread {
 impl Spread {
     /// The spread of values in scenario order.
     pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
-        let mut sorted: Vec<f64> = values.clone().filter(|value| !value.is_nan()).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
+        let sorted = sorted(values.clone());
         Self {
             percentiles: LEVELS.map(|level| percentile(&sorted, level)),
             mean: mean(values),
         }
     }
-}
-
-/// A percentile of sorted values; NaN if there are none.
-pub(crate) fn percentile(sorted: &[f64], level: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else {
-        return f64::NAN;
-    };
-    let position = last as f64 * level / 100.0;
-    let below = (position.floor() as usize).min(last);
-    let above = (below + 1).min(last);
-    let (low, high) = (sorted[below], sorted[above]);
-    low + (high - low) * (position - below as f64)
-}
-
-/// The mean, summed in the order given; NaN if there are no values.
-pub(crate) fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0_u32);
-    for value in values.filter(|value| !value.is_nan()) {
-        sum += value;
-        count += 1;
-    }
-    sum / f64::from(count)
 }
 
 /// Half the width of the 95 % confidence interval of a mean, summed in the order given; 0 for one value.
@@ -82,15 +57,6 @@ pub(crate) fn histogram(values: &[f64], most: usize) -> (Vec<usize>, f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_lie_on_straight_lines_between_neighbours() {
-        let sorted = [10.0, 20.0, 40.0, 80.0];
-        assert_eq!(percentile(&sorted, 0.0), 10.0);
-        assert_eq!(percentile(&sorted, 50.0), 30.0);
-        assert_eq!(percentile(&sorted, 75.0), 50.0);
-        assert_eq!(percentile(&sorted, 100.0), 80.0);
-    }
 
     #[test]
     fn one_value_is_each_of_its_percentiles() {

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use crate::error::ReportError;
+use cobre_results::ResultsError;
 
 /// Puts a file in its place once all of it is written.
-pub(crate) fn whole(place: &Path, bytes: &[u8]) -> Result<(), ReportError> {
+pub(crate) fn whole(place: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let beside = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
     let written = File::create(&beside)
@@ -16,7 +16,7 @@ pub(crate) fn whole(place: &Path, bytes: &[u8]) -> Result<(), ReportError> {
     written.map_err(|error| {
         // What is half written is of no use; that it may not be there is fine.
         let _ = std::fs::remove_file(&beside);
-        ReportError::io("write", place)(error)
+        ResultsError::io("write", place)(error)
     })
 }
 

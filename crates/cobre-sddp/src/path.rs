@@ -160,7 +160,7 @@ impl<K: Kernel> Walker<K> {
         } else {
             Want::State
         };
-        let (mut stage, mut weight, mut cost) = (0, discount(&problem.graph.root), 0.0);
+        let (mut depth, mut weight, mut cost) = (0, discount(&problem.graph.root), 0.0);
         while let Some((node, opening)) = next(before) {
             let record = &mut self.record;
             let state_left = &mut state.clone();
@@ -170,7 +170,7 @@ impl<K: Kernel> Walker<K> {
                 openings: opening..opening + 1,
                 want,
             };
-            stage += 1;
+            depth += 1;
             solvers.solve(
                 field,
                 visit,
@@ -185,7 +185,7 @@ impl<K: Kernel> Walker<K> {
                         let visited = Visited {
                             problem,
                             scenario: watch.scenario,
-                            stage,
+                            stage: depth,
                             node,
                             opening,
                             discount: weight,
@@ -202,7 +202,7 @@ impl<K: Kernel> Walker<K> {
             weight *= discount(problem.graph.successors(node));
         }
         if let Some(watch) = watch {
-            watch.tables.path(problem, watch.scenario, cost, watch.rows);
+            PathTables::path(problem, watch.scenario, cost, watch.rows);
         }
         self.record.resize(end, NO_NODE);
         Ok(())

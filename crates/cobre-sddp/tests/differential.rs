@@ -218,6 +218,8 @@ fn problem(seed: u64) -> Problem {
 
 /// Trains on a problem with both solvers; any difference is an error.
 fn check(seed: u64) -> Counts {
+    // Where tables are written, dual values are asked for, and checked.
+    let output = tempfile::tempdir().expect("a directory");
     let settings = Settings {
         seed,
         passes: 3,
@@ -231,7 +233,7 @@ fn check(seed: u64) -> Counts {
         solver: Solver::Check,
         checkpoints: Cadence::Never,
         resume: false,
-        output: None,
+        output: Some(output.path().to_owned()),
         csv: false,
     };
     run(&LocalBackend, problem(seed), &settings, &mut ())

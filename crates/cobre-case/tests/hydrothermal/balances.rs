@@ -13,9 +13,13 @@ use cobre_sddp::problem::Problem;
 use serde_json::json;
 
 /// Numbers from a seed.
-struct Random(Noise, usize);
+pub struct Random(Noise, usize);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(Noise::new(seed, Purpose::Simulation), 0)
+    }
+
     fn share(&mut self) -> f64 {
         self.1 += 1;
         self.0.draw(self.1, 0, 0)[0]
@@ -31,16 +35,16 @@ impl Random {
 }
 
 /// A system without chance: what it does follows from its numbers.
-struct World {
-    hours: Vec<f64>,
-    stages: usize,
-    buses: usize,
+pub struct World {
+    pub hours: Vec<f64>,
+    pub stages: usize,
+    pub buses: usize,
     /// Bus, productivity, downstream, initial storage, largest storage.
-    hydros: Vec<(usize, f64, Option<usize>, f64, f64)>,
+    pub hydros: Vec<(usize, f64, Option<usize>, f64, f64)>,
     /// Inflow by plant and stage, m³/s.
     inflows: Vec<Vec<f64>>,
     /// Bus, cost.
-    thermals: Vec<(usize, f64)>,
+    pub thermals: Vec<(usize, f64)>,
     /// From, to, cost, part that arrives.
     lines: Vec<(usize, usize, f64, f64)>,
     /// Bus, capacity, part there is.
@@ -54,11 +58,20 @@ const DEFICIT: [f64; 2] = [700.0, 2000.0];
 const EXCESS: f64 = 1.5;
 const CURTAILMENT: f64 = 0.25;
 const OUTFLOW_BELOW: f64 = 333.0;
-const MIN_OUTFLOW: f64 = 4.0;
+const OUTFLOW_ABOVE: f64 = 2.5;
+const STORAGE_BELOW: f64 = 77.0;
+const TURBINED_BELOW: f64 = 55.0;
+const GENERATION_BELOW: f64 = 44.0;
+pub const MIN_OUTFLOW: f64 = 4.0;
+pub const MAX_OUTFLOW: f64 = 85.0;
+pub const MIN_TURBINED: f64 = 3.0;
+pub const MIN_GENERATION: f64 = 2.0;
+/// The least storage, as a part of the initial one.
+const MIN_STORAGE: f64 = 0.5;
 
 impl World {
     /// A random world, and the case that describes it.
-    fn random(random: &mut Random) -> (Self, CaseFiles) {
+    pub fn random(random: &mut Random) -> (Self, CaseFiles) {
         let blocks = 1 + random.below(3);
         let buses = 1 + random.below(3);
         let stages = 2 + random.below(3);
@@ -191,6 +204,7 @@ impl World {
             }),
         );
         let nothing = 1.0;
+        let rate = if random.below(2) == 0 { 0.0 } else { 0.12 };
         files.json(
             "penalties.json",
             json!({
@@ -201,9 +215,10 @@ impl World {
                 "line": {"exchange_cost": 9.0},
                 "hydro": {
                     "spillage_cost": SPILLAGE, "fpha_turbined_cost": nothing, "diversion_cost": nothing,
-                    "storage_violation_below_cost": nothing, "filling_target_violation_cost": nothing,
-                    "turbined_violation_below_cost": nothing, "outflow_violation_below_cost": OUTFLOW_BELOW,
-                    "outflow_violation_above_cost": nothing, "generation_violation_below_cost": nothing,
+                    "storage_violation_below_cost": STORAGE_BELOW, "filling_target_violation_cost": nothing,
+                    "turbined_violation_below_cost": TURBINED_BELOW, "outflow_violation_below_cost": OUTFLOW_BELOW,
+                    "outflow_violation_above_cost": OUTFLOW_ABOVE,
+                    "generation_violation_below_cost": GENERATION_BELOW,
                     "evaporation_violation_cost": nothing, "water_withdrawal_violation_cost": nothing,
                 },
                 "non_controllable_source": {"curtailment_cost": CURTAILMENT},
@@ -218,7 +233,7 @@ impl World {
             })
         });
         let stages: Vec<_> = stages.collect();
-        let graph = json!({"type": "finite_horizon", "annual_discount_rate": 0.0});
+        let graph = json!({"type": "finite_horizon", "annual_discount_rate": rate});
         files.json(
             "stages.json",
             json!({"policy_graph": graph, "stages": stages}),
@@ -298,15 +313,15 @@ impl World {
             json!({"thermals": thermals.collect::<Vec<_>>()}),
         );
         let hydros = self.hydros.iter().enumerate().map(
-            |(id, (bus, productivity, below, _, storage))| {
+            |(id, (bus, productivity, below, initial, storage))| {
                 json!({
                     "id": id, "name": format!("H{id}"), "bus_id": bus, "downstream_id": below,
-                    "reservoir": {"min_storage_hm3": 0.0, "max_storage_hm3": storage},
-                    "outflow": {"min_outflow_m3s": MIN_OUTFLOW, "max_outflow_m3s": null},
+                    "reservoir": {"min_storage_hm3": MIN_STORAGE * initial, "max_storage_hm3": storage},
+                    "outflow": {"min_outflow_m3s": MIN_OUTFLOW, "max_outflow_m3s": MAX_OUTFLOW},
                     "generation": {
                         "model": "constant_productivity", "productivity_mw_per_m3s": productivity,
-                        "min_turbined_m3s": 0.0, "max_turbined_m3s": random.number(20.0, 90.0),
-                        "min_generation_mw": 0.0, "max_generation_mw": random.number(10.0, 90.0),
+                        "min_turbined_m3s": MIN_TURBINED, "max_turbined_m3s": random.number(20.0, 90.0),
+                        "min_generation_mw": MIN_GENERATION, "max_generation_mw": random.number(10.0, 90.0),
                     },
                 })
             },
@@ -409,10 +424,23 @@ impl World {
             }
             for id in 0..self.hydros.len() {
                 let spilled = decided.of(&format!("spilled.H{id}.b{block}"));
-                let below = decided.of(&format!("outflow_below.H{id}.b{block}"));
-                let outflow = spilled + decided.of(&format!("turbined.H{id}.b{block}"));
+                let of = |what: &str| decided.of(&format!("{what}.H{id}.b{block}"));
+                let (turbined, outflow) = (of("turbined"), spilled + of("turbined"));
+                let (below, above) = (of("outflow_below"), of("outflow_above"));
                 assert!(outflow + below >= MIN_OUTFLOW - 1e-6);
-                expected += (SPILLAGE * spilled + OUTFLOW_BELOW * below) * hours;
+                assert!(outflow - above <= MAX_OUTFLOW + 1e-6);
+                assert!(turbined + of("turbined_below") >= MIN_TURBINED - 1e-6);
+                let generation = self.hydros[id].1 * turbined;
+                assert!(generation + of("generation_below") >= MIN_GENERATION - 1e-6);
+                expected +=
+                    (SPILLAGE * spilled + OUTFLOW_BELOW * below + OUTFLOW_ABOVE * above) * hours;
+                expected += TURBINED_BELOW * of("turbined_below") * hours;
+                expected += GENERATION_BELOW * of("generation_below") * hours;
+            }
+        }
+        for (id, plant) in self.hydros.iter().enumerate() {
+            if MIN_STORAGE * plant.3 > 0.0 {
+                expected += STORAGE_BELOW * decided.of(&format!("storage_below.H{id}"));
             }
         }
         assert!(
@@ -507,7 +535,7 @@ pub fn decide(
 fn energy_water_and_cost_add_up_in_random_cases() {
     for seed in 0..60 {
         println!("seed {seed}");
-        let (world, files) = World::random(&mut Random(Noise::new(seed, Purpose::Simulation), 0));
+        let (world, files) = World::random(&mut Random::new(seed));
         let directory = tempfile::tempdir().expect("a directory");
         files.write(directory.path()).expect("it can be written");
         let case = load(directory.path(), &Options::default());

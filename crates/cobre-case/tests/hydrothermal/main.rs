@@ -6,3 +6,4 @@ mod balances;
 mod book;
 mod non_negativity;
 mod reference_cases;
+mod tables;

@@ -1,7 +1,7 @@
 //! Inflows below zero: what each method makes of them.
 
 use cobre_case::template::{CaseFiles, Column, Template};
-use cobre_case::{Options, load};
+use cobre_case::{Case, Options, load};
 use cobre_sddp::problem::Problem;
 
 use crate::balances::{Decided, decide};
@@ -9,7 +9,7 @@ use crate::balances::{Decided, decide};
 const PLANTS: [&str; 2] = ["upper_lake", "lower_lake"];
 
 /// Two reservoirs on a river that would often flow upwards.
-fn wild(method: &str) -> Problem {
+pub fn wild_case(method: &str) -> Case {
     let mut files: CaseFiles = Template::find("cascade").expect("it is there").files();
     let config = files.remove("config.json").expect("it is there");
     let config = String::from_utf8(config).expect("it is text");
@@ -24,9 +24,11 @@ fn wild(method: &str) -> Problem {
     files.table("scenarios/inflow_seasonal_stats.parquet", &columns);
     let directory = tempfile::tempdir().expect("a directory");
     files.write(directory.path()).expect("it can be written");
-    load(directory.path(), &Options::default())
-        .expect("it is sound")
-        .problem
+    load(directory.path(), &Options::default()).expect("it is sound")
+}
+
+fn wild(method: &str) -> Problem {
+    wild_case(method).problem
 }
 
 /// What the model of inflows gives in an opening, before anything is done about it.

@@ -1,14 +1,16 @@
 //! Whether training has converged.
 
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
 use crate::chart::{Mark, Panel, Places, Section, Series, View};
-use crate::error::ReportError;
 use crate::palette;
-use crate::results::Results;
-use crate::statistics::{half_width, mean};
+use crate::source::Source;
+use crate::statistics::half_width;
 
 /// The bound and the estimate, iteration by iteration, and what the policy costs in the end.
-pub(super) fn section(results: &Results) -> Result<Section, ReportError> {
-    let table = &results.convergence;
+pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
+    let table = &source.convergence;
     let iterations = table.all_numbers("iteration")?;
     let bound = table.all_numbers("bound")?;
     let estimate = table.all_numbers("estimate_mean")?;
@@ -25,7 +27,7 @@ pub(super) fn section(results: &Results) -> Result<Section, ReportError> {
         .map(|(mean, width)| (mean - width, mean + width))
         .unzip();
     let band = "estimate, 95 % confidence";
-    let sided = if results.maximised {
+    let sided = if source.maximised {
         "upper bound"
     } else {
         "lower bound"
@@ -37,7 +39,7 @@ pub(super) fn section(results: &Results) -> Result<Section, ReportError> {
     }
     let name = "estimate (mean of the forward passes)";
     series.push(Series::new(name, Mark::Line, palette::ORANGE, estimate));
-    if let Some(simulation) = &results.simulation {
+    if let Some(simulation) = &source.simulation {
         let level = mean(simulation.totals.iter().copied());
         let half = half_width(&simulation.totals);
         let flat = |value: f64| vec![value; iterations.len()];
@@ -52,7 +54,7 @@ pub(super) fn section(results: &Results) -> Result<Section, ReportError> {
         series.push(Series::new(name, Mark::Dashes, palette::GREEN, flat(level)));
     }
     series.push(Series::new(sided, Mark::Line, palette::BLUE, bound));
-    let (word, unit) = (results.value_word(), results.value_unit());
+    let (word, unit) = (source.value_word(), source.value_unit());
     let mut view = View::scaled("", word, unit, series);
     view.focus = focus(&view.series);
     let outside = if view.focus.is_some() {

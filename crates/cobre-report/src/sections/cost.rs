@@ -1,12 +1,14 @@
 //! What costs consist of.
 
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
 use crate::chart::{Mark, Panel, Places, Section, Series, TextTable, View, scale};
-use crate::error::ReportError;
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::ribbon::over_stages;
 use crate::simulation::Simulation;
-use crate::statistics::{Spread, mean};
+use crate::statistics::Spread;
 
 /// Columns of the table that are no kinds of cost.
 const OTHER: [&str; 7] = [
@@ -31,7 +33,7 @@ struct Kind {
 }
 
 /// Adds the kinds of cost: in all, and stage by stage.
-pub(super) fn add(simulation: &Simulation, section: &mut Section) -> Result<(), ReportError> {
+pub(super) fn add(simulation: &Simulation, section: &mut Section) -> Result<(), ResultsError> {
     let kinds = kinds(simulation)?;
     if kinds.is_empty() {
         section
@@ -46,8 +48,8 @@ pub(super) fn add(simulation: &Simulation, section: &mut Section) -> Result<(), 
 }
 
 /// The kinds that cost anything, the dearest first.
-fn kinds(simulation: &Simulation) -> Result<Vec<Kind>, ReportError> {
-    let table = simulation.required("costs.parquet")?;
+fn kinds(simulation: &Simulation) -> Result<Vec<Kind>, ResultsError> {
+    let table = simulation.required("costs")?;
     let columns = table.columns().iter();
     let columns = columns.filter(|name| !OTHER.contains(&name.as_str()));
     let mut kinds = Vec::new();

@@ -1,21 +1,22 @@
 //! Load that is not served: how likely, and how much.
 
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
 use crate::chart::{Mark, Section, Series, View};
-use crate::error::ReportError;
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::quantity;
 use crate::sections::ribbon::over_stages;
 use crate::simulation::{Blocks, Quantity, Simulation};
-use crate::statistics::mean;
 
-const ENERGY: Quantity = quantity("buses.parquet", "bus", "deficit_mw", Blocks::Energy);
+const ENERGY: Quantity = quantity("buses", "bus", "deficit_mw", Blocks::Energy);
 
 /// What a solver may leave by its tolerance is no deficit: a kWh in a stage.
 const NOTHING_MWH: f64 = 1e-3;
 
 /// The share of scenarios with a deficit and its energy, stage by stage.
-pub(super) fn section(simulation: &Simulation) -> Result<Section, ReportError> {
+pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> {
     let mut section = Section::new("deficit", "Deficit risk");
     let gathered = simulation.gather(ENERGY)?;
     let Some(gathered) = gathered.filter(|gathered| gathered.total.largest() > NOTHING_MWH) else {

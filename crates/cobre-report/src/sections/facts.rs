@@ -1,11 +1,12 @@
 //! What ran, where, and how it went; and the figures at the head of the page.
 
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
 use serde_json::Value;
 
 use crate::chart::{Section, TextTable, rounded, scale};
-use crate::error::ReportError;
-use crate::results::Results;
-use crate::statistics::{half_width, mean};
+use crate::source::Source;
+use crate::statistics::half_width;
 
 /// The facts that come first, by their names; the others follow by the alphabet.
 const FIRST: [&str; 12] = [
@@ -24,10 +25,10 @@ const FIRST: [&str; 12] = [
 ];
 
 /// Everything that `run.json` says.
-pub(super) fn section(results: &Results) -> Section {
+pub(super) fn section(source: &Source) -> Section {
     let mut section = Section::new("run", "The run");
     let mut rows = Vec::new();
-    flatten("", &results.run, &mut rows);
+    flatten("", &source.results.run, &mut rows);
     let place = |row: &Vec<String>| {
         let known = FIRST.iter().position(|name| *name == row[0]);
         known.unwrap_or(FIRST.len())
@@ -100,9 +101,9 @@ fn short(value: f64) -> String {
 }
 
 /// The figures at the head of the page: what they are, and what they say.
-pub(crate) fn headline(results: &Results) -> Result<Vec<(String, String)>, ReportError> {
-    let table = &results.convergence;
-    let unit = results.value_unit();
+pub(crate) fn headline(source: &Source) -> Result<Vec<(String, String)>, ResultsError> {
+    let table = &source.convergence;
+    let unit = source.value_unit();
     let told = |value: f64| {
         let (word, factor) = scale(value.abs(), unit);
         let text = format!("{} {word}{unit}", short(value / factor));
@@ -110,7 +111,7 @@ pub(crate) fn headline(results: &Results) -> Result<Vec<(String, String)>, Repor
     };
     let mut figures = Vec::new();
     let bounds = table.all_numbers("bound")?;
-    let sided = if results.maximised {
+    let sided = if source.maximised {
         "upper bound"
     } else {
         "lower bound"
@@ -118,10 +119,10 @@ pub(crate) fn headline(results: &Results) -> Result<Vec<(String, String)>, Repor
     if let Some(bound) = bounds.last() {
         figures.push((sided.to_owned(), told(*bound)));
     }
-    if let Some(simulation) = &results.simulation {
+    if let Some(simulation) = &source.simulation {
         let level = mean(simulation.totals.iter().copied());
         let half = half_width(&simulation.totals);
-        let word = results.value_word();
+        let word = source.value_word();
         let (name, factor) = scale(level.abs(), unit);
         let level_told = short(level / factor);
         if half > 0.0 {
@@ -138,7 +139,7 @@ pub(crate) fn headline(results: &Results) -> Result<Vec<(String, String)>, Repor
             ));
         }
         if let Some(bound) = bounds.last().filter(|_| level != 0.0) {
-            let (what, beyond) = if results.maximised {
+            let (what, beyond) = if source.maximised {
                 ("mean below bound", bound - level)
             } else {
                 ("mean above bound", level - bound)

@@ -1,47 +1,43 @@
 //! Where the energy comes from.
 
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
 use crate::chart::{Mark, Section, Series, View};
-use crate::error::ReportError;
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::quantity;
 use crate::sections::ribbon::over_stages;
 use crate::simulation::{Blocks, Quantity, Simulation};
-use crate::statistics::mean;
 
 /// What feeds the load, from the bottom of the bars to their top.
 const KINDS: [(&str, usize, Quantity); 4] = [
     (
         "hydro",
         palette::BLUE,
-        quantity(
-            "hydro_blocks.parquet",
-            "hydro",
-            "generation_mw",
-            Blocks::Mean,
-        ),
+        quantity("hydro_blocks", "hydro", "generation_mw", Blocks::Mean),
     ),
     (
         "wind, sun and others",
         palette::GREEN,
-        quantity("sources.parquet", "source", "generation_mw", Blocks::Mean),
+        quantity("sources", "source", "generation_mw", Blocks::Mean),
     ),
     (
         "thermal",
         palette::VERMILION,
-        quantity("thermals.parquet", "thermal", "generation_mw", Blocks::Mean),
+        quantity("thermals", "thermal", "generation_mw", Blocks::Mean),
     ),
     (
         "deficit",
         palette::PURPLE,
-        quantity("buses.parquet", "bus", "deficit_mw", Blocks::Mean),
+        quantity("buses", "bus", "deficit_mw", Blocks::Mean),
     ),
 ];
 
-const LOAD: Quantity = quantity("buses.parquet", "bus", "load_mw", Blocks::Mean);
+const LOAD: Quantity = quantity("buses", "bus", "load_mw", Blocks::Mean);
 
 /// The generation of each stage by kind, as mean and in single scenarios.
-pub(super) fn section(simulation: &Simulation) -> Result<Section, ReportError> {
+pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> {
     let mut grids: Vec<(&str, Mark, usize, Grid)> = Vec::new();
     for (name, color, of) in KINDS {
         let gathered = simulation.gather(of)?;

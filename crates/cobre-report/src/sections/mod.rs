@@ -9,26 +9,27 @@ mod ribbon;
 mod totals;
 mod violations;
 
+use cobre_results::ResultsError;
+
 use crate::chart::Section;
-use crate::error::ReportError;
-use crate::results::Results;
 use crate::simulation::{Blocks, Quantity, Simulation};
+use crate::source::Source;
 
 pub(crate) use facts::headline;
 
 use self::ribbon::Ribbons;
 
 /// All sections that have something to show.
-pub(crate) fn all(results: &Results) -> Result<Vec<Section>, ReportError> {
-    let mut sections = vec![convergence::section(results)?];
-    match &results.simulation {
+pub(crate) fn all(source: &Source) -> Result<Vec<Section>, ResultsError> {
+    let mut sections = vec![convergence::section(source)?];
+    match &source.simulation {
         None => sections.push(no_simulation()),
-        Some(simulation) if results.hydrothermal() => {
-            hydrothermal(results, simulation, &mut sections)?
+        Some(simulation) if source.results.hydrothermal() => {
+            hydrothermal(source, simulation, &mut sections)?
         }
-        Some(simulation) => generic(results, simulation, &mut sections)?,
+        Some(simulation) => generic(source, simulation, &mut sections)?,
     }
-    sections.push(facts::section(results));
+    sections.push(facts::section(source));
     Ok(sections)
 }
 
@@ -56,11 +57,11 @@ const fn quantity(
 }
 
 fn hydrothermal(
-    results: &Results,
+    source: &Source,
     simulation: &Simulation,
     sections: &mut Vec<Section>,
-) -> Result<(), ReportError> {
-    let mut total = totals::section(results, simulation);
+) -> Result<(), ResultsError> {
+    let mut total = totals::section(source, simulation);
     cost::add(simulation, &mut total)?;
     sections.push(total);
     let ribbons = [
@@ -73,7 +74,7 @@ fn hydrothermal(
             all: Some("All reservoirs together"),
             what: "storage",
             unit: "hm³",
-            quantity: quantity("hydros.parquet", "hydro", "storage_hm3", Blocks::None),
+            quantity: quantity("hydros", "hydro", "storage_hm3", Blocks::None),
         },
         Ribbons {
             id: "inflow",
@@ -84,7 +85,7 @@ fn hydrothermal(
             all: Some("All plants together"),
             what: "inflow",
             unit: "m³/s",
-            quantity: quantity("hydros.parquet", "hydro", "inflow_m3s", Blocks::None),
+            quantity: quantity("hydros", "hydro", "inflow_m3s", Blocks::None),
         },
     ];
     for ribbon in ribbons {
@@ -101,12 +102,7 @@ fn hydrothermal(
             all: None,
             what: "marginal cost",
             unit: "$/MWh",
-            quantity: quantity(
-                "buses.parquet",
-                "bus",
-                "marginal_cost_per_mwh",
-                Blocks::Mean,
-            ),
+            quantity: quantity("buses", "bus", "marginal_cost_per_mwh", Blocks::Mean),
         },
         Ribbons {
             id: "water-value",
@@ -117,12 +113,7 @@ fn hydrothermal(
             all: None,
             what: "water value",
             unit: "$/hm³",
-            quantity: quantity(
-                "hydros.parquet",
-                "hydro",
-                "water_value_per_hm3",
-                Blocks::None,
-            ),
+            quantity: quantity("hydros", "hydro", "water_value_per_hm3", Blocks::None),
         },
     ];
     for ribbon in ribbons {
@@ -134,12 +125,12 @@ fn hydrothermal(
 }
 
 fn generic(
-    results: &Results,
+    source: &Source,
     simulation: &Simulation,
     sections: &mut Vec<Section>,
-) -> Result<(), ReportError> {
-    let mut total = totals::section(results, simulation);
-    let stages = simulation.required("stages.parquet")?;
+) -> Result<(), ResultsError> {
+    let mut total = totals::section(source, simulation);
+    let stages = simulation.required("stages")?;
     let grid = simulation.column(&stages, "stage_value")?;
     total.panels.push(ribbon::stage_values(simulation, &grid));
     sections.push(total);
@@ -149,21 +140,21 @@ fn generic(
             "States",
             "Each state at the end of each stage",
             "State",
-            "states.parquet",
+            "states",
         ),
         (
             "controls",
             "Controls",
             "Each control in each stage",
             "Control",
-            "controls.parquet",
+            "controls",
         ),
         (
             "duals",
             "Duals",
             "The dual of each row in each stage",
             "Row",
-            "duals.parquet",
+            "duals",
         ),
     ];
     for (id, title, chart, pick, table) in tables {

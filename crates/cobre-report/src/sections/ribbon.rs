@@ -1,11 +1,13 @@
 //! Many scenarios in one chart: ribbons of percentiles, and single scenarios over them.
 
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
 use crate::chart::{Mark, Panel, Places, Section, Series, View};
-use crate::error::ReportError;
 use crate::grid::Grid;
 use crate::palette;
 use crate::simulation::{Gathered, Quantity, Simulation};
-use crate::statistics::{LEVELS, Spread, mean};
+use crate::statistics::{LEVELS, Spread};
 
 /// How many entities are compared in one chart.
 const COMPARED: usize = 8;
@@ -37,7 +39,7 @@ pub(super) struct Ribbons {
 
 impl Ribbons {
     /// The section; none if the case has no such entities.
-    pub(super) fn section(&self, simulation: &Simulation) -> Result<Option<Section>, ReportError> {
+    pub(super) fn section(&self, simulation: &Simulation) -> Result<Option<Section>, ResultsError> {
         let Some(gathered) = simulation.gather(self.quantity)? else {
             return Ok(None);
         };
@@ -73,7 +75,7 @@ pub(super) fn columns(
     chart: &str,
     pick: &str,
     table: &str,
-) -> Result<Option<Section>, ReportError> {
+) -> Result<Option<Section>, ResultsError> {
     let known = ["scenario", "stage", "node"];
     let gathered = simulation.gather_columns(table, &known)?;
     let Some(gathered) = gathered.filter(|gathered| gathered.count > 0) else {

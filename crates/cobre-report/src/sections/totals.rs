@@ -2,16 +2,16 @@
 
 use crate::chart::{Mark, Panel, Places, Section, Series, View, rounded, scale};
 use crate::palette;
-use crate::results::Results;
 use crate::simulation::Simulation;
+use crate::source::Source;
 use crate::statistics::histogram;
 
 /// The most bars of a distribution.
 const BINS: usize = 60;
 
 /// The distribution of the totals of all scenarios.
-pub(super) fn section(results: &Results, simulation: &Simulation) -> Section {
-    let word = results.value_word();
+pub(super) fn section(source: &Source, simulation: &Simulation) -> Section {
+    let word = source.value_word();
     let (id, title) = if word == "cost" {
         ("cost", "Costs")
     } else {
@@ -25,9 +25,9 @@ pub(super) fn section(results: &Results, simulation: &Simulation) -> Section {
     );
     if low == high {
         let count = totals.len();
-        let (name, factor) = scale(high.abs(), results.value_unit());
+        let (name, factor) = scale(high.abs(), source.value_unit());
         let value = rounded(high / factor);
-        let unit = format!("{name}{}", results.value_unit());
+        let unit = format!("{name}{}", source.value_unit());
         section.text.push(match count {
             1 => format!("The one simulated scenario has a total {word} of {value} {unit}."),
             _ => format!("All {count} scenarios have the same total {word}, {value} {unit}."),
@@ -35,12 +35,12 @@ pub(super) fn section(results: &Results, simulation: &Simulation) -> Section {
         return section;
     }
     let (counts, first, width) = histogram(totals, BINS);
-    let (name, factor) = scale(low.abs().max(high.abs()), results.value_unit());
+    let (name, factor) = scale(low.abs().max(high.abs()), source.value_unit());
     let middle = |bin: usize| rounded((first + width * (bin as f64 + 0.5)) / factor);
     let shares = counts.iter();
     let shares = shares.map(|count| *count as f64 * 100.0 / totals.len() as f64);
     let bars = Series::new("scenarios", Mark::Bar, palette::BLUE, shares.collect());
-    let unit = format!("{name}{}", results.value_unit());
+    let unit = format!("{name}{}", source.value_unit());
     let unit = if unit.is_empty() {
         unit
     } else {

@@ -1,16 +1,17 @@
 //! Limits that were not kept, at a penalty.
 
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
 use crate::chart::{Mark, Section, Series, TextTable, View, rounded};
-use crate::error::ReportError;
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::cost::words;
 use crate::sections::ribbon::over_stages;
 use crate::simulation::Simulation;
-use crate::statistics::mean;
 
 /// Where violations are written.
-const TABLES: [&str; 2] = ["hydros.parquet", "hydro_blocks.parquet"];
+const TABLES: [&str; 2] = ["hydros", "hydro_blocks"];
 /// What a solver may leave by its tolerance.
 const NOTHING: f64 = 1e-6;
 
@@ -21,7 +22,7 @@ struct Kind {
 }
 
 /// The share of scenarios in which limits are not kept, by kind and stage.
-pub(super) fn section(simulation: &Simulation) -> Result<Section, ReportError> {
+pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> {
     let mut section = Section::new("violations", "Violations");
     let (kinds, looked) = kinds(simulation)?;
     if kinds.is_empty() {
@@ -61,7 +62,7 @@ pub(super) fn section(simulation: &Simulation) -> Result<Section, ReportError> {
 }
 
 /// The kinds that occur, and how many there might be.
-fn kinds(simulation: &Simulation) -> Result<(Vec<Kind>, usize), ReportError> {
+fn kinds(simulation: &Simulation) -> Result<(Vec<Kind>, usize), ResultsError> {
     let (mut kinds, mut looked) = (Vec::new(), 0);
     for name in TABLES {
         let Some(table) = simulation.table(name)? else {

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::{Memory, Rules, StageKernel};
-use crate::lp::{Answer, Basis, Counts, Failure, FailureKind, HighsNode, Kernel, NodeView, Want};
+use crate::lp::{
+    Answer, Basis, Counts, Failure, FailureKind, HighsNode, Kernel, NodeView, Want, in_place,
+};
 
 /// The largest difference of two optimal values, relative to them, that is none.
 const TOLERANCE: f64 = 1e-7;
@@ -66,6 +68,9 @@ impl<R: Rules> Kernel for Checked<R> {
             if want != Want::Cut {
                 difference = difference.max(distance(answer.cost + answer.future, expected));
             }
+            if want == Want::All {
+                difference = difference.max(unexplained(view, *opening, answer));
+            }
             self.difference = self.difference.max(difference);
             if difference > TOLERANCE {
                 return Err(Box::new(failure(
@@ -95,6 +100,26 @@ fn distance(value: f64, expected: &Answer) -> f64 {
     let primal = expected.cost + expected.future;
     let (low, high) = (expected.bound.min(primal), expected.bound.max(primal));
     (low - value).max(value - high).max(0.0) / (1.0 + expected.bound.abs())
+}
+
+/// How far the dual values of rows are from saying what the gradient says: the reduced cost of the column of
+/// an incoming state is how the value changes with it. Relative to the largest term of the sum.
+fn unexplained(view: &NodeView<'_>, opening: usize, answer: &Answer) -> f64 {
+    let lp = in_place(view, &vec![0.0; answer.gradient.len()], opening);
+    let mut most: f64 = 0.0;
+    for (state, slope) in lp.states.iter().zip(&answer.gradient) {
+        let mut rest = lp.columns[state.incoming].cost - slope;
+        let mut scale = 1.0 + slope.abs();
+        for (row, dual) in lp.rows.iter().zip(&answer.duals) {
+            let own = row.terms.iter().filter(|term| term.0 == state.incoming);
+            for (_, value) in own {
+                rest -= value * dual;
+                scale = (value * dual).abs().max(scale);
+            }
+        }
+        most = most.max(rest.abs() / scale);
+    }
+    most
 }
 
 fn failure(

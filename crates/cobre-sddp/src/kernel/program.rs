@@ -142,6 +142,8 @@ impl Program {
 }
 
 type Terms = Vec<(u32, f64)>;
+type Carriers = Vec<(usize, usize)>;
+type KnownStates = Vec<(usize, Linear)>;
 
 /// The parts of a program in the making.
 #[derive(Default)]
@@ -334,25 +336,17 @@ impl Build {
         }
         let (start, free, boxed) = self.start(plain);
         let (sides, given) = (self.sides(), Given::of(ground, &known));
-        self.guards.extend(known.guards);
         let mut known_cost = ground.constant.clone();
         for (cost, value) in ground.costs.iter().zip(&known.values) {
             if let Some(value) = value {
                 known_cost.add(*cost, value);
             }
         }
-        let (mut carriers, mut known_states) = (Vec::new(), Vec::new());
+        let (carriers, known_states) = self.outgoing(template, &known);
+        self.guards.extend(known.guards);
         let mut carrier_of = vec![None; columns];
-        for (state, at) in template.states.iter().enumerate() {
-            match (self.numbers[at.outgoing], &known.values[at.outgoing]) {
-                (Some(column), _) => {
-                    carrier_of[column] = Some(carriers.len() as u32);
-                    carriers.push((state, column));
-                }
-                (None, value) => {
-                    known_states.push((state, value.clone().unwrap_or_default()));
-                }
-            }
+        for (place, (_, column)) in carriers.iter().enumerate() {
+            carrier_of[*column] = Some(place as u32);
         }
         let origins = self.numbers.iter().zip(known.values);
         let origins = origins.map(|(number, value)| {
@@ -412,6 +406,20 @@ impl Build {
         };
         program.put_at_start();
         program
+    }
+
+    /// Outgoing states that are decided, each with its column, and those that are known, with their value.
+    fn outgoing(&self, template: &Template, known: &Known) -> (Carriers, KnownStates) {
+        let (mut carriers, mut known_states) = (Vec::new(), Vec::new());
+        for (state, at) in template.states.iter().enumerate() {
+            match (self.numbers[at.outgoing], &known.values[at.outgoing]) {
+                (Some(column), _) => carriers.push((state, column)),
+                (None, value) => {
+                    known_states.push((state, value.clone().unwrap_or_default()));
+                }
+            }
+        }
+        (carriers, known_states)
     }
 
     /// Where rows of the template went.

@@ -34,7 +34,7 @@ pub(super) fn explain(
 }
 
 /// The template with a state and an opening in it.
-fn in_place(view: &NodeView<'_>, incoming: &[f64], opening: usize) -> Template {
+pub(crate) fn in_place(view: &NodeView<'_>, incoming: &[f64], opening: usize) -> Template {
     let mut lp = view.problem.template(view.node).clone();
     let places = &view.problem.nodes[view.node].places;
     let parts = places.split(view.problem.opening(view.values, view.node, opening));

@@ -15,6 +15,7 @@ mod standalone;
 
 pub use basis::Basis;
 pub use counts::Counts;
+pub(crate) use explain::in_place;
 pub use failure::{Failure, FailureKind};
 pub use node::HighsNode;
 pub use standalone::{StandaloneError, optimum};

@@ -32,6 +32,10 @@ const LEAST_TOLERANCE: f64 = 1e-10;
 /// Violated cuts that become rows at a time.
 const MOST_AT_ONCE: usize = 8;
 
+/// Up to this many rows the pricing that costs least per step is the fastest, and no costs need to be
+/// perturbed.
+const FEW_ROWS: usize = 100;
+
 /// What is tried, in this order, when a run does not end well.
 const LADDER: [Rung; 5] = [
     Rung::Cold,
@@ -64,6 +68,7 @@ enum Source {
 #[derive(Debug)]
 pub struct HighsNode {
     highs: Highs,
+    haste: Haste,
     /// What the solver has now, cuts included.
     lp: Columnwise,
     template_rows: usize,
@@ -185,6 +190,8 @@ impl HighsNode {
         }
         let mut highs = Highs::new()?;
         set_options(&mut highs)?;
+        let haste = Haste::of(template);
+        haste.set(&mut highs)?;
         highs.set_number(c"dual_feasibility_tolerance", dual_tolerance(template))?;
         highs.pass(&lp)?;
         let states = template.states.iter().enumerate();
@@ -208,6 +215,7 @@ impl HighsNode {
         }
         Ok(Self {
             highs,
+            haste,
             template_rows: template.rows.len(),
             future,
             loaded: Vec::new(),
@@ -376,17 +384,22 @@ impl HighsNode {
         if status == Status::Optimal {
             return Ok(());
         }
+        let refused = |refused| refusal(view, refused);
+        Haste::NONE.set(&mut self.highs).map_err(refused)?;
         // To the top, whatever is said on the way: of badly scaled programs that may be wrong.
         for rung in LADDER {
             self.counts.retries += 1;
-            let refused = |refused| refusal(view, refused);
             self.highs.clear_solver().map_err(refused)?;
             set_rung(&mut self.highs, rung, true).map_err(refused)?;
             status = self.highs.run();
             set_rung(&mut self.highs, rung, false).map_err(refused)?;
             if status == Status::Optimal {
-                return Ok(());
+                break;
             }
+        }
+        self.haste.set(&mut self.highs).map_err(refused)?;
+        if status == Status::Optimal {
+            return Ok(());
         }
         Err(Box::new(self.failure(view, incoming, opening, status)))
     }
@@ -497,8 +510,45 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// The options under which warm bases are re-solved: dual simplex, one thread, no presolve, Dantzig
-/// pricing and no perturbation of costs.
+/// How the simplex method hurries where few steps are expected. It may go round in circles, so its steps are
+/// counted.
+#[derive(Debug, Clone, Copy)]
+struct Haste {
+    /// The solver's number of a pricing: 0 is Dantzig's, 1 devex, −1 its own choice.
+    pricing: i32,
+    perturbation: f64,
+    most_steps: i32,
+}
+
+impl Haste {
+    /// As the solver has it by default.
+    const NONE: Self = Self {
+        pricing: -1,
+        perturbation: 1.0,
+        most_steps: i32::MAX,
+    };
+
+    fn of(template: &Template) -> Self {
+        let (rows, columns) = (template.rows.len(), template.columns.len());
+        let few = rows <= FEW_ROWS;
+        Self {
+            pricing: i32::from(!few),
+            perturbation: if few { 0.0 } else { 1.0 },
+            most_steps: number(1000 + 2 * (rows + columns)),
+        }
+    }
+
+    fn set(self, highs: &mut Highs) -> Result<(), Refused> {
+        highs.set_integer(c"simplex_dual_edge_weight_strategy", self.pricing)?;
+        highs.set_number(
+            c"dual_simplex_cost_perturbation_multiplier",
+            self.perturbation,
+        )?;
+        highs.set_integer(c"simplex_iteration_limit", self.most_steps)
+    }
+}
+
+/// The options under which warm bases are re-solved: dual simplex, one thread, no presolve.
 fn set_options(highs: &mut Highs) -> Result<(), Refused> {
     highs.set_text(c"solver", c"simplex")?;
     highs.set_text(c"presolve", c"off")?;
@@ -506,8 +556,6 @@ fn set_options(highs: &mut Highs) -> Result<(), Refused> {
     highs.set_integer(c"threads", 1)?;
     highs.set_integer(c"simplex_strategy", 1)?;
     highs.set_integer(c"simplex_scale_strategy", 0)?;
-    highs.set_integer(c"simplex_dual_edge_weight_strategy", 0)?;
-    highs.set_number(c"dual_simplex_cost_perturbation_multiplier", 0.0)?;
     highs.set_number(c"small_matrix_value", NO_ENTRY)
 }
 

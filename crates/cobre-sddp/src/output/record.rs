@@ -137,7 +137,7 @@ impl<'t> PathTables<'t> {
     }
 
     /// Ends a path of this cost.
-    pub(crate) fn path(&self, problem: &Problem, scenario: usize, cost: f64, rows: &mut [Rows]) {
+    pub(crate) fn path(problem: &Problem, scenario: usize, cost: f64, rows: &mut [Rows]) {
         rows[PATHS].push(&[scenario.into(), (problem.sense.sign() * cost).into()]);
     }
 
@@ -176,19 +176,19 @@ fn own_tables(problem: &Problem) -> Vec<Table> {
             "value of all that follows, as the policy sees it, in money of this stage",
         ),
     ];
-    let mut states = vec![scenario, stage];
+    let mut left = vec![scenario, stage];
     let name = |state: &State| match state.name.as_str() {
         // Columns of the table have these names already.
         "scenario" | "stage" => format!("state:{}", state.name),
         name => name.to_owned(),
     };
-    states.extend(problem.states.iter().map(|state| {
+    left.extend(problem.states.iter().map(|state| {
         let meaning = format!("state {} that the stage leaves", state.name);
         Column::new(name(state), Kind::Number, meaning)
     }));
     vec![
         Table::new("simulation/paths", paths),
         Table::new("simulation/stages", stages),
-        Table::new("simulation/states", states),
+        Table::new("simulation/states", left),
     ]
 }

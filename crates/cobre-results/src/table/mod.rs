@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-pub(crate) use self::column::Values;
-use crate::error::ReportError;
+pub use self::column::Values;
+use crate::error::ResultsError;
 
 /// A table that is open for reading.
-pub(crate) struct Table {
+pub struct Table {
     path: PathBuf,
     reader: SerializedFileReader<File>,
     columns: Vec<String>,
@@ -20,11 +20,14 @@ pub(crate) struct Table {
 
 impl Table {
     /// Opens a table; none if there is no such file.
-    pub(crate) fn open(path: &Path) -> Result<Option<Self>, ReportError> {
+    ///
+    /// # Errors
+    /// When the file is damaged or cannot be read.
+    pub fn open(path: &Path) -> Result<Option<Self>, ResultsError> {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(ReportError::io("read", path)(error)),
+            Err(error) => return Err(ResultsError::io("read", path)(error)),
         };
         let reader = SerializedFileReader::new(file).map_err(unsound(path))?;
         let schema = reader.metadata().file_metadata().schema_descr();
@@ -38,17 +41,20 @@ impl Table {
     }
 
     /// The names of its columns.
-    pub(crate) fn columns(&self) -> &[String] {
+    pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
     /// How many row groups it has.
-    pub(crate) fn groups(&self) -> usize {
+    pub fn groups(&self) -> usize {
         self.reader.num_row_groups()
     }
 
     /// A column of a row group as numbers; none is NaN.
-    pub(crate) fn numbers(&self, group: usize, column: &str) -> Result<Vec<f64>, ReportError> {
+    ///
+    /// # Errors
+    /// When the file is damaged or cannot be read, or the column is not there or holds something else.
+    pub fn numbers(&self, group: usize, column: &str) -> Result<Vec<f64>, ResultsError> {
         match self.values(group, column)? {
             Values::Numbers(values) => Ok(values),
             Values::Integers(values) => Ok(values.into_iter().map(|value| value as f64).collect()),
@@ -57,7 +63,10 @@ impl Table {
     }
 
     /// A column of a row group as whole numbers.
-    pub(crate) fn integers(&self, group: usize, column: &str) -> Result<Vec<i64>, ReportError> {
+    ///
+    /// # Errors
+    /// When the file is damaged or cannot be read, or the column is not there or holds something else.
+    pub fn integers(&self, group: usize, column: &str) -> Result<Vec<i64>, ResultsError> {
         match self.values(group, column)? {
             Values::Integers(values) => Ok(values),
             _ => Err(self.unfit(column, "whole numbers")),
@@ -65,7 +74,10 @@ impl Table {
     }
 
     /// A column of a row group as texts.
-    pub(crate) fn texts(&self, group: usize, column: &str) -> Result<Vec<String>, ReportError> {
+    ///
+    /// # Errors
+    /// When the file is damaged or cannot be read, or the column is not there or holds something else.
+    pub fn texts(&self, group: usize, column: &str) -> Result<Vec<String>, ResultsError> {
         match self.values(group, column)? {
             Values::Texts(values) => Ok(values),
             _ => Err(self.unfit(column, "texts")),
@@ -73,27 +85,43 @@ impl Table {
     }
 
     /// A column of all row groups as numbers.
-    pub(crate) fn all_numbers(&self, column: &str) -> Result<Vec<f64>, ReportError> {
+    ///
+    /// # Errors
+    /// When the file is damaged or cannot be read, or the column is not there or holds something else.
+    pub fn all_numbers(&self, column: &str) -> Result<Vec<f64>, ResultsError> {
         let groups = (0..self.groups()).map(|group| self.numbers(group, column));
         Ok(groups.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// A column of all row groups as whole numbers.
-    pub(crate) fn all_integers(&self, column: &str) -> Result<Vec<i64>, ReportError> {
+    ///
+    /// # Errors
+    /// When the file is damaged or cannot be read, or the column is not there or holds something else.
+    pub fn all_integers(&self, column: &str) -> Result<Vec<i64>, ResultsError> {
         let groups = (0..self.groups()).map(|group| self.integers(group, column));
         Ok(groups.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// The error that says what is wrong with this table.
-    pub(crate) fn damaged(&self, what: impl Into<String>) -> ReportError {
-        ReportError::damaged(&self.path, what)
+    /// The rows of a row group.
+    pub fn rows(&self, group: usize) -> usize {
+        let rows = self.reader.metadata().row_group(group).num_rows();
+        usize::try_from(rows).unwrap_or(0)
     }
 
-    fn unfit(&self, column: &str, wanted: &str) -> ReportError {
+    /// The error that says what is wrong with this table.
+    pub fn damaged(&self, what: impl Into<String>) -> ResultsError {
+        ResultsError::damaged(&self.path, what)
+    }
+
+    fn unfit(&self, column: &str, wanted: &str) -> ResultsError {
         self.damaged(format!("column {column} should hold {wanted}"))
     }
 
-    fn values(&self, group: usize, column: &str) -> Result<Values, ReportError> {
+    /// A column of a row group.
+    ///
+    /// # Errors
+    /// When the file is damaged or cannot be read, or the column is not there.
+    pub fn values(&self, group: usize, column: &str) -> Result<Values, ResultsError> {
         let place = self.columns.iter().position(|name| name == column);
         let place = place.ok_or_else(|| self.damaged(format!("column {column} is missing")))?;
         let read = || -> Result<Values, ParquetError> {
@@ -111,6 +139,6 @@ impl Table {
     }
 }
 
-fn unsound(path: &Path) -> impl Fn(ParquetError) -> ReportError {
-    move |error| ReportError::damaged(path, format!("it is no sound Parquet file ({error})"))
+fn unsound(path: &Path) -> impl Fn(ParquetError) -> ResultsError {
+    move |error| ResultsError::damaged(path, format!("it is no sound Parquet file ({error})"))
 }

@@ -1,14 +1,14 @@
-//! Why there is no report.
+//! Why results cannot be read.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why there is no report.
+/// Why results cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ReportError {
+pub enum ResultsError {
     /// The directory does not hold the results of a finished run.
     #[error("{}: {what}", path.display())]
     Incomplete {
@@ -37,22 +37,25 @@ pub enum ReportError {
     },
 }
 
-impl ReportError {
-    pub(crate) fn incomplete(path: &Path, what: impl Into<String>) -> Self {
+impl ResultsError {
+    /// That something is missing.
+    pub fn incomplete(path: &Path, what: impl Into<String>) -> Self {
         Self::Incomplete {
             path: path.to_owned(),
             what: what.into(),
         }
     }
 
-    pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+    /// That a file is not what it should be.
+    pub fn damaged(path: &Path, what: impl Into<String>) -> Self {
         Self::Damaged {
             path: path.to_owned(),
             what: what.into(),
         }
     }
 
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// That the system refused something.
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io {
             action,

@@ -5,22 +5,29 @@ use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 
 /// The values of a column.
-#[derive(Debug)]
-pub(crate) enum Values {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Whole numbers.
     Integers(Vec<i64>),
-    /// NaN where a row has none.
+    /// Numbers, NaN where a row has none.
     Numbers(Vec<f64>),
+    /// Texts.
     Texts(Vec<String>),
 }
 
 impl Values {
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Self::Integers(values) => values.len(),
             Self::Numbers(values) => values.len(),
             Self::Texts(values) => values.len(),
         }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

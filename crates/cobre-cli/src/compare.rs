@@ -1,0 +1,294 @@
+//! `cobre compare`: whether two runs have the same results, and what differs if not.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use cobre_results::statistics::mean;
+use cobre_results::{Results, ResultsError, Table, Values};
+use serde_json::Value;
+
+use crate::exit::{self, say};
+use crate::sheet::{Sheet, number, title};
+use crate::summary::{by_kind, plain, told};
+
+const NAME: &str = "cobre compare";
+
+/// The table that holds times, and differs from run to run.
+const TIMES: &str = "training/timings";
+
+/// Says whether two runs have the same results, bit for bit, and what differs if not: files, bounds, costs,
+/// settings. Times are not compared. Exits with 0 if they are the same and with 1 if not.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The directory of one run
+    #[arg(value_name = "OUTPUT")]
+    one: PathBuf,
+
+    /// The directory of the other
+    #[arg(value_name = "OUTPUT")]
+    other: PathBuf,
+}
+
+/// Compares and returns the code to exit with.
+pub(crate) fn run(args: &Args) -> u8 {
+    let both = Results::open(&args.one).and_then(|one| Ok([one, Results::open(&args.other)?]));
+    match both.and_then(|both| compare(&both)) {
+        Ok(true) => exit::DONE,
+        Ok(false) => exit::DIFFERENT,
+        Err(error) => exit::fail(exit::INVALID_INPUT, NAME, &exit::told(&error)),
+    }
+}
+
+/// Says what differs; whether nothing does.
+fn compare(both: &[Results; 2]) -> Result<bool, ResultsError> {
+    let [one, other] = both;
+    say!("one    {}", one.path.display());
+    say!("other  {}", other.path.display());
+    let files = files(both);
+    let mut different = Vec::new();
+    for file in &files {
+        let pair = both.each_ref().map(|results| results.path.join(file));
+        if !same_bytes(&pair)? {
+            different.push(file);
+        }
+    }
+    if different.is_empty() {
+        say!("the same bits in {} files", files.len());
+        facts(both, false);
+        return Ok(true);
+    }
+    title("files that differ", false);
+    let mut sheet = Sheet::new(["file", "columns", "most of all", "by"]);
+    for file in different.iter().copied() {
+        let [columns, worst, apart] = difference(both, file)?;
+        sheet.row([file.clone(), columns, worst, apart]);
+    }
+    sheet.print();
+    let count = files.len() - different.len();
+    say!("  {count} others have the same bits");
+    values(both);
+    costs(both)?;
+    facts(both, true);
+    Ok(false)
+}
+
+/// The files that are a matter of the case and its settings alone.
+fn files(both: &[Results; 2]) -> BTreeSet<String> {
+    let tables = both.iter().flat_map(|results| &results.tables);
+    let tables = tables.filter(|table| *table != TIMES);
+    let tables = tables.map(|table| format!("{table}.parquet"));
+    let others = ["dictionary.csv", "policy/manifest.json"].map(str::to_owned);
+    tables.chain(others).collect()
+}
+
+/// Whether two files are the same bytes; files that are both not there are.
+fn same_bytes(pair: &[PathBuf; 2]) -> Result<bool, ResultsError> {
+    let [Some(mut one), Some(mut other)] = [open(&pair[0])?, open(&pair[1])?] else {
+        return Ok(pair.iter().all(|path| !path.exists()));
+    };
+    let read = |file: &mut File, path: &Path, buffer: &mut Vec<u8>| {
+        buffer.clear();
+        let part = file.take(1 << 20).read_to_end(buffer);
+        part.map_err(ResultsError::io("read", path))
+    };
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    loop {
+        let count = read(&mut one, &pair[0], &mut here)?;
+        read(&mut other, &pair[1], &mut there)?;
+        if here != there {
+            return Ok(false);
+        }
+        if count == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Option<File>, ResultsError> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ResultsError::io("read", path)(error)),
+    }
+}
+
+/// What differs in a file: how many columns, the one that differs most, and by how much of it.
+fn difference(both: &[Results; 2], file: &str) -> Result<[String; 3], ResultsError> {
+    let plainly = |what: &str| Ok([what.to_owned(), String::new(), String::new()]);
+    let Some(name) = file.strip_suffix(".parquet") else {
+        return plainly("text");
+    };
+    let [one, other] = both;
+    match [one.table(name)?, other.table(name)?] {
+        [Some(_), None] => plainly("only one"),
+        [None, _] => plainly("only other"),
+        [Some(one), Some(other)] => of_tables(&one, &other),
+    }
+}
+
+fn of_tables(one: &Table, other: &Table) -> Result<[String; 3], ResultsError> {
+    let rows = |table: &Table| (0..table.groups()).map(|group| table.rows(group)).sum();
+    let (here, there): (usize, usize) = (rows(one), rows(other));
+    if one.columns() != other.columns() {
+        return Ok(["others".to_owned(), String::new(), String::new()]);
+    }
+    if here != there || one.groups() != other.groups() {
+        return Ok([
+            "all".to_owned(),
+            format!("{here} and {there} rows"),
+            String::new(),
+        ]);
+    }
+    let mut columns = 0;
+    let mut worst: (f64, &str) = (0.0, "");
+    for column in one.columns() {
+        let mut largest = None;
+        for group in 0..one.groups() {
+            let pair = [one.values(group, column)?, other.values(group, column)?];
+            if let Some(apart) = distance(&pair) {
+                largest = Some(apart.max(largest.unwrap_or(0.0)));
+            }
+        }
+        if let Some(apart) = largest {
+            columns += 1;
+            if apart >= worst.0 {
+                worst = (apart, column);
+            }
+        }
+    }
+    let (apart, column) = worst;
+    Ok([columns.to_string(), column.to_owned(), number(apart)])
+}
+
+/// How far values are apart, relative to them; none if they are the same bits, infinite for words.
+fn distance(pair: &[Values; 2]) -> Option<f64> {
+    match pair {
+        [Values::Numbers(here), Values::Numbers(there)] => {
+            let pairs = here.iter().zip(there);
+            let other = pairs.filter(|(here, there)| here.to_bits() != there.to_bits());
+            let apart = other.map(|(here, there)| {
+                (here - there).abs() / here.abs().max(there.abs()).max(f64::MIN_POSITIVE)
+            });
+            apart.reduce(f64::max)
+        }
+        [Values::Integers(here), Values::Integers(there)] => {
+            let apart = here
+                .iter()
+                .zip(there)
+                .map(|(here, there)| here.abs_diff(*there));
+            let most = apart.max().filter(|most| *most > 0);
+            most.map(|most| most as f64)
+        }
+        [here, there] => (here != there).then_some(f64::INFINITY),
+    }
+}
+
+/// Bounds and estimates, side by side.
+fn values(both: &[Results; 2]) {
+    title("value", false);
+    let mut sheet = Sheet::new(["", "one", "other", "difference"]);
+    for (what, place) in [
+        ("bound", "/bound"),
+        ("simulated mean", "/estimate/mean"),
+        ("± 95 %", "/estimate/half_width_95"),
+        ("scenarios", "/estimate/paths"),
+        ("iterations", "/iterations"),
+    ] {
+        let pair = both.each_ref().map(|results| {
+            let found = results.run.pointer(place).and_then(Value::as_f64);
+            found.unwrap_or(f64::NAN)
+        });
+        let whole = matches!(what, "scenarios" | "iterations");
+        let said = |value: f64| match value {
+            value if value.is_nan() => "-".to_owned(),
+            value if whole => format!("{value}"),
+            value => format!("{value:.6e}"),
+        };
+        sheet.row([what.to_owned(), said(pair[0]), said(pair[1]), change(pair)]);
+    }
+    sheet.print();
+}
+
+/// How much the second number is above the first, relative to it.
+fn change([one, other]: [f64; 2]) -> String {
+    if one == other || (one.is_nan() && other.is_nan()) {
+        return "none".to_owned();
+    }
+    let share = 100.0 * (other - one) / one.abs();
+    if share.is_finite() {
+        format!("{share:+.4} %")
+    } else {
+        number(other - one)
+    }
+}
+
+/// Mean costs by kind, side by side.
+fn costs(both: &[Results; 2]) -> Result<(), ResultsError> {
+    let [one, other] = [by_kind(&both[0])?, by_kind(&both[1])?];
+    if one.is_empty() && other.is_empty() {
+        return Ok(());
+    }
+    let mut kinds: Vec<&String> = one.iter().map(|(kind, _)| kind).collect();
+    let others = other.iter().map(|(kind, _)| kind);
+    let more: Vec<&String> = others.filter(|kind| !kinds.contains(kind)).collect();
+    kinds.extend(more);
+    title("mean costs of a scenario, $ (discounted)", false);
+    let mut sheet = Sheet::new(["kind", "one", "other", "difference"]);
+    for kind in kinds {
+        let pair = [&one, &other].map(|costs| {
+            let found = costs.iter().find(|(name, _)| name == kind);
+            found.map_or(0.0, |(_, costs)| mean(costs.iter().copied()))
+        });
+        sheet.row([
+            plain(kind),
+            format!("{:.6e}", pair[0]),
+            format!("{:.6e}", pair[1]),
+            change(pair),
+        ]);
+    }
+    sheet.print();
+    Ok(())
+}
+
+/// Settings and facts that are not the same.
+fn facts(both: &[Results; 2], settings: bool) {
+    let mut places = vec!["/backend", "/ranks", "/threads", "/hosts", "/cobre"];
+    if settings {
+        places.extend([
+            "/case",
+            "/kind",
+            "/stop_reason",
+            "/settings/seed",
+            "/settings/forward_passes",
+            "/settings/cut_selection",
+            "/settings/risk",
+            "/settings/solver",
+            "/settings/stop",
+            "/settings/stop_when_all",
+            "/settings/simulate",
+        ]);
+    }
+    let mut sheet = Sheet::new(["", "one", "other"]);
+    let mut any = false;
+    for place in places {
+        let [one, other] = both.each_ref().map(|results| told(&results.run, place));
+        if one != other {
+            any = true;
+            let name = place.rsplit('/').next().unwrap_or(place);
+            sheet.row([name.replace('_', " "), one, other]);
+        }
+    }
+    if any {
+        let what = if settings {
+            "settings and facts that differ"
+        } else {
+            "made differently"
+        };
+        title(what, false);
+        sheet.print();
+    } else if settings {
+        title("no setting differs: the cases do, or the versions", false);
+    }
+}

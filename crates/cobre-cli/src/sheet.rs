@@ -1,0 +1,94 @@
+//! Small tables for a terminal.
+
+use std::fmt::Write as _;
+
+use crate::exit::say;
+
+/// The columns of a terminal that texts are to fit in.
+const WIDTH: usize = 80;
+
+/// A table for a terminal: the first column is words, the others are numbers.
+pub(crate) struct Sheet(Vec<Vec<String>>);
+
+impl Sheet {
+    /// A table with these headings.
+    pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
+        Self(vec![headings.map(str::to_owned).to_vec()])
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<const N: usize>(&mut self, row: [String; N]) {
+        self.0.push(row.into());
+    }
+
+    /// Prints it.
+    pub(crate) fn print(&self) {
+        let columns = self.0.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = self.0.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for row in &self.0 {
+            let mut line = String::from(" ");
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                // Writing to a text does not fail.
+                let _ = if column == 0 {
+                    write!(line, " {cell:<width$}")
+                } else {
+                    write!(line, "  {cell:>width$}")
+                };
+            }
+            say!("{}", line.trim_end());
+        }
+    }
+}
+
+/// Prints the title of what follows, after an empty line unless it is the first.
+pub(crate) fn title(text: &str, first: bool) {
+    if !first {
+        say!("");
+    }
+    say!("{text}");
+}
+
+/// Prints what something is and what it says, on as many lines as that takes.
+pub(crate) fn fact(name: &str, text: &str) {
+    let mut line = format!("  {name:<11}");
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            say!("{line}");
+            line = " ".repeat(13);
+        }
+        line.push(' ');
+        line += word;
+    }
+    say!("{line}");
+}
+
+/// Amounts of one magnitude: what they are divided by, and what that is called.
+pub(crate) fn magnitude(largest: f64) -> (f64, &'static str) {
+    match largest.abs() {
+        most if most >= 1e9 => (1e6, "million "),
+        most if most >= 1e6 => (1e3, "thousand "),
+        _ => (1.0, ""),
+    }
+}
+
+/// A number with about six digits that count.
+pub(crate) fn number(value: f64) -> String {
+    if value.is_nan() {
+        return "-".to_owned();
+    }
+    let size = value.abs();
+    if size >= 1e9 || (size < 1e-3 && size > 0.0) {
+        return format!("{value:.4e}");
+    }
+    let digits = match size {
+        size if size >= 10_000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 4,
+    };
+    format!("{value:.digits$}")
+}

@@ -1,0 +1,89 @@
+//! What scenarios cost, in all and by kind.
+
+use std::collections::BTreeMap;
+
+use cobre_results::statistics::mean;
+use cobre_results::{Results, ResultsError};
+
+use super::spread;
+use crate::sheet::{Sheet, magnitude, number, title};
+
+/// The last columns of the table of costs: those that are no kind.
+const NO_KINDS: [&str; 5] = ["scenario", "stage", "discount", "stage_cost", "future_cost"];
+
+/// By kind of cost and scenario, the discounted cost; kinds that cost nothing anywhere are left out.
+pub(crate) fn by_kind(results: &Results) -> Result<Vec<(String, Vec<f64>)>, ResultsError> {
+    let Some(table) = results.table("simulation/costs")? else {
+        return Ok(Vec::new());
+    };
+    let kinds = table.columns().iter();
+    let kinds = kinds.filter(|name| !NO_KINDS.contains(&name.as_str()));
+    let mut found: Vec<(String, BTreeMap<i64, f64>)> =
+        kinds.map(|kind| (kind.clone(), BTreeMap::new())).collect();
+    for group in 0..table.groups() {
+        let scenarios = table.integers(group, "scenario")?;
+        let discounts = table.numbers(group, "discount")?;
+        for (kind, sums) in &mut found {
+            let costs = table.numbers(group, kind)?;
+            for ((cost, discount), scenario) in costs.iter().zip(&discounts).zip(&scenarios) {
+                *sums.entry(*scenario).or_default() += discount * cost;
+            }
+        }
+    }
+    let found = found.into_iter();
+    let found = found.map(|(kind, sums)| (kind, sums.into_values().collect::<Vec<f64>>()));
+    Ok(found
+        .filter(|(_, costs)| costs.iter().any(|cost| *cost != 0.0))
+        .collect())
+}
+
+/// A kind of cost as a person calls it.
+pub(crate) fn plain(kind: &str) -> String {
+    let kind = kind.strip_suffix("_cost").unwrap_or(kind);
+    kind.replace('_', " ")
+}
+
+/// The costs of a hydrothermal case.
+pub(super) fn show(results: &Results) -> Result<(), ResultsError> {
+    let totals = totals(results)?;
+    let kinds = by_kind(results)?;
+    let whole = mean(totals.iter().copied());
+    let (unit, word) = magnitude(whole);
+    let count = totals.len();
+    title(
+        &format!("costs of {count} scenarios, {word}$ (discounted)"),
+        false,
+    );
+    let told = |value: f64| format!("{:.3}", value / unit);
+    let mut sheet = Sheet::new(["kind", "mean", "p5", "p95", "share"]);
+    for (kind, costs) in &kinds {
+        let [mean_text, low, high] = spread(costs, told);
+        let share = 100.0 * mean(costs.iter().copied()) / whole;
+        sheet.row([plain(kind), mean_text, low, high, format!("{share:.2} %")]);
+    }
+    let [mean_text, low, high] = spread(&totals, told);
+    sheet.row([
+        "all".to_owned(),
+        mean_text,
+        low,
+        high,
+        "100.00 %".to_owned(),
+    ]);
+    sheet.print();
+    Ok(())
+}
+
+/// The values of any other problem.
+pub(super) fn values(results: &Results) -> Result<(), ResultsError> {
+    let totals = totals(results)?;
+    title(&format!("value of {} scenarios", totals.len()), false);
+    let mut sheet = Sheet::new(["", "mean", "p5", "p95"]);
+    let [mean, low, high] = spread(&totals, number);
+    sheet.row(["value".to_owned(), mean, low, high]);
+    sheet.print();
+    Ok(())
+}
+
+fn totals(results: &Results) -> Result<Vec<f64>, ResultsError> {
+    results.needed("simulation/paths")?.all_numbers("value")
+}

@@ -1,0 +1,223 @@
+//! `cobre summary`: the essentials of a run, in the terminal.
+
+mod costs;
+mod system;
+
+pub(crate) use self::costs::{by_kind, plain};
+
+use std::path::PathBuf;
+
+use cobre_results::statistics::{mean, percentile, sorted};
+use cobre_results::{Results, ResultsError};
+use serde_json::Value;
+
+use crate::exit;
+use crate::sheet::{Sheet, fact, number, title};
+
+const NAME: &str = "cobre summary";
+
+/// Shows the essentials of a run: what it was, how it converged, what the policy costs, and what the system
+/// does under it.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The directory that `cobre run --output` has written
+    #[arg(value_name = "OUTPUT")]
+    output: PathBuf,
+}
+
+/// Shows and returns the code to exit with.
+pub(crate) fn run(args: &Args) -> u8 {
+    let shown = Results::open(&args.output).and_then(|results| show(&results));
+    match shown {
+        Ok(()) => exit::DONE,
+        Err(error) => exit::fail(exit::INVALID_INPUT, NAME, &exit::told(&error)),
+    }
+}
+
+fn show(results: &Results) -> Result<(), ResultsError> {
+    facts(results);
+    convergence(results)?;
+    if results.table("simulation/paths")?.is_none() {
+        title("no scenarios were simulated: cobre run --simulate N", false);
+        return Ok(());
+    }
+    if results.hydrothermal() {
+        costs::show(results)?;
+        system::storage(results)?;
+        system::deficit(results)?;
+        system::marginal_costs(results)
+    } else {
+        costs::values(results)?;
+        states(results)
+    }
+}
+
+/// What `run.json` says at a place, as text.
+pub(crate) fn told(run: &Value, place: &str) -> String {
+    match run.pointer(place) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(list)) => {
+            let list = list.iter().map(|item| told(item, ""));
+            list.collect::<Vec<_>>().join(", ")
+        }
+        Some(Value::Number(found)) if found.is_f64() => number(found.as_f64().unwrap_or(f64::NAN)),
+        Some(Value::Null) | None => "-".to_owned(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn facts(results: &Results) {
+    let said = |place: &str| told(&results.run, place);
+    title(&format!("run {}", results.path.display()), true);
+    fact("case", &format!("{} ({})", said("/case"), said("/kind")));
+    fact(
+        "finished",
+        &format!("{} by cobre {}", said("/finished"), said("/cobre")),
+    );
+    let mut hosts: Vec<&str> = results.run["hosts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    hosts.dedup();
+    fact(
+        "ranks",
+        &format!(
+            "{} on {}, threads {}, on {}",
+            said("/ranks"),
+            said("/backend"),
+            said("/threads"),
+            hosts.join(", ")
+        ),
+    );
+    fact(
+        "training",
+        &format!(
+            "{} iterations in {} s, ended by {}",
+            said("/iterations"),
+            said("/seconds/train"),
+            said("/stop_reason")
+        ),
+    );
+    fact(
+        "simulation",
+        &format!(
+            "{} scenarios in {} s",
+            said("/estimate/paths"),
+            said("/seconds/simulate")
+        ),
+    );
+    fact(
+        "solver",
+        &format!(
+            "{}: {} LPs, {} by HiGHS; the kernel gave up {}, HiGHS tried again {}",
+            said("/solver"),
+            said("/lp_solves"),
+            said("/lp/highs"),
+            said("/lp/fallbacks"),
+            said("/lp/retries")
+        ),
+    );
+    fact(
+        "settings",
+        &format!(
+            "seed {}, forward passes {}, cuts {}, {}",
+            said("/settings/seed"),
+            said("/settings/forward_passes"),
+            said("/settings/cut_selection"),
+            said("/settings/risk")
+        ),
+    );
+    fact("stop", &said("/settings/stop"));
+    fact("policy", &said("/policy_sha256"));
+}
+
+/// About ten iterations, the first and the last among them.
+fn convergence(results: &Results) -> Result<(), ResultsError> {
+    let table = results.needed("training/convergence")?;
+    let column = |name: &str| table.all_numbers(name);
+    let (bounds, means) = (column("bound")?, column("estimate_mean")?);
+    let (halves, gaps) = (column("estimate_half_width_95")?, column("gap")?);
+    let (iterations, cuts) = (column("iteration")?, column("cuts")?);
+    title("convergence", false);
+    let mut sheet = Sheet::new(["iteration", "bound", "estimate", "± 95 %", "gap", "cuts"]);
+    for row in some(bounds.len()) {
+        let gap = gaps[row];
+        let gap = if gap.is_nan() {
+            "-".to_owned()
+        } else {
+            format!("{:.3} %", 100.0 * gap)
+        };
+        sheet.row([
+            format!("{}", iterations[row]),
+            format!("{:.6e}", bounds[row]),
+            format!("{:.4e}", means[row]),
+            number(halves[row]),
+            gap,
+            format!("{}", cuts[row]),
+        ]);
+    }
+    sheet.print();
+    Ok(())
+}
+
+/// Some of `count` places: all if they are few, else 1, 2, 5, 10, … of them and the last.
+pub(crate) fn some(count: usize) -> Vec<usize> {
+    if count <= 12 {
+        return (0..count).collect();
+    }
+    let mut places = vec![0, 1, 4];
+    while places[places.len() - 3] * 10 + 9 < count {
+        places.push(places[places.len() - 3] * 10 + 9);
+    }
+    places.push(count - 1);
+    places.dedup();
+    places
+}
+
+/// Mean and percentiles of some values.
+pub(crate) fn spread(values: &[f64], told: impl Fn(f64) -> String) -> [String; 3] {
+    let sorted = sorted(values.iter().copied());
+    [
+        mean(values.iter().copied()),
+        percentile(&sorted, 5.0),
+        percentile(&sorted, 95.0),
+    ]
+    .map(told)
+}
+
+/// The states that the last stage leaves.
+fn states(results: &Results) -> Result<(), ResultsError> {
+    let Some(table) = results.table("simulation/states")? else {
+        return Ok(());
+    };
+    let stages = table.all_integers("stage")?;
+    let last = stages.iter().copied().max().unwrap_or(0);
+    title(&format!("states after stage {last}"), false);
+    let mut sheet = Sheet::new(["state", "mean", "p5", "p95"]);
+    for name in table.columns().iter().skip(2) {
+        let values = table.all_numbers(name)?;
+        let at_end = values
+            .iter()
+            .zip(&stages)
+            .filter(|(_, stage)| **stage == last);
+        let at_end: Vec<f64> = at_end.map(|(value, _)| *value).collect();
+        let [mean, low, high] = spread(&at_end, number);
+        sheet.row([name.clone(), mean, low, high]);
+    }
+    sheet.print();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::some;
+
+    #[test]
+    fn long_lists_are_shown_by_their_decades_and_their_end() {
+        assert_eq!(some(0), [0; 0]);
+        assert_eq!(some(3), [0, 1, 2]);
+        assert_eq!(some(200), [0, 1, 4, 9, 19, 49, 99, 199]);
+    }
+}

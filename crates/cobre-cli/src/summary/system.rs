@@ -1,0 +1,145 @@
+//! What a hydrothermal system does: storage, deficit, marginal costs.
+
+use std::collections::BTreeMap;
+
+use cobre_results::statistics::mean;
+use cobre_results::{Results, ResultsError, Table};
+
+use super::{some, spread};
+use crate::sheet::{Sheet, fact, number, title};
+
+/// A deficit below this, MW, is one of the solver's tolerance.
+const NO_DEFICIT_MW: f64 = 1e-6;
+
+/// Sums over rows by a key.
+type Sums<K> = BTreeMap<K, f64>;
+/// By scenario and stage: cost × hours, and hours.
+type Weighted = BTreeMap<(i64, i64), (f64, f64)>;
+
+/// Water in all reservoirs after some stages.
+pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
+    let Some(table) = results.table("simulation/hydros")? else {
+        return Ok(());
+    };
+    // By stage and scenario.
+    let mut stored: Sums<(i64, i64)> = BTreeMap::new();
+    for group in 0..table.groups() {
+        let at = Places::read(&table, group)?;
+        let storage = table.numbers(group, "storage_hm3")?;
+        for (row, storage) in storage.iter().enumerate() {
+            *stored
+                .entry((at.stages[row], at.scenarios[row]))
+                .or_default() += storage;
+        }
+    }
+    let mut by_stage: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    for ((stage, _), storage) in stored {
+        by_stage.entry(stage).or_default().push(storage);
+    }
+    title("water in all reservoirs after the stage, hm³", false);
+    let mut sheet = Sheet::new(["stage", "mean", "p5", "p95"]);
+    let stages: Vec<(i64, Vec<f64>)> = by_stage.into_iter().collect();
+    for place in some(stages.len()) {
+        let (stage, values) = &stages[place];
+        let [mean, low, high] = spread(values, number);
+        sheet.row([stage.to_string(), mean, low, high]);
+    }
+    sheet.print();
+    Ok(())
+}
+
+/// How likely it is that load is not served, and how much.
+pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
+    let table = results.needed("simulation/buses")?;
+    // By bus, and by scenario: MWh.
+    let mut unserved: BTreeMap<String, Sums<i64>> = BTreeMap::new();
+    for group in 0..table.groups() {
+        let at = Places::read(&table, group)?;
+        let (hours, names) = (table.numbers(group, "hours")?, table.texts(group, "bus")?);
+        let deficits = table.numbers(group, "deficit_mw")?;
+        for (row, deficit) in deficits.iter().enumerate() {
+            let real = if *deficit > NO_DEFICIT_MW {
+                *deficit
+            } else {
+                0.0
+            };
+            let of_bus = unserved.entry(names[row].clone()).or_default();
+            *of_bus.entry(at.scenarios[row]).or_default() += real * hours[row];
+        }
+    }
+    let mut all: Sums<i64> = BTreeMap::new();
+    for of_bus in unserved.values() {
+        for (scenario, energy) in of_bus {
+            *all.entry(*scenario).or_default() += energy;
+        }
+    }
+    title("deficit", false);
+    if all.values().all(|energy| *energy == 0.0) {
+        fact("none", &format!("in {} scenarios", all.len()));
+        return Ok(());
+    }
+    let mut sheet = Sheet::new(["bus", "scenarios", "mean MWh", "p95 MWh", "most MWh"]);
+    let rows = unserved
+        .iter()
+        .map(|(name, of_bus)| (name.as_str(), of_bus));
+    for (name, of_bus) in rows.chain([("all", &all)]) {
+        let energies: Vec<f64> = of_bus.values().copied().collect();
+        let short = energies.iter().filter(|energy| **energy > 0.0).count();
+        let [mean, _, high] = spread(&energies, number);
+        let most = energies.iter().copied().fold(0.0, f64::max);
+        sheet.row([
+            name.to_owned(),
+            format!("{:.2} %", 100.0 * short as f64 / energies.len() as f64),
+            mean,
+            high,
+            number(most),
+        ]);
+    }
+    sheet.print();
+    Ok(())
+}
+
+/// What one more MWh costs at each bus: over scenarios and stages, weighted by the hours of blocks.
+pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
+    let table = results.needed("simulation/buses")?;
+    let mut found: BTreeMap<String, Weighted> = BTreeMap::new();
+    for group in 0..table.groups() {
+        let at = Places::read(&table, group)?;
+        let (hours, names) = (table.numbers(group, "hours")?, table.texts(group, "bus")?);
+        let costs = table.numbers(group, "marginal_cost_per_mwh")?;
+        for (row, cost) in costs.iter().enumerate() {
+            let of_bus = found.entry(names[row].clone()).or_default();
+            let place = of_bus.entry((at.scenarios[row], at.stages[row]));
+            let sums = place.or_default();
+            sums.0 += cost * hours[row];
+            sums.1 += hours[row];
+        }
+    }
+    title("marginal cost of a stage, $/MWh", false);
+    let mut sheet = Sheet::new(["bus", "mean", "p5", "p95", "most"]);
+    for (name, of_bus) in &found {
+        let means: Vec<f64> = of_bus.values().map(|(sum, hours)| sum / hours).collect();
+        let [_, low, high] = spread(&means, number);
+        let weight = mean(of_bus.values().map(|(_, hours)| *hours));
+        let whole = mean(of_bus.values().map(|(sum, _)| *sum)) / weight;
+        let most = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        sheet.row([name.clone(), number(whole), low, high, number(most)]);
+    }
+    sheet.print();
+    Ok(())
+}
+
+/// Which scenario and stage the rows of a group are about.
+struct Places {
+    scenarios: Vec<i64>,
+    stages: Vec<i64>,
+}
+
+impl Places {
+    fn read(table: &Table, group: usize) -> Result<Self, ResultsError> {
+        Ok(Self {
+            scenarios: table.integers(group, "scenario")?,
+            stages: table.integers(group, "stage")?,
+        })
+    }
+}

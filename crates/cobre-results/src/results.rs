@@ -1,0 +1,132 @@
+//! The directory of a finished run.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::error::ResultsError;
+use crate::table::Table;
+
+/// A directory with the results of a finished run.
+#[derive(Debug)]
+pub struct Results {
+    /// The directory.
+    pub path: PathBuf,
+    /// What `run.json` says.
+    pub run: Value,
+    /// What `policy/manifest.json` says.
+    pub manifest: Value,
+    /// The tables that `dictionary.csv` explains, by their path below the directory without the ending.
+    pub tables: Vec<String>,
+}
+
+impl Results {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// When it holds no finished run, or a file in it is damaged.
+    pub fn open(path: &Path) -> Result<Self, ResultsError> {
+        if !path.is_dir() {
+            let what =
+                "there is no such directory; give the one that cobre run --output has written";
+            return Err(ResultsError::incomplete(path, what));
+        }
+        let place = path.join("run.json");
+        let begun = path.join("checkpoint").is_dir() || path.join("training").is_dir();
+        let run = json(&place)?.ok_or_else(|| {
+            let what = if begun {
+                "the run has not finished (there is no run.json); finish it with cobre run --resume"
+            } else {
+                "it does not hold the results of a run (there is no run.json); \
+                 give the directory that cobre run --output has written"
+            };
+            ResultsError::incomplete(path, what)
+        })?;
+        if run.get("cobre").is_none() {
+            let what = "it is not the run.json of cobre run (it has no key cobre)";
+            return Err(ResultsError::damaged(&place, what));
+        }
+        let place = path.join("policy/manifest.json");
+        let manifest = json(&place)?.ok_or_else(|| missing(&place))?;
+        Ok(Self {
+            tables: dictionary(&path.join("dictionary.csv"))?,
+            path: path.to_owned(),
+            run,
+            manifest,
+        })
+    }
+
+    /// Opens a table, given by its path below the directory without the ending; none if the run has not
+    /// written it.
+    ///
+    /// # Errors
+    /// When the table should be there and is not, or is damaged.
+    pub fn table(&self, name: &str) -> Result<Option<Table>, ResultsError> {
+        if !self.tables.iter().any(|table| table == name) {
+            return Ok(None);
+        }
+        self.needed(name).map(Some)
+    }
+
+    /// Opens a table that every run has.
+    ///
+    /// # Errors
+    /// When it is missing or damaged.
+    pub fn needed(&self, name: &str) -> Result<Table, ResultsError> {
+        let place = self.path.join(format!("{name}.parquet"));
+        Table::open(&place)?.ok_or_else(|| missing(&place))
+    }
+
+    /// Whether the case is hydrothermal, so that its tables speak of plants and buses.
+    pub fn hydrothermal(&self) -> bool {
+        self.run.get("kind").and_then(Value::as_str) == Some("hydrothermal")
+    }
+}
+
+fn missing(place: &Path) -> ResultsError {
+    ResultsError::incomplete(
+        place,
+        "it is missing; files were removed: run the case again",
+    )
+}
+
+/// The tables that a dictionary names, in order.
+fn dictionary(place: &Path) -> Result<Vec<String>, ResultsError> {
+    let text = text(place)?.ok_or_else(|| missing(place))?;
+    if !text.ends_with('\n') {
+        return Err(ResultsError::damaged(place, "its end is missing"));
+    }
+    let mut tables: Vec<String> = Vec::new();
+    for line in text.lines().skip(1) {
+        let file = line.split(',').next().unwrap_or_default();
+        let name = file.strip_suffix(".parquet").ok_or_else(|| {
+            ResultsError::damaged(place, format!("{file:?} is not the name of a table"))
+        })?;
+        if tables.last().is_none_or(|last| last != name) {
+            tables.push(name.to_owned());
+        }
+    }
+    Ok(tables)
+}
+
+fn json(place: &Path) -> Result<Option<Value>, ResultsError> {
+    let Some(text) = text(place)? else {
+        return Ok(None);
+    };
+    let parsed = serde_json::from_str(&text);
+    parsed
+        .map(Some)
+        .map_err(|error| ResultsError::damaged(place, format!("it is no sound JSON ({error})")))
+}
+
+/// The text of a file; none if there is no such file.
+fn text(place: &Path) -> Result<Option<String>, ResultsError> {
+    match std::fs::read_to_string(place) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(ResultsError::damaged(place, "it is not text"))
+        }
+        Err(error) => Err(ResultsError::io("read", place)(error)),
+    }
+}
