@@ -28,12 +28,7 @@ fn run_to(case: &str, options: &[&str], directory: &Path) {
     let case = root.join(case);
     let mut arguments = vec!["run", text(&case), "--output", text(directory)];
     arguments.extend(options);
-    let output = cobre(&arguments);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    succeed(&arguments);
 }
 
 /// The results of a small run, shared by the tests that only read them.
@@ -79,6 +74,27 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
+/// Asserts that a command succeeds.
+fn succeed(arguments: &[&str]) {
+    let output = cobre(arguments);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+}
+
+/// The page of a directory.
+fn page(directory: &Path) -> String {
+    succeed(&["report", text(directory)]);
+    std::fs::read_to_string(directory.join("report.html")).expect("the page")
+}
+
+/// Asserts that a page has these sections.
+fn assert_sections(page: &str, sections: &[&str]) {
+    for section in sections {
+        let start = format!("<section id=\"{section}\"");
+        assert!(page.contains(&start), "{section}");
+    }
+}
+
 /// Asserts that a directory is refused with these words, and that nothing is written.
 fn refused(directory: &Path, words: &str) {
     let output = cobre(&["report", text(directory)]);
@@ -102,13 +118,7 @@ fn assert_nothing_written(directory: &Path) {
 #[test]
 fn a_run_becomes_one_page() {
     let directory = copy();
-    let output = cobre(&["report", text(directory.path())]);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let page = std::fs::read_to_string(directory.path().join("report.html")).expect("the page");
+    let page = page(directory.path());
     let sections = [
         "convergence",
         "cost",
@@ -121,12 +131,7 @@ fn a_run_becomes_one_page() {
         "violations",
         "run",
     ];
-    for section in sections {
-        assert!(
-            page.contains(&format!("<section id=\"{section}\"")),
-            "{section}"
-        );
-    }
+    assert_sections(&page, &sections);
     assert!(!page.contains("NaN"), "a number is none");
 }
 
@@ -135,8 +140,7 @@ fn the_same_results_give_the_same_bytes() {
     let pages = tempfile::tempdir().expect("a directory");
     let page = |name: &str| {
         let place = pages.path().join(name);
-        let output = cobre(&["report", text(results()), "--output", text(&place)]);
-        assert!(output.status.success());
+        succeed(&["report", text(results()), "--output", text(&place)]);
         std::fs::read(place).expect("the page")
     };
     assert!(
@@ -152,7 +156,7 @@ fn charts_become_pictures() {
         pages.path().join("a.html"),
         pages.path().join("deep/pictures"),
     );
-    let output = cobre(&[
+    succeed(&[
         "report",
         text(results()),
         "--output",
@@ -160,11 +164,6 @@ fn charts_become_pictures() {
         "--png",
         text(&pictures),
     ]);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
     for name in [
         "convergence.png",
         "storage.png",
@@ -185,13 +184,7 @@ fn a_run_that_did_not_simulate_says_so() {
         "two_reservoirs.sof.json",
         &["--bound", "0", "--iterations", "3"],
     );
-    let output = cobre(&["report", text(directory.path())]);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let page = std::fs::read_to_string(directory.path().join("report.html")).expect("the page");
+    let page = page(directory.path());
     assert!(page.contains("did not simulate"));
 }
 
@@ -199,19 +192,8 @@ fn a_run_that_did_not_simulate_says_so() {
 fn a_problem_without_plants_has_states() {
     let options = ["--bound", "0", "--iterations", "3", "--simulate", "5"];
     let directory = run("two_reservoirs.sof.json", &options);
-    let output = cobre(&["report", text(directory.path())]);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let page = std::fs::read_to_string(directory.path().join("report.html")).expect("the page");
-    for section in ["value", "states", "controls", "duals"] {
-        assert!(
-            page.contains(&format!("<section id=\"{section}\"")),
-            "{section}"
-        );
-    }
+    let page = page(directory.path());
+    assert_sections(&page, &["value", "states", "controls", "duals"]);
 }
 
 #[test]

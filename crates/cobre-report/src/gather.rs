@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use cobre_results::ResultsError;
-use cobre_results::Table;
+use cobre_results::{ResultsError, Table};
 
 use crate::simulation::{Blocks, Entity, Gathered, MOST, Quantity, Simulation};
 
