@@ -17,7 +17,7 @@ impl Simulation {
             Blocks::Mean => stage_hours(&table, self)?,
             _ => Vec::new(),
         };
-        let shown = self.largest(&table, quantity, &names)?;
+        let shown = largest(&table, quantity, &names)?;
         let mut places: HashMap<i64, usize> = HashMap::new();
         let mut entities = Vec::new();
         for (id, name) in &names {
@@ -54,29 +54,6 @@ impl Simulation {
         }))
     }
 
-    /// The entities to show one by one: those whose values add up to most.
-    fn largest(
-        &self,
-        table: &Table,
-        quantity: Quantity,
-        names: &[(i64, String)],
-    ) -> Result<BTreeSet<i64>, ResultsError> {
-        if names.len() <= MOST {
-            return Ok(names.iter().map(|(id, _)| *id).collect());
-        }
-        let mut sums: HashMap<i64, f64> = HashMap::new();
-        for group in 0..table.groups() {
-            let ids = table.integers(group, &format!("{}_id", quantity.entity))?;
-            let values = table.numbers(group, quantity.column)?;
-            for (id, value) in ids.into_iter().zip(values) {
-                *sums.entry(id).or_default() += value.abs();
-            }
-        }
-        let mut order: Vec<i64> = names.iter().map(|(id, _)| *id).collect();
-        order.sort_by(|left, right| sums[right].total_cmp(&sums[left]));
-        Ok(order.into_iter().take(MOST).collect())
-    }
-
     /// The columns of a table that has one per entity, beside those that say which row it is.
     pub(crate) fn gather_columns(
         &self,
@@ -103,6 +80,28 @@ impl Simulation {
             count: columns.len(),
         }))
     }
+}
+
+/// The entities to show one by one: those whose values add up to most.
+fn largest(
+    table: &Table,
+    quantity: Quantity,
+    names: &[(i64, String)],
+) -> Result<BTreeSet<i64>, ResultsError> {
+    if names.len() <= MOST {
+        return Ok(names.iter().map(|(id, _)| *id).collect());
+    }
+    let mut sums: HashMap<i64, f64> = HashMap::new();
+    for group in 0..table.groups() {
+        let ids = table.integers(group, &format!("{}_id", quantity.entity))?;
+        let values = table.numbers(group, quantity.column)?;
+        for (id, value) in ids.into_iter().zip(values) {
+            *sums.entry(id).or_default() += value.abs();
+        }
+    }
+    let mut order: Vec<i64> = names.iter().map(|(id, _)| *id).collect();
+    order.sort_by(|left, right| sums[right].total_cmp(&sums[left]));
+    Ok(order.into_iter().take(MOST).collect())
 }
 
 /// The entities of a table in the order of their first rows, with their names.

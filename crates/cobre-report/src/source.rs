@@ -15,6 +15,8 @@ pub(crate) struct Source {
     pub(crate) simulation: Option<Simulation>,
     /// Whether a high value is a good one.
     pub(crate) maximised: bool,
+    /// Whether the bound is one of the mean; under a measure of risk it is not.
+    pub(crate) neutral: bool,
 }
 
 impl Source {
@@ -24,11 +26,13 @@ impl Source {
     /// When it holds no finished run, or a file in it is damaged.
     pub(crate) fn open(path: &Path) -> Result<Self, ResultsError> {
         let results = Rc::new(Results::open(path)?);
-        let sense = results.manifest.get("sense").and_then(Value::as_str);
+        let said = |key: &str| results.manifest.get(key).and_then(Value::as_str);
+        let (sense, risk) = (said("sense"), said("risk"));
         Ok(Self {
             convergence: results.needed("training/convergence")?,
             simulation: Simulation::open(&results)?,
             maximised: sense == Some("max"),
+            neutral: risk == Some("expectation"),
             results,
         })
     }

@@ -1,11 +1,11 @@
 // Round values for axes, and numbers as text.
 
-/** Round values that divide a range into about `count` parts; whole ones if `whole`. */
+/** Round values that divide a range into about `count` parts, whole ones if `whole`. */
 function ticks(low, high, count, whole) {
   const rough = (high - low) / Math.max(count, 1);
   if (!(rough > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
-  let step = [1, 2, 5, 10].map((part) => part * power).find((size) => size >= rough * 0.999);
+  let step = [1, 2, 5, 10].map((part) => part * power).find((size) => size >= rough * 0.7);
   if (whole) step = Math.max(1, Math.round(step));
   const first = Math.ceil(low / step - 1e-9);
   const last = Math.floor(high / step + 1e-9);

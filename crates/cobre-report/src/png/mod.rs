@@ -21,26 +21,17 @@ const EDGE: f32 = 16.0;
 
 /// The name of the file of a view: that of its panel, and which view of it.
 pub(crate) fn file_name(panel: &Panel, view: usize) -> String {
-    match view {
-        0 => format!("{}.png", panel.id),
-        _ => {
-            let letters = panel.views[view].name.chars();
-            let safe = letters.map(|letter| {
-                if letter.is_ascii_alphanumeric() {
-                    letter.to_ascii_lowercase()
-                } else {
-                    '-'
-                }
-            });
-            let name: String = safe.take(40).collect();
-            format!(
-                "{}-{:02}-{}.png",
-                panel.id,
-                view + 1,
-                name.trim_matches('-')
-            )
-        }
+    if view == 0 {
+        return format!("{}.png", panel.id);
     }
+    let letters = panel.views[view].name.chars();
+    let safe = letters.map(|letter| match letter {
+        letter if letter.is_ascii_alphanumeric() => letter.to_ascii_lowercase(),
+        _ => '-',
+    });
+    let name: String = safe.take(40).collect();
+    let name = name.trim_matches('-');
+    format!("{}-{:02}-{name}.png", panel.id, view + 1)
 }
 
 /// The picture of a view, as the bytes of a PNG file.

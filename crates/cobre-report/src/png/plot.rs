@@ -133,9 +133,9 @@ fn band(canvas: &mut Canvas, area: &Area, places: &[f64], of: &Series) {
         return;
     }
     let there: Vec<usize> = (0..places.len()).filter(there).collect();
-    let point = |values: &[f64], at: usize| (area.x(places[at]), area.y(values[at]));
-    let top = there.iter().map(|at| point(&of.values, *at));
-    let bottom = there.iter().rev().map(|at| point(&of.low, *at));
+    let corner = |values: &[f64], at: usize| (area.x(places[at]), area.y(values[at]));
+    let top = there.iter().map(|at| corner(&of.values, *at));
+    let bottom = there.iter().rev().map(|at| corner(&of.low, *at));
     canvas.area(&top.chain(bottom).collect::<Vec<_>>(), paint);
 }
 

@@ -62,9 +62,14 @@ pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
     } else {
         ""
     };
+    let meets = if source.neutral {
+        "The policy is near its best when the bound meets the estimate."
+    } else {
+        "The policy is averse to risk, and so is the bound: it need not meet the mean."
+    };
     let about = format!(
         "The {sided} of each iteration, and the {word} that its forward passes estimate. \
-         The policy is near its best when the bound meets the estimate.{outside}"
+         {meets}{outside}"
     );
     let panel = |id: &str, title: &str, about: &str, view: View| Panel {
         id: id.to_owned(),

@@ -89,7 +89,7 @@ pub(super) fn words(column: &str) -> String {
 /// The unit for kinds side by side: small enough that the small ones are seen beside the large.
 fn small(kinds: &[Kind]) -> (String, f64) {
     let largest = kinds.iter().map(|kind| kind.totals.percentiles[6].abs());
-    scale(largest.fold(0.0, f64::max) / 1000.0, "$")
+    scale(largest.fold(0.0, f64::max) / 50.0, "$")
 }
 
 fn breakdown(kinds: &[Kind]) -> Panel {

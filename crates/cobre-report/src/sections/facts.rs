@@ -138,7 +138,7 @@ pub(crate) fn headline(source: &Source) -> Result<Vec<(String, String)>, Results
                 format!("{level_told} {name}{unit}"),
             ));
         }
-        if let Some(bound) = bounds.last().filter(|_| level != 0.0) {
+        if let Some(bound) = bounds.last().filter(|_| source.neutral && level != 0.0) {
             let (what, beyond) = if source.maximised {
                 ("mean below bound", bound - level)
             } else {

@@ -25,7 +25,7 @@ pub(crate) fn all(source: &Source) -> Result<Vec<Section>, ResultsError> {
     match &source.simulation {
         None => sections.push(no_simulation()),
         Some(simulation) if source.results.hydrothermal() => {
-            hydrothermal(source, simulation, &mut sections)?
+            hydrothermal(source, simulation, &mut sections)?;
         }
         Some(simulation) => generic(source, simulation, &mut sections)?,
     }
