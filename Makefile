@@ -4,7 +4,7 @@ cobre := target/release/cobre
 
 differential := COBRE_DIFFERENTIAL=100000 cargo test --release --workspace
 
-.PHONY: help setup build demo test wheel book bench chaos openmpi differential
+.PHONY: help setup build demo test wheel book pictures bench chaos openmpi differential
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,7 @@ demo: build ## set up, build, and show what it does
 	@ci/demo.sh
 
 test: setup ## set up and run every test
+	@ci/setup.sh tests
 	@ci/setup.sh book
 	@ci/setup.sh python
 	@ci/test.sh
@@ -30,6 +31,9 @@ wheel: setup ## build the Python package into target/wheels
 book: setup ## build the book into book/book
 	@ci/setup.sh book
 	target/tools/bin/mdbook build book
+
+pictures: build ## draw the pictures of the book anew
+	ci/pictures.sh
 
 bench: build ## measure training and the collectives, alone and beside the MPI libraries installed
 	$(cobre) bench sddp

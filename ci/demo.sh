@@ -25,6 +25,7 @@ rm -rf "$results"
 show 'cobre validate examples/five-years'
 show "cobre run examples/five-years -n $ranks --backend shm --output $results"
 show "ls $results $results/*"
+show "cobre report $results"
 
 for backend in $backends; do
     title "$ranks ranks on the $backend backend"
@@ -45,9 +46,11 @@ echo "exit code: $code"
 title 'Where to read on'
 cat <<'TEXT'
 README.md                a first program
-target/demo              the results of the training above: Parquet and JSON
+target/demo/report.html  the results of the training above as a page: open it in a browser
+target/demo              the same as tables: Parquet and JSON
 book/src/guide/cases.md  what is in a case, and how to write one
 book/src/tutorial.md     from nothing to a launched program
 make book                the whole book, into book/book/index.html
 cobre launch --help      every option
 TEXT
+printf '\nThe report of the demo: file://%s\n' "$PWD/$results/report.html"

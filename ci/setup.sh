@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts what the build and the tests need on a Debian-like machine that has Rust, gcc and python3.
-# Quick when everything is there. `ci/setup.sh book` adds what the book needs, `ci/setup.sh python`
-# what the Python package needs.
+# Quick when everything is there. `ci/setup.sh book` adds what the book needs, `ci/setup.sh tests` a browser,
+# `ci/setup.sh python` what the Python package needs.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -11,6 +11,8 @@ maturin_version=1.16.0
 # command:package pairs; a command that is missing asks for its package.
 wanted='cc:gcc c++:g++ cmake:cmake objdump:binutils python3:python3 ip:iproute2 pkg-config:pkg-config
     mpiexec.mpich:mpich mpicc.mpich:libmpich-dev'
+# For the tests alone.
+[ "${1:-}" != tests ] || wanted="$wanted chromium:chromium"
 
 if ! command -v cargo >/dev/null; then
     echo 'setup: Rust is missing. Install rustup (version 1.91 or later of Rust), then run this again.' >&2

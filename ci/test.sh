@@ -29,6 +29,7 @@ step 'cobre-comm without features' cargo test --release -p cobre-comm --no-defau
 step 'lints of cobre-comm without features' \
     cargo clippy --release -p cobre-comm --no-default-features --all-targets -- -D warnings
 step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --quiet
+step 'reports in a browser' ci/report.py
 step 'a sample of chaos' ci/chaos.py 60 2026
 step 'a sample of chaos in training' ci/chaos_run.py 8 2026
 step 'python' ci/python.sh

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use cobre_case::CaseError;
 use cobre_launch::{Cause, LaunchError, Outcome, RankOutcome, Status};
+use cobre_results::ResultsError;
 use cobre_sddp::SddpError;
 
 /// All went well.
@@ -75,6 +76,14 @@ pub(crate) fn of_launch(error: &LaunchError) -> u8 {
 pub(crate) fn of_case(error: &CaseError) -> u8 {
     match error {
         CaseError::Unreadable { .. } => IO,
+        _ => INVALID_INPUT,
+    }
+}
+
+/// The code for results that cannot be shown.
+pub(crate) fn of_results(error: &ResultsError) -> u8 {
+    match error {
+        ResultsError::Io { .. } => IO,
         _ => INVALID_INPUT,
     }
 }

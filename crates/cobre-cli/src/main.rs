@@ -7,6 +7,7 @@ mod exit;
 mod init;
 mod job;
 mod launch;
+mod report;
 mod run;
 mod schema;
 mod sheet;
@@ -31,6 +32,7 @@ enum Command {
     Validate(validate::Args),
     Init(init::Args),
     Schema(schema::Args),
+    Report(report::Args),
     Summary(summary::Args),
     Compare(compare::Args),
     Launch(launch::Args),
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
             Command::Validate(args) => validate::run(&args),
             Command::Init(args) => init::run(&args),
             Command::Schema(args) => schema::run(&args),
+            Command::Report(args) => report::run(&args),
             Command::Summary(args) => summary::run(&args),
             Command::Compare(args) => compare::run(&args),
             Command::Launch(args) => launch::run(args),

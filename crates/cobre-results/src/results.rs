@@ -93,6 +93,9 @@ fn missing(place: &Path) -> ResultsError {
 /// The tables that a dictionary names, in order.
 fn dictionary(place: &Path) -> Result<Vec<String>, ResultsError> {
     let text = text(place)?.ok_or_else(|| missing(place))?;
+    if !text.ends_with('\n') {
+        return Err(ResultsError::damaged(place, "its end is missing"));
+    }
     let mut tables: Vec<String> = Vec::new();
     for line in text.lines().skip(1) {
         let file = line.split(',').next().unwrap_or_default();

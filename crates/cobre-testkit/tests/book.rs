@@ -44,12 +44,11 @@ fn pages() -> Vec<(String, String)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            let list = if path.is_dir() {
-                &mut folders
-            } else {
-                &mut files
-            };
-            list.push(path);
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                files.push(path);
+            }
         }
     }
     files.sort();

@@ -1,0 +1,150 @@
+//! Collecting a quantity of all entities of a table in few passes, whatever their number.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use cobre_results::{ResultsError, Table};
+
+use crate::simulation::{Blocks, Entity, Gathered, MOST, Quantity, Simulation};
+
+impl Simulation {
+    /// Collects a quantity; none if the case has no such entities.
+    pub(crate) fn gather(&self, quantity: Quantity) -> Result<Option<Gathered>, ResultsError> {
+        let Some(table) = self.table(quantity.table)? else {
+            return Ok(None);
+        };
+        let names = names(&table, quantity.entity)?;
+        let hours = match quantity.blocks {
+            Blocks::Mean => stage_hours(&table, self)?,
+            _ => Vec::new(),
+        };
+        let shown = largest(&table, quantity, &names)?;
+        let mut places: HashMap<i64, usize> = HashMap::new();
+        let mut entities = Vec::new();
+        for (id, name) in &names {
+            if shown.contains(id) {
+                places.insert(*id, entities.len());
+                let (name, grid) = (name.clone(), self.grid());
+                entities.push(Entity { name, grid });
+            }
+        }
+        let mut total = self.grid();
+        for group in 0..table.groups() {
+            let ids = table.integers(group, &format!("{}_id", quantity.entity))?;
+            let cells = self.places(&table, group)?;
+            let weights = weights(&table, group, quantity.blocks)?;
+            let values = table.numbers(group, quantity.column)?;
+            for (row, (stage, scenario)) in cells.into_iter().enumerate() {
+                let mut value = values[row];
+                if let Some(weights) = &weights {
+                    value *= weights[row];
+                }
+                if let Some(hours) = hours.get(stage) {
+                    value /= hours;
+                }
+                total.add(stage, scenario, value);
+                if let Some(entity) = places.get(&ids[row]) {
+                    entities[*entity].grid.add(stage, scenario, value);
+                }
+            }
+        }
+        Ok(Some(Gathered {
+            total,
+            entities,
+            count: names.len(),
+        }))
+    }
+
+    /// The columns of a table that has one per entity, beside those that say which row it is.
+    pub(crate) fn gather_columns(
+        &self,
+        name: &str,
+        known: &[&str],
+    ) -> Result<Option<Gathered>, ResultsError> {
+        let Some(table) = self.table(name)? else {
+            return Ok(None);
+        };
+        let columns = table.columns().iter();
+        let columns: Vec<&String> = columns
+            .filter(|column| !known.contains(&column.as_str()))
+            .collect();
+        let mut entities = Vec::new();
+        for column in columns.iter().take(MOST) {
+            entities.push(Entity {
+                name: (*column).clone(),
+                grid: self.column(&table, column)?,
+            });
+        }
+        Ok(Some(Gathered {
+            total: self.grid(),
+            entities,
+            count: columns.len(),
+        }))
+    }
+}
+
+/// The entities to show one by one: those whose values add up to most.
+fn largest(
+    table: &Table,
+    quantity: Quantity,
+    names: &[(i64, String)],
+) -> Result<BTreeSet<i64>, ResultsError> {
+    if names.len() <= MOST {
+        return Ok(names.iter().map(|(id, _)| *id).collect());
+    }
+    let mut sums: HashMap<i64, f64> = HashMap::new();
+    for group in 0..table.groups() {
+        let ids = table.integers(group, &format!("{}_id", quantity.entity))?;
+        let values = table.numbers(group, quantity.column)?;
+        for (id, value) in ids.into_iter().zip(values) {
+            *sums.entry(id).or_default() += value.abs();
+        }
+    }
+    let mut order: Vec<i64> = names.iter().map(|(id, _)| *id).collect();
+    order.sort_by(|left, right| sums[right].total_cmp(&sums[left]));
+    Ok(order.into_iter().take(MOST).collect())
+}
+
+/// The entities of a table in the order of their first rows, with their names.
+fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, ResultsError> {
+    let mut known = BTreeSet::new();
+    let mut names = Vec::new();
+    for group in 0..table.groups() {
+        let ids = table.integers(group, &format!("{entity}_id"))?;
+        if ids.iter().all(|id| known.contains(id)) {
+            continue;
+        }
+        let texts = table.texts(group, entity)?;
+        for (id, name) in ids.into_iter().zip(texts) {
+            if known.insert(id) {
+                names.push((id, name));
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// What the values of the rows of a group are multiplied by.
+fn weights(table: &Table, group: usize, blocks: Blocks) -> Result<Option<Vec<f64>>, ResultsError> {
+    match blocks {
+        Blocks::None => Ok(None),
+        Blocks::Mean | Blocks::Energy => table.numbers(group, "hours").map(Some),
+    }
+}
+
+/// The hours of each stage.
+fn stage_hours(table: &Table, simulation: &Simulation) -> Result<Vec<f64>, ResultsError> {
+    let mut of_blocks: BTreeMap<(usize, i64), f64> = BTreeMap::new();
+    for group in 0..table.groups() {
+        let blocks = table.integers(group, "block")?;
+        let hours = table.numbers(group, "hours")?;
+        let places = simulation.places(table, group)?;
+        for (row, (stage, _)) in places.into_iter().enumerate() {
+            of_blocks.insert((stage, blocks[row]), hours[row]);
+        }
+    }
+    let mut hours = vec![0.0; simulation.stages];
+    for ((stage, _), of_block) in of_blocks {
+        hours[stage] += of_block;
+    }
+    Ok(hours)
+}

@@ -1,0 +1,86 @@
+//! The results of a run as one HTML page that needs no network, or as pictures.
+//!
+//! [`Report::read`] turns the tables of an output directory into a description of charts; the page and the
+//! pictures are two ways to draw the same description.
+
+mod chart;
+mod gather;
+mod grid;
+mod page;
+mod palette;
+mod png;
+mod sections;
+mod simulation;
+mod source;
+mod statistics;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use cobre_results::ResultsError;
+
+use self::chart::Section;
+use self::simulation::Single;
+use self::source::Source;
+
+/// A report that can be written.
+#[derive(Debug)]
+pub struct Report {
+    /// What the run was of.
+    name: String,
+    /// The version of the program that ran.
+    version: String,
+    /// Figures to begin with: what they are, and what they say.
+    headline: Vec<(String, String)>,
+    sections: Vec<Section>,
+    /// The scenarios that are shown one by one.
+    singles: Vec<Single>,
+}
+
+impl Report {
+    /// Reads an output directory.
+    ///
+    /// # Errors
+    /// When it holds no finished run, or a file in it is damaged or cannot be read.
+    pub fn read(output: &Path) -> Result<Self, ResultsError> {
+        let source = Source::open(output)?;
+        let singles = source.simulation.as_ref().map(|of| of.single.clone());
+        let version = source
+            .results
+            .run
+            .get("cobre")
+            .and_then(|found| found.as_str());
+        Ok(Self {
+            name: source.name(),
+            version: version.unwrap_or("?").to_owned(),
+            headline: sections::headline(&source)?,
+            singles: singles.unwrap_or_default(),
+            sections: sections::all(&source)?,
+        })
+    }
+
+    /// Writes the page, all of it or nothing.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_page(&self, place: &Path) -> Result<(), ResultsError> {
+        write::whole(place, page::html(self).as_bytes())
+    }
+
+    /// Writes a picture of each chart into a directory, which is made if need be; returns their places.
+    ///
+    /// # Errors
+    /// When the directory or a file cannot be written.
+    pub fn write_pictures(&self, directory: &Path) -> Result<Vec<PathBuf>, ResultsError> {
+        std::fs::create_dir_all(directory).map_err(ResultsError::io("make", directory))?;
+        let mut places = Vec::new();
+        for panel in self.sections.iter().flat_map(|section| &section.panels) {
+            for (number, view) in panel.views.iter().enumerate() {
+                let place = directory.join(png::file_name(panel, number));
+                write::whole(&place, &png::picture(panel, view, &self.singles))?;
+                places.push(place);
+            }
+        }
+        Ok(places)
+    }
+}

@@ -1,0 +1,134 @@
+// A chart over numbers: ribbons, stacked bars, lines.
+
+const MARGIN = { top: 26, right: 14, bottom: 40 };
+
+/** The whole range of the horizontal axis, with room for bars or a lonely point. */
+function wholeRange(places, view) {
+  const [first, last] = [places[0], places[places.length - 1]];
+  const bars = view.series.some((series) => series.mark === "bar");
+  if (!bars && places.length > 1) return [first, last];
+  const half = places.length > 1 ? spacing(places) / 2 : 0.5;
+  return [first - half, last + half];
+}
+
+function spacing(places) {
+  let least = Infinity;
+  for (let at = 1; at < places.length; at++) least = Math.min(least, places[at] - places[at - 1]);
+  return least;
+}
+
+/** Where each bar begins and ends, stacked by place: up from zero, and down. */
+function stacked(series, count) {
+  const [up, down] = [new Array(count).fill(0), new Array(count).fill(0)];
+  return series.map((of) =>
+    of.values.map((value, at) => {
+      const side = value < 0 ? down : up;
+      const from = side[at];
+      side[at] += value ?? 0;
+      return [from, side[at]];
+    }),
+  );
+}
+
+/** The range of values to show between two places. */
+function valueRange(places, series, [from, to]) {
+  const within = places.map((place) => place >= from && place <= to);
+  const inside = (values) => values.filter((_, at) => within[at]);
+  const bars = series.filter((of) => of.mark === "bar");
+  const lines = series.filter((of) => of.mark !== "bar");
+  const stacks = stacked(bars, places.length).flatMap((stack) => inside(stack).flat());
+  const rest = lines.flatMap((of) => inside(of.values).concat(of.low ? inside(of.low) : []));
+  let [low, high] = extent(stacks.concat(rest));
+  if (low > high) return [0, 1];
+  // Zero belongs to bars, and to lines that come near it.
+  if (bars.length || (low > 0 && low < 0.4 * high)) low = Math.min(low, 0);
+  if (bars.length || (high < 0 && high > 0.4 * low)) high = Math.max(high, 0);
+  if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, high + Math.abs(high) * 0.1];
+  const room = (high - low) * 0.05;
+  // What is next to nothing beside the rest needs no room.
+  const beyond = (edge, by) => (Math.abs(edge) < room / 5 ? edge : edge + by);
+  return [beyond(low, -room), beyond(high, room)];
+}
+
+/** The outline of a line, broken where values are missing. */
+function outline(points) {
+  let [path, pen] = ["", "M"];
+  for (const [x, y] of points) {
+    if (y === null) pen = "M";
+    else {
+      path += `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
+      pen = "L";
+    }
+  }
+  return path;
+}
+
+/** Draws a chart; returns its picture and how places and values lie in it. */
+function drawPlot(panel, view, series, range, focus, width) {
+  const places = panel.at.numbers;
+  const height = Math.round(Math.min(Math.max(width * 0.42, 250), 380));
+  const [low, high] = focus ?? valueRange(places, series, range);
+  const marks = ticks(low, high, height / 55, false);
+  const after = digits(marks);
+  const labels = marks.map((value) => fixed(value, after));
+  const left = 14 + 7.2 * Math.max(...labels.map((label) => label.length));
+  const area = { left, top: MARGIN.top, width: width - left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
+  const x = (place) => area.left + ((place - range[0]) / (range[1] - range[0])) * area.width;
+  const y = (value) => area.top + ((high - value) / (high - low)) * area.height;
+  const clip = `clip-${panel.id}`;
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "chart" });
+  picture.append(
+    svg("clipPath", { id: clip }, svg("rect", { x: area.left, y: area.top - 1, width: area.width, height: area.height + 2 })),
+    svg("text", { x: 4, y: 14, class: "label" }, view.y),
+    svg("text", { x: area.left + area.width, y: height - 6, class: "label end" }, panel.x),
+  );
+  marks.forEach((value, at) => {
+    const line = value === 0 ? "zero" : "rule";
+    picture.append(svg("path", { d: `M${area.left} ${y(value)}h${area.width}`, class: line }));
+    picture.append(svg("text", { x: area.left - 7, y: y(value) + 4, class: "tick end" }, labels[at]));
+  });
+  const whole = places.every(Number.isInteger);
+  const across = ticks(range[0], range[1], area.width / 75, whole);
+  const digitsAcross = whole ? 0 : digits(across);
+  for (const place of across) {
+    picture.append(svg("path", { d: `M${x(place)} ${area.top + area.height}v5`, class: "zero" }));
+    picture.append(svg("text", { x: x(place), y: area.top + area.height + 18, class: "tick middle" }, fixed(place, digitsAcross)));
+  }
+  const inner = svg("g", { "clip-path": `url(#${clip})` });
+  drawSeries(inner, places, series, x, y);
+  picture.append(inner);
+  return { picture, area, x, y, height };
+}
+
+function drawSeries(inner, places, series, x, y) {
+  const paint = (of) => `color:var(--c${of.color})`;
+  const points = (values) => values.map((value, at) => [x(places[at]), value === null ? null : y(value)]);
+  const wide = places.length > 1 ? x(spacing(places)) - x(0) : x(0.6) - x(0);
+  for (const of of series.filter((of) => of.mark === "band")) {
+    const style = `${paint(of)};opacity:${of.tint / 100}`;
+    if (places.length > 1) {
+      const there = of.values.map((value, at) => at).filter((at) => of.values[at] !== null && of.low[at] !== null);
+      const [top, bottom] = [points(of.values), points(of.low)];
+      const edge = there.map((at) => top[at]).concat(there.map((at) => bottom[at]).reverse());
+      if (edge.length) inner.append(svg("path", { d: `${outline(edge)}Z`, class: "band", style }));
+    } else {
+      const [top, bottom] = [y(of.values[0]), y(of.low[0])];
+      inner.append(svg("rect", { x: x(places[0]) - wide / 4, y: top, width: wide / 2, height: Math.max(bottom - top, 1), class: "band", style }));
+    }
+  }
+  const bars = series.filter((of) => of.mark === "bar");
+  const thick = Math.max(wide * (places.length > 1 ? 0.86 : 0.5), 1);
+  stacked(bars, places.length).forEach((stack, number) => {
+    let path = "";
+    stack.forEach(([from, to], at) => {
+      if (from === to) return;
+      path += `M${(x(places[at]) - thick / 2).toFixed(1)} ${y(from).toFixed(1)}h${thick.toFixed(1)}V${y(to).toFixed(1)}h${(-thick).toFixed(1)}Z`;
+    });
+    inner.append(svg("path", { d: path, class: "bar", style: paint(bars[number]) }));
+  });
+  for (const of of series.filter((of) => of.mark === "line" || of.mark === "dashes")) {
+    const single = of.scenario !== undefined ? " single" : "";
+    if (places.length > 1) inner.append(svg("path", { d: outline(points(of.values)), class: `line ${of.mark}${single}`, style: paint(of) }));
+    else if (of.values[0] !== null) inner.append(svg("circle", { cx: x(places[0]), cy: y(of.values[0]), r: 4.5, class: "dot", style: paint(of) }));
+  }
+}

@@ -1,0 +1,79 @@
+use super::*;
+
+fn panel(at: Places, series: Vec<Series>) -> Panel {
+    Panel {
+        id: "storage".to_owned(),
+        title: "Water stored".to_owned(),
+        about: String::new(),
+        pick: "Reservoir".to_owned(),
+        x: "stage".to_owned(),
+        at,
+        views: vec![
+            View::scaled("All", "storage", "hm³", series.clone()),
+            View::scaled("São Simão / 2", "storage", "hm³", series),
+        ],
+    }
+}
+
+/// The colours of the pixels of a picture, and how many have each.
+fn colors(bytes: &[u8]) -> std::collections::HashMap<[u8; 3], usize> {
+    let mut reader = ::png::Decoder::new(std::io::Cursor::new(bytes))
+        .read_info()
+        .expect("a picture");
+    let mut data = vec![0; reader.output_buffer_size().expect("it has a size")];
+    reader.next_frame(&mut data).expect("it is whole");
+    let mut counts = std::collections::HashMap::new();
+    for pixel in data.chunks_exact(3) {
+        *counts.entry([pixel[0], pixel[1], pixel[2]]).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[test]
+fn what_is_switched_on_is_painted() {
+    let line = Series::new("median", Mark::Line, 0, vec![1.0, 2.0, 3.0]);
+    let single = Series {
+        scenario: Some(0),
+        ..Series::new("scenario 4", Mark::Line, 1, vec![3.0, 2.0, 1.0])
+    };
+    let panel = panel(Places::Numbers(vec![1.0, 2.0, 3.0]), vec![line, single]);
+    let paint = |shown: bool| {
+        let single = Single {
+            scenario: 3,
+            name: String::new(),
+            shown,
+        };
+        colors(&picture(&panel, &panel.views[0], &[single]))
+    };
+    let (blue, vermilion) = ([0, 0x72, 0xb2], [0xd5, 0x5e, 0]);
+    assert!(paint(true).contains_key(&blue) && paint(true).contains_key(&vermilion));
+    assert!(paint(false).contains_key(&blue) && !paint(false).contains_key(&vermilion));
+}
+
+#[test]
+fn a_lonely_stage_is_painted() {
+    let high = Series::band("all", 0, 100, vec![1.0], vec![4.0]);
+    let dot = Series::new("median", Mark::Line, 1, vec![2.0]);
+    let bar = Series::new("bar", Mark::Bar, 2, vec![2.0]);
+    let panel = panel(Places::Numbers(vec![1.0]), vec![high, dot, bar]);
+    let found = colors(&picture(&panel, &panel.views[0], &[]));
+    for color in [[0, 0x72, 0xb2], [0xd5, 0x5e, 0], [0, 0x9e, 0x73]] {
+        assert!(found.get(&color).copied().unwrap_or(0) > 20, "{color:?}");
+    }
+}
+
+#[test]
+fn missing_values_and_nothing_at_all_do_no_harm() {
+    let gaps = Series::new("x", Mark::Line, 0, vec![f64::NAN, 1.0, f64::NAN]);
+    let panel_of = panel(Places::Numbers(vec![1.0, 2.0, 3.0]), vec![gaps]);
+    picture(&panel_of, &panel_of.views[0], &[]);
+    let empty = panel(Places::Names(Vec::new()), Vec::new());
+    picture(&empty, &empty.views[0], &[]);
+}
+
+#[test]
+fn files_are_named_by_panel_and_view() {
+    let panel = panel(Places::Numbers(vec![1.0]), Vec::new());
+    assert_eq!(file_name(&panel, 0), "storage.png");
+    assert_eq!(file_name(&panel, 1), "storage-02-s-o-sim-o---2.png");
+}

@@ -1,0 +1,126 @@
+//! Whether training has converged.
+
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
+use crate::chart::{Mark, Panel, Places, Section, Series, View};
+use crate::palette;
+use crate::source::Source;
+use crate::statistics::half_width;
+
+/// The bound and the estimate, iteration by iteration, and what the policy costs in the end.
+pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
+    let table = &source.convergence;
+    let iterations = table.all_numbers("iteration")?;
+    let bound = table.all_numbers("bound")?;
+    let estimate = table.all_numbers("estimate_mean")?;
+    let width = table.all_numbers("estimate_half_width_95")?;
+    let cuts = table.all_numbers("cuts")?;
+    let mut section = Section::new("convergence", "Convergence");
+    if iterations.is_empty() {
+        let text = "Training has made no iteration.";
+        section.text.push(text.to_owned());
+        return Ok(section);
+    }
+    let edges = estimate.iter().zip(&width);
+    let (low, high) = edges
+        .map(|(mean, width)| (mean - width, mean + width))
+        .unzip();
+    let band = "estimate, 95 % confidence";
+    let sided = if source.maximised {
+        "upper bound"
+    } else {
+        "lower bound"
+    };
+    let mut series = Vec::new();
+    // One forward pass says nothing of its confidence.
+    if width.iter().any(|width| width.is_finite()) {
+        series.push(Series::band(band, palette::ORANGE, 24, low, high));
+    }
+    let name = "estimate (mean of the forward passes)";
+    series.push(Series::new(name, Mark::Line, palette::ORANGE, estimate));
+    if let Some(simulation) = &source.simulation {
+        let level = mean(simulation.totals.iter().copied());
+        let half = half_width(&simulation.totals);
+        let flat = |value: f64| vec![value; iterations.len()];
+        series.push(Series::band(
+            "simulated, 95 % confidence",
+            palette::GREEN,
+            24,
+            flat(level - half),
+            flat(level + half),
+        ));
+        let name = "mean of the simulated scenarios";
+        series.push(Series::new(name, Mark::Dashes, palette::GREEN, flat(level)));
+    }
+    series.push(Series::new(sided, Mark::Line, palette::BLUE, bound));
+    let (word, unit) = (source.value_word(), source.value_unit());
+    let mut view = View::scaled("", word, unit, series);
+    view.focus = focus(&view.series);
+    let outside = if view.focus.is_some() {
+        " The first iterations leave the chart; “All values” shows them."
+    } else {
+        ""
+    };
+    let meets = if source.neutral {
+        "The policy is near its best when the bound meets the estimate."
+    } else {
+        "The policy is averse to risk, and so is the bound: it need not meet the mean."
+    };
+    let about = format!(
+        "The {sided} of each iteration, and the {word} that its forward passes estimate. \
+         {meets}{outside}"
+    );
+    let panel = |id: &str, title: &str, about: &str, view: View| Panel {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        about: about.to_owned(),
+        pick: String::new(),
+        x: "iteration".to_owned(),
+        at: Places::Numbers(iterations.clone()),
+        views: vec![view],
+    };
+    section
+        .panels
+        .push(panel("convergence", "Bound and estimate", &about, view));
+    let cuts = Series::new("cuts in use", Mark::Line, palette::PURPLE, cuts);
+    let view = View::scaled("", "cuts", "", vec![cuts]);
+    let about = "How many cuts the policy is made of after each iteration.";
+    section
+        .panels
+        .push(panel("cuts", "Cuts in use", about, view));
+    Ok(section)
+}
+
+/// The range of the later half of the iterations, if the whole is so much wider that it hides them.
+fn focus(series: &[Series]) -> Option<(f64, f64)> {
+    let range = |skip: fn(usize) -> usize| {
+        let values = series.iter().flat_map(|of| {
+            let both = [&of.values, &of.low];
+            both.into_iter()
+                .flat_map(move |values| &values[skip(values.len())..])
+        });
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(*value), high.max(*value))
+        })
+    };
+    let (low, high) = range(|_| 0);
+    let (later_low, later_high) = range(|count| count / 2);
+    let room = (later_high - later_low) * 0.5;
+    let narrow = room > 0.0 && (high - low) > 4.0 * (later_high - later_low);
+    narrow.then_some(((later_low - room).max(low), (later_high + room).min(high)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wild_start_is_left_out_of_view() {
+        let line = |values: Vec<f64>| vec![Series::new("bound", Mark::Line, 0, values)];
+        let (low, high) = focus(&line(vec![-1000.0, 8.0, 9.0, 10.0])).expect("it is");
+        assert!(low > 8.0 && low < 9.0 && high == 10.0, "{low} {high}");
+        assert_eq!(focus(&line(vec![7.0, 8.0, 9.0, 10.0])), None);
+        assert_eq!(focus(&line(vec![1.0])), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! What ran, where, and how it went; and the figures at the head of the page.
+
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+use serde_json::Value;
+
+use crate::chart::{Section, TextTable, rounded, scale};
+use crate::source::Source;
+use crate::statistics::half_width;
+
+/// The facts that come first, by their names; the others follow by the alphabet.
+const FIRST: [&str; 12] = [
+    "case",
+    "kind",
+    "cobre",
+    "finished",
+    "backend",
+    "ranks",
+    "threads",
+    "hosts",
+    "seed",
+    "iterations",
+    "stop reason",
+    "bound",
+];
+
+/// Everything that `run.json` says.
+pub(super) fn section(source: &Source) -> Section {
+    let mut section = Section::new("run", "The run");
+    let mut rows = Vec::new();
+    flatten("", &source.results.run, &mut rows);
+    let place = |row: &Vec<String>| {
+        let known = FIRST.iter().position(|name| *name == row[0]);
+        known.unwrap_or(FIRST.len())
+    };
+    rows.sort_by_key(place);
+    let head = ["fact", "value"];
+    section.tables.push(TextTable {
+        caption: "What run.json says".to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+    });
+    section
+}
+
+/// Adds a row for each value inside, called by the keys that lead to it.
+fn flatten(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
+    let told = match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let key = key.replace('_', " ");
+                let name = if name.is_empty() {
+                    key
+                } else {
+                    format!("{name}: {key}")
+                };
+                flatten(&name, value, rows);
+            }
+            return;
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            for (number, value) in (1..).zip(items) {
+                flatten(&format!("{name} {number}"), value, rows);
+            }
+            return;
+        }
+        Value::Array(items) => listed(items),
+        other => plain(other),
+    };
+    rows.push(vec![name.to_owned(), told]);
+}
+
+/// A list in which what stands there several times in a row is told once.
+fn listed(items: &[Value]) -> String {
+    let runs = items.chunk_by(|left, right| left == right);
+    let told = runs.map(|run| match run.len() {
+        1 => plain(&run[0]),
+        count => format!("{} ({count} times)", plain(&run[0])),
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_f64() {
+            Some(value) if number.is_f64() => rounded(value).to_string(),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// A number as one tells it to others.
+fn short(value: f64) -> String {
+    let digits = if value.abs() < 100.0 { 3 } else { 1 };
+    format!("{value:.digits$}")
+}
+
+/// The figures at the head of the page: what they are, and what they say.
+pub(crate) fn headline(source: &Source) -> Result<Vec<(String, String)>, ResultsError> {
+    let table = &source.convergence;
+    let unit = source.value_unit();
+    let told = |value: f64| {
+        let (word, factor) = scale(value.abs(), unit);
+        let text = format!("{} {word}{unit}", short(value / factor));
+        text.trim_end().to_owned()
+    };
+    let mut figures = Vec::new();
+    let bounds = table.all_numbers("bound")?;
+    let sided = if source.maximised {
+        "upper bound"
+    } else {
+        "lower bound"
+    };
+    if let Some(bound) = bounds.last() {
+        figures.push((sided.to_owned(), told(*bound)));
+    }
+    if let Some(simulation) = &source.simulation {
+        let level = mean(simulation.totals.iter().copied());
+        let half = half_width(&simulation.totals);
+        let word = source.value_word();
+        let (name, factor) = scale(level.abs(), unit);
+        let level_told = short(level / factor);
+        if half > 0.0 {
+            let digits = level_told.split_once('.').map_or(0, |(_, part)| part.len());
+            let text = format!(
+                "{level_told}\u{a0}±\u{a0}{:.digits$} {name}{unit}",
+                half / factor
+            );
+            figures.push((format!("simulated {word}, mean and 95 %"), text));
+        } else {
+            figures.push((
+                format!("simulated {word}"),
+                format!("{level_told} {name}{unit}"),
+            ));
+        }
+        if let Some(bound) = bounds.last().filter(|_| source.neutral && level != 0.0) {
+            let (what, beyond) = if source.maximised {
+                ("mean below bound", bound - level)
+            } else {
+                ("mean above bound", level - bound)
+            };
+            let gap = beyond * 100.0 / level.abs();
+            figures.push((what.to_owned(), format!("{gap:.2} %")));
+        }
+        let count = simulation.scenarios().to_string();
+        figures.push(("scenarios".to_owned(), count));
+        figures.push(("stages".to_owned(), simulation.stages.to_string()));
+    }
+    figures.push(("iterations".to_owned(), bounds.len().to_string()));
+    Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_fact_is_a_row() {
+        let mut rows = Vec::new();
+        let run = json!({"hosts": ["a", "a", "b"], "lp": {"solves": 3, "share": 0.123_456_78}, "fine": true});
+        flatten("", &run, &mut rows);
+        let rows: Vec<String> = rows.iter().map(|row| row.join("=")).collect();
+        assert_eq!(
+            rows,
+            [
+                "fine=yes",
+                "hosts=a (2 times), b",
+                "lp: share=0.12346",
+                "lp: solves=3"
+            ]
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! Where the energy comes from.
+
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
+use crate::chart::{Mark, Section, Series, View};
+use crate::grid::Grid;
+use crate::palette;
+use crate::sections::quantity;
+use crate::sections::ribbon::over_stages;
+use crate::simulation::{Blocks, Quantity, Simulation};
+
+/// What feeds the load, from the bottom of the bars to their top.
+const KINDS: [(&str, usize, Quantity); 4] = [
+    (
+        "hydro",
+        palette::BLUE,
+        quantity("hydro_blocks", "hydro", "generation_mw", Blocks::Mean),
+    ),
+    (
+        "wind, sun and others",
+        palette::GREEN,
+        quantity("sources", "source", "generation_mw", Blocks::Mean),
+    ),
+    (
+        "thermal",
+        palette::VERMILION,
+        quantity("thermals", "thermal", "generation_mw", Blocks::Mean),
+    ),
+    (
+        "deficit",
+        palette::PURPLE,
+        quantity("buses", "bus", "deficit_mw", Blocks::Mean),
+    ),
+];
+
+const LOAD: Quantity = quantity("buses", "bus", "load_mw", Blocks::Mean);
+
+/// The generation of each stage by kind, as mean and in single scenarios.
+pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> {
+    let mut grids: Vec<(&str, Mark, usize, Grid)> = Vec::new();
+    for (name, color, of) in KINDS {
+        let gathered = simulation.gather(of)?;
+        // What a case has none of is no part of its mix.
+        if let Some(gathered) = gathered.filter(|gathered| gathered.total.largest() > 0.0) {
+            grids.push((name, Mark::Bar, color, gathered.total));
+        }
+    }
+    if let Some(load) = simulation.gather(LOAD)? {
+        grids.push(("load", Mark::Dashes, palette::INK, load.total));
+    }
+    let view = |name: &str, values: &dyn Fn(&Grid) -> Vec<f64>| {
+        let series = grids
+            .iter()
+            .map(|(name, mark, color, grid)| Series::new(*name, *mark, *color, values(grid)));
+        View::scaled(name, "mean power", "MW", series.collect())
+    };
+    let means = |grid: &Grid| {
+        let stages = grid.stages();
+        stages.map(|values| mean(values.iter().copied())).collect()
+    };
+    let mut views = Vec::new();
+    if simulation.scenarios() > 1 {
+        views.push(view("Mean of all scenarios", &means));
+    }
+    for single in &simulation.single {
+        views.push(view(&single.name, &|grid| grid.scenario(single.scenario)));
+    }
+    let about = "Power by what makes it, averaged over the hours of each stage, and the load it serves. \
+                 What is generated beyond the load is lost in lines or in excess.";
+    let mut section = Section::new("mix", "Generation mix");
+    let title = "Generation by kind of source";
+    section.panels.push(over_stages(
+        simulation, "mix", title, about, "Scenario", views,
+    ));
+    Ok(section)
+}

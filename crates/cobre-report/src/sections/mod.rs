@@ -1,0 +1,164 @@
+//! The parts of a report, in the order a planner asks: did it converge, what does it cost, what happens.
+
+mod convergence;
+mod cost;
+mod deficit;
+mod facts;
+mod mix;
+mod ribbon;
+mod totals;
+mod violations;
+
+use cobre_results::ResultsError;
+
+use crate::chart::Section;
+use crate::simulation::{Blocks, Quantity, Simulation};
+use crate::source::Source;
+
+pub(crate) use facts::headline;
+
+use self::ribbon::Ribbons;
+
+/// All sections that have something to show.
+pub(crate) fn all(source: &Source) -> Result<Vec<Section>, ResultsError> {
+    let mut sections = vec![convergence::section(source)?];
+    match &source.simulation {
+        None => sections.push(no_simulation()),
+        Some(simulation) if source.results.hydrothermal() => {
+            hydrothermal(source, simulation, &mut sections)?;
+        }
+        Some(simulation) => generic(source, simulation, &mut sections)?,
+    }
+    sections.push(facts::section(source));
+    Ok(sections)
+}
+
+fn no_simulation() -> Section {
+    let mut section = Section::new("simulation", "Simulation");
+    let text = "This run trained a policy and did not simulate it, so there is nothing on storage, \
+                generation or costs. To have it, simulate: cobre run with simulation enabled.";
+    section.text.push(text.to_owned());
+    section
+}
+
+/// A quantity of the plants or buses of a case.
+const fn quantity(
+    table: &'static str,
+    entity: &'static str,
+    column: &'static str,
+    blocks: Blocks,
+) -> Quantity {
+    Quantity {
+        table,
+        entity,
+        column,
+        blocks,
+    }
+}
+
+fn hydrothermal(
+    source: &Source,
+    simulation: &Simulation,
+    sections: &mut Vec<Section>,
+) -> Result<(), ResultsError> {
+    let mut total = totals::section(source, simulation);
+    cost::add(simulation, &mut total)?;
+    sections.push(total);
+    let ribbons = [
+        Ribbons {
+            id: "storage",
+            title: "Storage",
+            chart: "Water stored at the end of each stage",
+            about: "",
+            pick: "Reservoir",
+            all: Some("All reservoirs together"),
+            what: "storage",
+            unit: "hm³",
+            quantity: quantity("hydros", "hydro", "storage_hm3", Blocks::None),
+        },
+        Ribbons {
+            id: "inflow",
+            title: "Inflow",
+            chart: "Water that flows in during each stage",
+            about: "",
+            pick: "Plant",
+            all: Some("All plants together"),
+            what: "inflow",
+            unit: "m³/s",
+            quantity: quantity("hydros", "hydro", "inflow_m3s", Blocks::None),
+        },
+    ];
+    for ribbon in ribbons {
+        sections.extend(ribbon.section(simulation)?);
+    }
+    sections.push(mix::section(simulation)?);
+    let ribbons = [
+        Ribbons {
+            id: "marginal-cost",
+            title: "Marginal cost",
+            chart: "What one more MWh of load would cost",
+            about: "Blocks of a stage are averaged by their hours.",
+            pick: "Bus",
+            all: None,
+            what: "marginal cost",
+            unit: "$/MWh",
+            quantity: quantity("buses", "bus", "marginal_cost_per_mwh", Blocks::Mean),
+        },
+        Ribbons {
+            id: "water-value",
+            title: "Water values",
+            chart: "What one more hm³ in store would save",
+            about: "",
+            pick: "Reservoir",
+            all: None,
+            what: "water value",
+            unit: "$/hm³",
+            quantity: quantity("hydros", "hydro", "water_value_per_hm3", Blocks::None),
+        },
+    ];
+    for ribbon in ribbons {
+        sections.extend(ribbon.section(simulation)?);
+    }
+    sections.push(deficit::section(simulation)?);
+    sections.push(violations::section(simulation)?);
+    Ok(())
+}
+
+fn generic(
+    source: &Source,
+    simulation: &Simulation,
+    sections: &mut Vec<Section>,
+) -> Result<(), ResultsError> {
+    let mut total = totals::section(source, simulation);
+    let stages = simulation.required("stages")?;
+    let grid = simulation.column(&stages, "stage_value")?;
+    total.panels.push(ribbon::stage_values(simulation, &grid));
+    sections.push(total);
+    let tables = [
+        (
+            "states",
+            "States",
+            "Each state at the end of each stage",
+            "State",
+            "states",
+        ),
+        (
+            "controls",
+            "Controls",
+            "Each control in each stage",
+            "Control",
+            "controls",
+        ),
+        (
+            "duals",
+            "Duals",
+            "The dual of each row in each stage",
+            "Row",
+            "duals",
+        ),
+    ];
+    for (id, title, chart, pick, table) in tables {
+        sections.extend(ribbon::columns(simulation, id, title, chart, pick, table)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! Many scenarios in one chart: ribbons of percentiles, and single scenarios over them.
+
+use cobre_results::ResultsError;
+use cobre_results::statistics::mean;
+
+use crate::chart::{Mark, Panel, Places, Section, Series, View};
+use crate::grid::Grid;
+use crate::palette;
+use crate::simulation::{Gathered, Quantity, Simulation};
+use crate::statistics::{LEVELS, Spread};
+
+/// How many entities are compared in one chart.
+const COMPARED: usize = 8;
+
+/// The colour of ribbons, and those of single scenarios: the same in all charts.
+const RIBBON: usize = palette::BLUE;
+const SINGLES: [usize; 5] = [
+    palette::GREEN,
+    palette::SKY,
+    palette::PURPLE,
+    palette::ORANGE,
+    palette::VERMILION,
+];
+
+/// A section with the ribbons of a quantity.
+pub(super) struct Ribbons {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    pub(super) chart: &'static str,
+    pub(super) about: &'static str,
+    /// What an entity is called.
+    pub(super) pick: &'static str,
+    /// What the sum over all entities is called, if it means something.
+    pub(super) all: Option<&'static str>,
+    pub(super) what: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) quantity: Quantity,
+}
+
+impl Ribbons {
+    /// The section; none if the case has no such entities.
+    pub(super) fn section(&self, simulation: &Simulation) -> Result<Option<Section>, ResultsError> {
+        let Some(gathered) = simulation.gather(self.quantity)? else {
+            return Ok(None);
+        };
+        let view = |name: &str, grid: &Grid| {
+            let series = series(simulation, grid);
+            View::scaled(name, self.what, self.unit, series)
+        };
+        let mut views = Vec::new();
+        if gathered.entities.len() > 1 {
+            match self.all {
+                Some(name) => views.push(view(name, &gathered.total)),
+                None => views.push(compared(&gathered, self.what, self.unit)),
+            }
+        }
+        let single = gathered.entities.iter();
+        views.extend(single.map(|entity| view(&entity.name, &entity.grid)));
+        let first = match self.all {
+            None if views.len() > 1 => "First all side by side, then each by itself. ",
+            _ => "",
+        };
+        let about = format!("{first}{}{}", about(simulation), spaced(self.about));
+        let panel = over_stages(simulation, self.id, self.chart, &about, self.pick, views);
+        let which = "those with the largest values,";
+        Ok(Some(with(self.id, self.title, panel, &gathered, which)))
+    }
+}
+
+/// A section of a table that has one column per state, control or row.
+pub(super) fn columns(
+    simulation: &Simulation,
+    id: &'static str,
+    title: &str,
+    chart: &str,
+    pick: &str,
+    table: &str,
+) -> Result<Option<Section>, ResultsError> {
+    let known = ["scenario", "stage", "node"];
+    let gathered = simulation.gather_columns(table, &known)?;
+    let Some(gathered) = gathered.filter(|gathered| gathered.count > 0) else {
+        return Ok(None);
+    };
+    let views = gathered.entities.iter().map(|entity| {
+        let series = series(simulation, &entity.grid);
+        View::scaled(&entity.name, "value", "", series)
+    });
+    let views = views.collect();
+    let panel = over_stages(simulation, id, chart, &about(simulation), pick, views);
+    Ok(Some(with(id, title, panel, &gathered, "the first")))
+}
+
+/// The value of each stage, for problems whose values have no kinds.
+pub(super) fn stage_values(simulation: &Simulation, grid: &Grid) -> Panel {
+    let series = series(simulation, grid);
+    let views = vec![View::scaled("", "value", "", series)];
+    let title = "Value of each stage";
+    over_stages(
+        simulation,
+        "stage-value",
+        title,
+        &about(simulation),
+        "",
+        views,
+    )
+}
+
+/// A panel over the stages.
+pub(super) fn over_stages(
+    simulation: &Simulation,
+    id: &str,
+    title: &str,
+    about: &str,
+    pick: &str,
+    views: Vec<View>,
+) -> Panel {
+    Panel {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        about: about.to_owned(),
+        pick: pick.to_owned(),
+        x: "stage".to_owned(),
+        at: Places::Numbers(simulation.stage_numbers()),
+        views,
+    }
+}
+
+/// The section of a panel that shows some of the entities: the `which` of them.
+fn with(id: &'static str, title: &str, panel: Panel, gathered: &Gathered, which: &str) -> Section {
+    let mut section = Section::new(id, title);
+    let shown = gathered.entities.len();
+    if gathered.count > shown {
+        section.text.push(format!(
+            "Of {}, {which} {shown} can be picked; the tables have them all.",
+            gathered.count
+        ));
+    }
+    section.panels.push(panel);
+    section
+}
+
+fn spaced(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" {text}")
+    }
+}
+
+fn about(simulation: &Simulation) -> String {
+    match simulation.scenarios() {
+        1 => "The one simulated scenario.".to_owned(),
+        count => format!(
+            "{count} simulated scenarios: ribbons hold all, 90 % and half of them; \
+             lines are the median, the mean and single scenarios."
+        ),
+    }
+}
+
+/// The ribbons of a grid, the median, the mean, and the single scenarios.
+fn series(simulation: &Simulation, grid: &Grid) -> Vec<Series> {
+    let mut all = Vec::new();
+    if simulation.scenarios() > 1 {
+        let spreads: Vec<Spread> = grid
+            .stages()
+            .map(|values| Spread::of(values.iter().copied()))
+            .collect();
+        let level = |at: usize| -> Vec<f64> {
+            spreads
+                .iter()
+                .map(|spread| spread.percentiles[at])
+                .collect()
+        };
+        let names = ["all scenarios", "90 % (P5 to P95)", "half (P25 to P75)"];
+        for (at, (name, tint)) in names.into_iter().zip([14, 22, 32]).enumerate() {
+            let high = level(LEVELS.len() - 1 - at);
+            all.push(Series::band(name, RIBBON, tint, level(at), high));
+        }
+        all.push(Series::new(
+            "median",
+            Mark::Line,
+            RIBBON,
+            level(LEVELS.len() / 2),
+        ));
+        let means = spreads.iter().map(|spread| spread.mean).collect();
+        all.push(Series::new("mean", Mark::Dashes, palette::INK, means));
+    }
+    for (number, (single, color)) in simulation.single.iter().zip(SINGLES).enumerate() {
+        let values = grid.scenario(single.scenario);
+        all.push(Series {
+            scenario: Some(number),
+            ..Series::new(&single.name, Mark::Line, color, values)
+        });
+    }
+    all
+}
+
+/// The mean of each of the largest entities, side by side.
+fn compared(gathered: &Gathered, what: &str, unit: &str) -> View {
+    let lines = gathered.entities.iter().take(COMPARED).enumerate();
+    let lines = lines.map(|(number, entity)| {
+        let stages = entity.grid.stages();
+        let means = stages.map(|values| mean(values.iter().copied())).collect();
+        Series::new(&entity.name, Mark::Line, palette::nth(number), means)
+    });
+    let lines: Vec<Series> = lines.collect();
+    let name = if lines.len() < gathered.count {
+        format!("The first {COMPARED}, mean of all scenarios")
+    } else {
+        "All, mean of all scenarios".to_owned()
+    };
+    View::scaled(name, what, unit, lines)
+}

@@ -1,0 +1,214 @@
+//! The simulated scenarios: how many, what each costs, and those that are shown one by one.
+
+use std::rc::Rc;
+
+use cobre_results::{Results, ResultsError, Table};
+use serde::Serialize;
+
+use crate::grid::Grid;
+
+/// How many plants, buses or states of one kind are shown one by one.
+pub(crate) const MOST: usize = 32;
+
+/// A simulation that a run has left.
+pub(crate) struct Simulation {
+    results: Rc<Results>,
+    /// The total of each scenario, in scenario order.
+    pub(crate) totals: Vec<f64>,
+    /// How many stages the longest scenario has.
+    pub(crate) stages: usize,
+    /// Those that are shown one by one.
+    pub(crate) single: Vec<Single>,
+}
+
+/// A scenario that is shown by itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Single {
+    /// Its place, from 0.
+    #[serde(skip)]
+    pub(crate) scenario: usize,
+    pub(crate) name: String,
+    /// Whether charts show it unless asked not to.
+    pub(crate) shown: bool,
+}
+
+/// Something that has values of its own: a plant, a bus, a state.
+#[derive(Debug)]
+pub(crate) struct Entity {
+    pub(crate) name: String,
+    pub(crate) grid: Grid,
+}
+
+/// A quantity of all entities of a table.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    /// The sum over all entities.
+    pub(crate) total: Grid,
+    /// The entities with the largest values, at most [`MOST`], in the order of the table.
+    pub(crate) entities: Vec<Entity>,
+    /// How many there are.
+    pub(crate) count: usize,
+}
+
+/// What the values of the blocks of a stage become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    /// There are none: one row per stage.
+    None,
+    /// Their mean, weighted by hours.
+    Mean,
+    /// Their sum times hours.
+    Energy,
+}
+
+/// A column of a table in which entities have rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quantity {
+    pub(crate) table: &'static str,
+    /// What an entity is, the name of its column.
+    pub(crate) entity: &'static str,
+    pub(crate) column: &'static str,
+    pub(crate) blocks: Blocks,
+}
+
+impl Simulation {
+    /// Reads what all sections need; none if the run did not simulate.
+    pub(crate) fn open(results: &Rc<Results>) -> Result<Option<Self>, ResultsError> {
+        let Some(paths) = results.table("simulation/paths")? else {
+            return Ok(None);
+        };
+        let totals = paths.all_numbers("value")?;
+        let numbers = paths.all_integers("scenario")?;
+        let counted = numbers
+            .iter()
+            .zip(1..)
+            .all(|(found, number)| *found == number);
+        if totals.is_empty() || !counted || totals.iter().any(|value| value.is_nan()) {
+            return Err(paths.damaged("scenarios should be numbered from 1, each with a value"));
+        }
+        let stages = results.needed("simulation/stages")?;
+        let last = stages.all_integers("stage")?.into_iter().max();
+        let last = last.and_then(|last| usize::try_from(last).ok());
+        // No scenario has more stages than there are rows.
+        let rows = stages.all_integers("scenario")?.len();
+        let last = last.filter(|last| (1..=rows).contains(last));
+        let last = last.ok_or_else(|| stages.damaged("stages should be numbered from 1"))?;
+        let single = single(&totals);
+        Ok(Some(Self {
+            results: Rc::clone(results),
+            totals,
+            stages: last,
+            single,
+        }))
+    }
+
+    /// How many scenarios there are.
+    pub(crate) fn scenarios(&self) -> usize {
+        self.totals.len()
+    }
+
+    /// A grid for this simulation, without values.
+    pub(crate) fn grid(&self) -> Grid {
+        Grid::new(self.stages, self.scenarios())
+    }
+
+    /// The numbers of the stages.
+    pub(crate) fn stage_numbers(&self) -> Vec<f64> {
+        (1..=self.stages).map(|stage| stage as f64).collect()
+    }
+
+    /// A table of the simulation; none if the case has nothing to write there.
+    pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ResultsError> {
+        self.results.table(&format!("simulation/{name}"))
+    }
+
+    /// A table every simulation has.
+    pub(crate) fn required(&self, name: &str) -> Result<Table, ResultsError> {
+        self.results.needed(&format!("simulation/{name}"))
+    }
+
+    /// The places, from 0, of the stages and scenarios of the rows of a group.
+    pub(crate) fn places(
+        &self,
+        table: &Table,
+        group: usize,
+    ) -> Result<Vec<(usize, usize)>, ResultsError> {
+        let stages = table.integers(group, "stage")?;
+        let scenarios = table.integers(group, "scenario")?;
+        let place = |(stage, scenario): (i64, i64)| {
+            let stage = usize::try_from(stage - 1)
+                .ok()
+                .filter(|at| *at < self.stages);
+            let scenario = usize::try_from(scenario - 1).ok();
+            let scenario = scenario.filter(|at| *at < self.scenarios());
+            stage.zip(scenario)
+        };
+        let places: Option<Vec<_>> = stages.into_iter().zip(scenarios).map(place).collect();
+        places.ok_or_else(|| table.damaged("it has scenarios or stages that other tables have not"))
+    }
+
+    /// The values of a column of which rows have one per stage or per block.
+    pub(crate) fn column(&self, table: &Table, column: &str) -> Result<Grid, ResultsError> {
+        let mut grid = self.grid();
+        for group in 0..table.groups() {
+            let places = self.places(table, group)?;
+            let values = table.numbers(group, column)?;
+            for ((stage, scenario), value) in places.into_iter().zip(values) {
+                grid.add(stage, scenario, value);
+            }
+        }
+        Ok(grid)
+    }
+}
+
+/// The scenarios to show one by one: the cheapest, the dearest and three between, by the order of their totals
+/// (and of their numbers where totals are equal).
+fn single(totals: &[f64]) -> Vec<Single> {
+    const SHARES: [(f64, &str); 5] = [
+        (0.0, "lowest total"),
+        (0.25, "lower quartile"),
+        (0.5, "median"),
+        (0.75, "upper quartile"),
+        (1.0, "highest total"),
+    ];
+    let mut order: Vec<usize> = (0..totals.len()).collect();
+    order.sort_by(|left, right| totals[*left].total_cmp(&totals[*right]));
+    let last = order.len().saturating_sub(1) as f64;
+    let mut singles: Vec<Single> = Vec::new();
+    for (share, name) in SHARES {
+        let scenario = order[(share * last).round() as usize];
+        if singles.iter().all(|single| single.scenario != scenario) {
+            let name = format!("scenario {}, {name}", scenario + 1);
+            singles.push(Single {
+                scenario,
+                name,
+                shown: false,
+            });
+        }
+    }
+    // The middle one and the last one say most with least.
+    let count = singles.len();
+    for at in [(count - 1) / 2, count - 1] {
+        singles[at].shown = true;
+    }
+    singles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_scenarios_are_chosen_by_the_order_of_totals() {
+        let totals = [5.0, 1.0, 4.0, 2.0, 3.0];
+        let scenarios: Vec<usize> = single(&totals).iter().map(|of| of.scenario).collect();
+        assert_eq!(scenarios, [1, 3, 4, 2, 0]);
+    }
+
+    #[test]
+    fn a_scenario_is_shown_once() {
+        let singles = single(&[2.0]);
+        assert_eq!(singles.len(), 1);
+        assert_eq!(singles[0].name, "scenario 1, lowest total");
+    }
+}

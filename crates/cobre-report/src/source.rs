@@ -1,0 +1,64 @@
+//! What a report is made from.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use cobre_results::{Results, ResultsError, Table};
+use serde_json::Value;
+
+use crate::simulation::Simulation;
+
+/// The results of a run, opened for a report.
+pub(crate) struct Source {
+    pub(crate) results: Rc<Results>,
+    pub(crate) convergence: Table,
+    pub(crate) simulation: Option<Simulation>,
+    /// Whether a high value is a good one.
+    pub(crate) maximised: bool,
+    /// Whether the bound is one of the mean; under a measure of risk it is not.
+    pub(crate) neutral: bool,
+}
+
+impl Source {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// When it holds no finished run, or a file in it is damaged.
+    pub(crate) fn open(path: &Path) -> Result<Self, ResultsError> {
+        let results = Rc::new(Results::open(path)?);
+        let said = |key: &str| results.manifest.get(key).and_then(Value::as_str);
+        let (sense, risk) = (said("sense"), said("risk"));
+        Ok(Self {
+            convergence: results.needed("training/convergence")?,
+            simulation: Simulation::open(&results)?,
+            maximised: sense == Some("max"),
+            neutral: risk == Some("expectation"),
+            results,
+        })
+    }
+
+    /// What the run was of, in short.
+    pub(crate) fn name(&self) -> String {
+        let path = &self.results.path;
+        let case = self.results.run.get("case").and_then(Value::as_str);
+        let named = case.and_then(|case| Path::new(case).file_name());
+        let absolute = path.canonicalize();
+        let directory = absolute.as_ref().ok().and_then(|path| path.file_name());
+        let name = named.or(directory).unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
+    /// What totals are called.
+    pub(crate) fn value_word(&self) -> &'static str {
+        if self.maximised || !self.results.hydrothermal() {
+            "value"
+        } else {
+            "cost"
+        }
+    }
+
+    /// The unit of totals; StochOptFormat has none.
+    pub(crate) fn value_unit(&self) -> &'static str {
+        if self.results.hydrothermal() { "$" } else { "" }
+    }
+}
