@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
-use crate::checkpoint::{Cadence, Checkpoints};
+use crate::checkpoint::{Cadence, Checkpoints, Origin};
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
@@ -13,7 +13,7 @@ use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
 use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, TableFile, host};
 use crate::path::Paths;
-use crate::policy::{CutPool, Selection};
+use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks};
 use crate::simulation::Sampling;
@@ -108,6 +108,8 @@ pub struct Results {
     pub validation: Vec<f64>,
     /// The fingerprint of the policy.
     pub policy_sha256: String,
+    /// The policy, on the first rank.
+    pub policy: Option<Policy>,
     /// Whether someone asked it to end before it was done.
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
@@ -131,53 +133,125 @@ pub fn run<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let tables = PlainTables::new(&problem);
-    let about = About {
-        tables: &tables,
-        facts: serde_json::Map::new(),
-    };
-    run_about(comm, problem, settings, &about, observer)
+    let about = About::new(&tables, &[]);
+    run_from(comm, problem, None, settings, &about, observer)
 }
 
-/// As [`run`], with tables and facts of one who knows what the problem is about.
+/// As [`run`], with the cuts of a policy to begin with if there is one, which stay in use whatever selection
+/// says; what is written is in the words of one who knows what the problem is about.
 ///
 /// # Errors
-/// As [`run`].
-pub fn run_about<C: Backend>(
+/// As for [`run`], and a policy that does not fit the problem.
+pub fn run_from<C: Backend>(
     comm: &C,
     problem: Problem,
+    policy: Option<&Policy>,
     settings: &Settings,
     about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    let ranks = &Ranks::new(comm);
-    let result = match settings.solver {
-        Solver::Auto => run_with::<C, StageKernel<Auto>>(ranks, problem, settings, about, observer),
-        Solver::Kernel => {
-            run_with::<C, StageKernel<Always>>(ranks, problem, settings, about, observer)
-        }
-        Solver::Check => run_with::<C, Checked<Always>>(ranks, problem, settings, about, observer),
-        Solver::Highs => run_with::<C, HighsNode>(ranks, problem, settings, about, observer),
+    let job = WholeJob {
+        settings,
+        about,
+        observer,
     };
+    perform(comm, problem, policy, settings, about, job)
+}
+
+/// What a policy is worth, the same on every rank except for the time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Simulated {
+    /// Its value on the simulated paths; `None` if there were none, or not all.
+    pub estimate: Option<Estimate>,
+    /// The value of each simulated path.
+    pub values: Vec<f64>,
+    /// The value of each of the modeller's validation scenarios.
+    pub validation: Vec<f64>,
+    /// Whether someone asked it to end before it was done.
+    pub interrupted: bool,
+    /// Linear programs solved by all ranks.
+    pub lp: Counts,
+    /// Seconds it took, by this rank's clock.
+    pub seconds: f64,
+}
+
+/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
+/// policy on that it has trained with the same seed and passes. Collective, as [`run`].
+///
+/// # Errors
+/// As for [`run`], and a policy that does not fit the problem.
+pub fn simulate<C: Backend>(
+    comm: &C,
+    problem: Problem,
+    policy: &Policy,
+    settings: &Settings,
+    about: &About<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Simulated, SddpError> {
+    let job = Trial { settings, observer };
+    perform(comm, problem, Some(policy), settings, about, job)
+}
+
+/// What is done once everything is set up, with any solver.
+pub(crate) trait Job<C: Backend> {
+    /// What it finds.
+    type Found;
+
+    /// Does it.
+    fn run<K: Kernel>(
+        self,
+        trainer: Trainer<'_, '_, '_, C, K>,
+        origin: Origin,
+    ) -> Result<Self::Found, SddpError>;
+}
+
+/// Does a job with the solver that the settings name, and tells the other ranks of an error that they
+/// cannot know of.
+fn perform<C: Backend, J: Job<C>>(
+    comm: &C,
+    problem: Problem,
+    policy: Option<&Policy>,
+    settings: &Settings,
+    about: &About<'_>,
+    job: J,
+) -> Result<J::Found, SddpError> {
+    let ranks = &Ranks::new(comm);
+    let found = match settings.solver {
+        Solver::Auto => perform_with::<C, StageKernel<Auto>, J>,
+        Solver::Kernel => perform_with::<C, StageKernel<Always>, J>,
+        Solver::Check => perform_with::<C, Checked<Always>, J>,
+        Solver::Highs => perform_with::<C, HighsNode, J>,
+    }(ranks, problem, policy, settings, about, job);
     if let Err(
-        error @ (SddpError::Solver { .. } | SddpError::Io { .. } | SddpError::Checkpoint(_)),
-    ) = &result
+        error @ (SddpError::Solver { .. }
+        | SddpError::Io { .. }
+        | SddpError::Checkpoint(_)
+        | SddpError::Misfit(_)),
+    ) = &found
     {
         ranks.abort(&error.reason());
     }
-    result
+    found
 }
 
-/// [`run`] with a solver of this type.
-pub(crate) fn run_with<C: Backend, K: Kernel>(
+/// Sets everything up for a job with a solver of this type, with the cuts of `policy` if any.
+pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
+    policy: Option<&Policy>,
     settings: &Settings,
     about: &About<'_>,
-    observer: &mut dyn Observer,
-) -> Result<Results, SddpError> {
+    job: J,
+) -> Result<J::Found, SddpError> {
     // Before the values of openings move to where ranks share them.
-    let fingerprint = Fingerprint::of(&problem);
-    agree(ranks, fingerprint, settings)?;
+    let origin = Origin {
+        problem: Fingerprint::of(&problem),
+        policy: policy.map(Policy::sha256),
+    };
+    agree(ranks, &origin, settings)?;
+    if let Some(policy) = policy {
+        policy.fits(&problem).map_err(SddpError::Misfit)?;
+    }
     let values = std::mem::take(&mut problem.values);
     let values = ranks.share_table(values.len(), |shared| shared.copy_from_slice(&values))?;
     let failures = settings
@@ -198,10 +272,14 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
         units[share].iter().cloned().map(Unit::<K>::new).collect()
     };
     let backward = all_units.iter().map(own).collect();
+    let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
+    if let Some(policy) = policy {
+        pool.give(ranks, &problem, policy)?;
+    }
     let field = Field {
         problem: &problem,
         values,
-        pool: CutPool::new(&problem, settings.passes, settings.selection),
+        pool,
         trials: Paths::new(&problem),
         failures: &failures,
         tables: settings
@@ -230,21 +308,68 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
                 ranks,
                 units: &all_units,
             };
-            whole_job(trainer, fingerprint, settings, about, observer)
+            job.run(trainer, origin)
         },
     )
 }
 
+/// Trains, simulates, validates and writes.
+pub(crate) struct WholeJob<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) about: &'a About<'a>,
+    pub(crate) observer: &'a mut dyn Observer,
+}
+
+impl<C: Backend> Job<C> for WholeJob<'_> {
+    type Found = Results;
+
+    fn run<K: Kernel>(
+        self,
+        trainer: Trainer<'_, '_, '_, C, K>,
+        origin: Origin,
+    ) -> Result<Results, SddpError> {
+        whole_job(trainer, &origin, self.settings, self.about, self.observer)
+    }
+}
+
+/// Simulates, validates and writes.
+struct Trial<'a> {
+    settings: &'a Settings,
+    observer: &'a mut dyn Observer,
+}
+
+impl<C: Backend> Job<C> for Trial<'_> {
+    type Found = Simulated;
+
+    fn run<K: Kernel>(
+        self,
+        mut trainer: Trainer<'_, '_, '_, C, K>,
+        _: Origin,
+    ) -> Result<Simulated, SddpError> {
+        let directory = directory(&trainer, self.settings)?;
+        let tried = try_policy(
+            &mut trainer,
+            directory.as_ref(),
+            self.settings,
+            self.observer,
+        )?;
+        if let Some(directory) = directory.filter(|_| !tried.interrupted) {
+            directory.finish_simulation()?;
+        }
+        Ok(tried)
+    }
+}
+
 fn whole_job<C: Backend, K: Kernel>(
     mut job: Trainer<'_, '_, '_, C, K>,
-    fingerprint: Fingerprint,
+    origin: &Origin,
     settings: &Settings,
     about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let problem = job.engine.read().problem;
     let directory = directory(&job, settings)?;
-    let mut checkpoints = Checkpoints::new(directory.as_ref(), fingerprint, settings)?;
+    let mut checkpoints = Checkpoints::new(directory.as_ref(), origin, settings)?;
     let progress = if settings.resume {
         resume(&mut checkpoints, &job, observer)?
     } else {
@@ -259,6 +384,7 @@ fn whole_job<C: Backend, K: Kernel>(
         let field = job.engine.read();
         Results {
             policy_sha256: field.pool.sha256(problem),
+            policy: None,
             lp: Counts::default(),
             shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
             interrupted: trained.reason == StopReason::Interrupted,
@@ -268,24 +394,29 @@ fn whole_job<C: Backend, K: Kernel>(
             seconds,
         }
     };
+    if job.ranks.is_first() {
+        let pool = &job.engine.read().pool;
+        results.policy = Some(Policy {
+            manifest: manifest(problem, &results, settings, pool.used()),
+            cuts: pool.stored(problem),
+        });
+    }
     // First what took longest: whatever fails below, it is there.
-    if let Some(directory) = &directory {
+    if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
-        directory.write_policy(problem, &job.engine.read().pool, &results, settings)?;
+        directory.write_policy(policy)?;
     }
     results.seconds.write = start.elapsed().as_secs_f64();
-    if !results.interrupted {
-        let start = Instant::now();
-        try_policy(
-            &mut job,
-            directory.as_ref(),
-            settings,
-            observer,
-            &mut results,
-        )?;
-        results.seconds.simulate = start.elapsed().as_secs_f64();
+    if results.interrupted {
+        results.lp = job.counts()?;
+    } else {
+        let tried = try_policy(&mut job, directory.as_ref(), settings, observer)?;
+        results.interrupted = tried.interrupted;
+        results.simulated = tried.estimate;
+        results.validation = tried.validation;
+        results.lp = tried.lp;
+        results.seconds.simulate = tried.seconds;
     }
-    results.lp = job.counts()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
     if let Some(directory) = &directory {
         directory.finish(&Facts {
@@ -303,15 +434,37 @@ fn whole_job<C: Backend, K: Kernel>(
     Ok(results)
 }
 
+fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usize) -> Manifest {
+    let states = problem.states.iter().map(|state| InitialState {
+        name: state.name.clone(),
+        initial: state.initial,
+    });
+    Manifest {
+        format: Manifest::FORMAT,
+        sense: problem.sense.name().to_owned(),
+        risk: problem.risk_name(),
+        seed: settings.seed,
+        forward_passes: settings.passes,
+        iterations: results.trained.iterations.len(),
+        bound: results.trained.bound,
+        states: states.collect(),
+        nodes: problem.nodes.iter().map(|node| node.name.clone()).collect(),
+        cuts,
+        sha256: results.policy_sha256.clone(),
+    }
+}
+
 /// Simulates and validates as asked for, unless that is interrupted.
 fn try_policy<C: Backend, K: Kernel>(
     job: &mut Trainer<'_, '_, '_, C, K>,
     directory: Option<&Directory>,
     settings: &Settings,
     observer: &mut dyn Observer,
-    results: &mut Results,
-) -> Result<(), SddpError> {
+) -> Result<Simulated, SddpError> {
+    let start = Instant::now();
     let problem = job.engine.read().problem;
+    let sign = problem.sense.sign();
+    let (mut estimate, mut values, mut validation) = (None, Vec::new(), Vec::new());
     if settings.simulate > 0 {
         let mut files = Vec::new();
         if let (Some(directory), Some(tables)) = (directory, &job.engine.read().tables) {
@@ -321,21 +474,31 @@ fn try_policy<C: Backend, K: Kernel>(
             let mut files = files.iter_mut().zip(pieces);
             files.try_for_each(|(file, piece)| file.splice(piece))
         };
-        results.simulated = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
-        results.interrupted = results.simulated.is_none();
-        if results.interrupted {
-            return Ok(());
+        let (count, sampling) = (settings.simulate, settings.sampling);
+        let found = job.simulate(count, sampling, observer, sink)?;
+        if let Some(costs) = found {
+            files.into_iter().try_for_each(TableFile::finish)?;
+            estimate = Some(Estimate::of(&costs));
+            values = costs;
         }
-        files.into_iter().try_for_each(TableFile::finish)?;
     }
-    let validated = job.validate()?;
-    let sign = problem.sense.sign();
-    let values = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
-    results.validation = values.collect();
-    match directory {
-        Some(directory) if validated.count() > 0 => directory.write_validation(problem, &validated),
-        _ => Ok(()),
+    let interrupted = settings.simulate > 0 && estimate.is_none();
+    if !interrupted {
+        let validated = job.validate()?;
+        if let Some(directory) = directory.filter(|_| validated.count() > 0) {
+            directory.write_validation(problem, &validated)?;
+        }
+        let of_paths = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
+        validation = of_paths.collect();
     }
+    Ok(Simulated {
+        estimate,
+        values,
+        validation,
+        interrupted,
+        lp: job.counts()?,
+        seconds: start.elapsed().as_secs_f64(),
+    })
 }
 
 /// The state that training goes on from.

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, CaseError, CaseSettings, Options};
+use cobre_case::{Case, CaseError, CaseSettings, Options, Wishes};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::SddpError;
@@ -15,11 +15,9 @@ use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::About;
 use cobre_sddp::policy::Selection;
 use cobre_sddp::risk::Risk;
-use cobre_sddp::run::{Settings, Solver};
+use cobre_sddp::run::{Settings, Solver, run_from};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
-
-use serde_json::json;
+use cobre_sddp::training::Rule;
 
 use self::report::Failure;
 use self::show::Show;
@@ -27,12 +25,6 @@ use crate::{exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
-/// Iterations without `--iterations` or `--stop`, unless the bound stalls before.
-const ITERATIONS: usize = 1000;
-const STALLING: Rule = Rule::BoundStalling {
-    window: 100,
-    tolerance: 1e-9,
-};
 /// How long ranks that are asked to end may take to finish an iteration and save.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -421,16 +413,10 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     );
     show.header(&args.path, &problem, comm.name(), comm.size());
     show.warnings(&warnings);
-    let facts = json!({
-        "case": args.path.display().to_string(),
-        "kind": kind,
-        "backend": comm.name(),
-    });
-    let about = About {
-        tables: &*tables,
-        facts: facts.as_object().cloned().unwrap_or_default(),
-    };
-    match cobre_sddp::run::run_about(comm, problem, &settings, &about, &mut show) {
+    let path = args.path.display().to_string();
+    let facts = [("case", &*path), ("kind", kind), ("backend", comm.name())];
+    let about = About::new(&*tables, &facts);
+    match run_from(comm, problem, None, &settings, &about, &mut show) {
         Ok(results) => {
             show.summary(sense, &results);
             if first && args.json {
@@ -466,37 +452,23 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
 
 /// What the command line asks for, then the case, then what is usual.
 fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
-    let mut rules: Vec<Rule> = args.stop.iter().map(|rule| rule.0).collect();
-    let stopping = match (args.iterations, case) {
-        (None, Some(case)) if rules.is_empty() => case.stopping.clone(),
-        (iterations, _) => {
-            match iterations {
-                Some(iterations) => rules.insert(0, Rule::Iterations(iterations)),
-                None if rules.is_empty() => rules = vec![Rule::Iterations(ITERATIONS), STALLING],
-                None => rules.push(Rule::Iterations(ITERATIONS)),
-            }
-            Stopping {
-                rules,
-                all: args.stop_when_all,
-            }
-        }
+    let wishes = Wishes {
+        iterations: args.iterations,
+        stop: args.stop.iter().map(|rule| rule.0).collect(),
+        stop_when_all: args.stop_when_all,
+        forward_passes: args.forward_passes,
+        seed: args.seed,
+        selection: args.cut_selection.as_ref().map(|rule| rule.0),
+        simulate: args.simulate,
     };
-    let selection = args.cut_selection.as_ref().map(|rule| rule.0);
+    let found = wishes.over(case);
     Settings {
-        seed: args.seed.or(case.map(|case| case.seed)).unwrap_or(0),
-        passes: args
-            .forward_passes
-            .or(case.map(|case| case.forward_passes))
-            .unwrap_or(1),
-        selection: selection
-            .or(case.map(|case| case.selection))
-            .unwrap_or(Selection::ALL),
-        stopping,
+        seed: found.seed,
+        passes: found.forward_passes,
+        selection: found.selection,
+        stopping: found.stopping,
         threads: threads(args, ranks),
-        simulate: args
-            .simulate
-            .or(case.map(|case| case.simulate))
-            .unwrap_or(0),
+        simulate: found.simulate,
         sampling: Sampling::Fresh,
         solver: args.solver,
         checkpoints: args.checkpoint.0,

@@ -9,7 +9,7 @@ use crate::output::{About, PlainTables};
 use crate::policy::Selection;
 use crate::problem::{Hydrothermal, hydrothermal};
 use crate::ranks::Ranks;
-use crate::run::{Settings, Solver, run_with};
+use crate::run::{Settings, Solver, WholeJob, perform_with};
 use crate::simulation::Sampling;
 use crate::training::{Rule, Stopping};
 
@@ -43,11 +43,13 @@ fn trained<R: Rules>() -> Result<Counts, SddpError> {
     let comm = LocalBackend;
     let ranks = Ranks::new(&comm);
     let tables = PlainTables::new(&problem);
-    let about = About {
-        tables: &tables,
-        facts: serde_json::Map::new(),
+    let about = &About::new(&tables, &[]);
+    let job = WholeJob {
+        settings: &settings,
+        about,
+        observer: &mut (),
     };
-    let results = run_with::<_, Checked<R>>(&ranks, problem, &settings, &about, &mut ())?;
+    let results = perform_with::<_, Checked<R>, _>(&ranks, problem, None, &settings, about, job)?;
     Ok(results.lp)
 }
 

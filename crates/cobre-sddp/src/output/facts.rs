@@ -4,7 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
-use super::{FORMAT, Tables};
+use super::Tables;
+use crate::policy::Manifest;
 use crate::run::{Results, Settings};
 
 /// What the one who starts a run knows of it.
@@ -13,6 +14,18 @@ pub struct About<'a> {
     pub tables: &'a dyn Tables,
     /// What `run.json` is to say as well: the case, its kind, the backend.
     pub facts: Map<String, Value>,
+}
+
+impl<'a> About<'a> {
+    /// These tables, and facts by name.
+    pub fn new(tables: &'a dyn Tables, facts: &[(&str, &str)]) -> Self {
+        let facts = facts.iter();
+        let facts = facts.map(|(name, fact)| ((*name).to_owned(), Value::from(*fact)));
+        Self {
+            tables,
+            facts: facts.collect(),
+        }
+    }
 }
 
 /// What `run.json` is made from.
@@ -32,7 +45,7 @@ impl Facts<'_> {
         let trained = &results.trained;
         let mut run = self.about.facts.clone();
         let more = json!({
-            "format": FORMAT,
+            "format": Manifest::FORMAT,
             "cobre": env!("CARGO_PKG_VERSION"),
             "finished": now(),
             "ranks": self.hosts.len(),
