@@ -11,7 +11,7 @@ use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
-use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, TableFile, host};
+use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
@@ -477,7 +477,9 @@ fn try_policy<C: Backend, K: Kernel>(
         let (count, sampling) = (settings.simulate, settings.sampling);
         let found = job.simulate(count, sampling, observer, sink)?;
         if let Some(costs) = found {
-            files.into_iter().try_for_each(TableFile::finish)?;
+            if let Some(directory) = directory {
+                files.into_iter().try_for_each(|file| directory.put(file))?;
+            }
             estimate = Some(Estimate::of(&costs));
             values = costs;
         }

@@ -86,15 +86,8 @@ fn training_goes_on_from_the_cuts_of_a_policy() {
         };
         let cold = run(&LocalBackend, problem(4), &settings, &mut ()).expect("it trains");
         let tables = PlainTables::new(&problem(4));
-        let (about, policy) = (About::new(&tables, &[]), Some(&policy));
-        let warm = run_from(
-            &LocalBackend,
-            problem(4),
-            policy,
-            &settings,
-            &about,
-            &mut (),
-        );
+        let (about, given) = (About::new(&tables, &[]), Some(&policy));
+        let warm = run_from(&LocalBackend, problem(4), given, &settings, &about, &mut ());
         let warm = warm.expect("it trains");
         assert!(warm.trained.iterations[0].bound >= trained.trained.bound * (1.0 - 1e-9));
         assert!(cold.trained.bound < warm.trained.bound, "{selection}");
