@@ -383,3 +383,44 @@ fn a_full_disk_is_an_error_that_loses_nothing() {
     assert!(kept.is_some(), "an earlier checkpoint is intact");
     assert_eq!(part, 0, "nothing half-written");
 }
+
+#[test]
+fn a_policy_is_simulated_and_trained_further_by_another_run() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| scratch.path().join(name);
+    let first = place("first");
+    finish(&mut cobre(&first, &["--iterations=6"]), 0);
+    let warm = format!("--warm-start={}", first.display());
+
+    // What the run itself has found by simulating.
+    for (name, ranks) in [("one", "-n=1"), ("two", "-n=2")] {
+        let again = place(name);
+        finish(&mut cobre(&again, &[&warm, "--simulate-only", ranks]), 0);
+        let (again, before) = (results(&again), results(&first));
+        let simulated = |name: &&String| name.starts_with("simulation/");
+        for file in before.keys().filter(simulated) {
+            assert!(again[file] == before[file], "{file} differs");
+        }
+    }
+
+    // Further training, interrupted or not.
+    let whole = place("whole");
+    finish(&mut cobre(&whole, &[&warm, "--iterations=8", "-n=2"]), 0);
+    let parts = place("parts");
+    finish(&mut cobre(&parts, &[&warm, "--iterations=3"]), 0);
+    let told = finish(&mut cobre(&parts, &["--iterations=8", "--resume"]), 1);
+    assert!(told.contains("warm start"), "{told}");
+    finish(
+        &mut cobre(&parts, &[&warm, "--iterations=8", "--resume"]),
+        0,
+    );
+    assert_eq!(results(&whole), results(&parts));
+
+    // What cannot be.
+    let told = finish(&mut cobre(&first, &[&warm, "--simulate-only"]), 64);
+    assert!(told.contains("another --output"), "{told}");
+    finish(&mut cobre(&place("none"), &["--simulate-only"]), 64);
+    let told = finish(&mut cobre(&place("none"), &["--warm-start=nowhere"]), 2);
+    assert!(told.contains("nowhere/policy/manifest.json"), "{told}");
+    assert!(!place("none").exists());
+}

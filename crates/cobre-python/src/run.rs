@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use cobre_case::{Case, CaseSettings, Wishes};
+use cobre_case::{CaseSettings, Wishes};
 use cobre_comm::{BackendKind, CommBackend, create_communicator};
 use cobre_sddp::SddpError;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::output::About;
 use cobre_sddp::problem::Problem;
-use cobre_sddp::run::{self, Results, Settings, Solver};
+use cobre_sddp::run::{self, Results, Settings, Solver, Start};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::Rule;
 use numpy::{IntoPyArray, PyArray1};
@@ -265,20 +265,16 @@ pub(crate) fn train(
     alone: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Found<'_>> {
-    let source = given.name();
-    let Case {
-        kind,
-        problem,
-        tables,
-        settings,
-        ..
-    } = given.load(py)?;
-    let settings = request.settings(&problem, settings.as_ref())?;
-    let sense = problem.sense.name();
+    let name = given.name();
+    let case = given.load(py)?;
+    let settings = request.settings(&case.problem, case.settings.as_ref())?;
+    let sense = case.problem.sense.name();
     let results = connected(py, alone, progress, |comm, teller| {
-        let facts = [("case", &*source), ("kind", kind), ("backend", comm.name())];
-        let about = About::new(&*tables, &facts);
-        run::run_from(comm, problem, None, &settings, &about, teller)
+        let start = Start {
+            about: About::new(&*case.tables, &name, case.kind, comm.name()),
+            policy: None,
+        };
+        run::run_from(comm, case.problem, &settings, &start, teller)
     })?;
     Found::new(py, sense, results)
 }
@@ -293,29 +289,25 @@ pub(crate) fn simulate<'py>(
     alone: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Tried<'py>> {
-    let source = given.name();
-    let Case {
-        kind,
-        problem,
-        tables,
-        settings,
-        ..
-    } = given.load(py)?;
-    let settings = request.settings(&problem, settings.as_ref())?;
-    let sense = problem.sense.name();
+    let name = given.name();
+    let case = given.load(py)?;
+    let settings = request.settings(&case.problem, case.settings.as_ref())?;
+    let sense = case.problem.sense.name();
     let policy = policy.policy()?;
     let tried = connected(py, alone, progress, |comm, teller| {
-        let facts = [("case", &*source), ("kind", kind), ("backend", comm.name())];
-        let about = About::new(&*tables, &facts);
-        run::simulate(comm, problem, &policy, &settings, &about, teller)
+        let start = Start {
+            about: About::new(&*case.tables, &name, case.kind, comm.name()),
+            policy: Some(&policy),
+        };
+        run::simulate(comm, case.problem, &settings, &start, teller)
     })?;
-    let estimate = tried.estimate;
+    let estimate = tried.simulated;
     Ok(Tried {
         sense,
         estimate: estimate.map(|estimate| Estimate::new(estimate, "simulation")),
         values: tried.values.into_pyarray(py),
         validation: tried.validation,
         lp_solves: tried.lp.solves,
-        seconds: tried.seconds,
+        seconds: tried.seconds.simulate,
     })
 }

@@ -74,11 +74,11 @@ pub(crate) fn parse<T: std::str::FromStr<Err = String>>(name: &str, text: &str) 
 }
 
 impl Given {
-    /// What the problem is called.
+    /// Where it comes from.
     pub(crate) fn name(&self) -> String {
         match &self.source {
             Source::Path(path) => path.display().to_string(),
-            Source::Built(_) => "cobre.Problem".to_owned(),
+            Source::Built(_) => "built in Python".to_owned(),
         }
     }
 
@@ -94,7 +94,7 @@ impl Given {
             Source::Built(built) => {
                 let problem = built.problem(bound, risk.unwrap_or(Risk::EXPECTATION))?;
                 Ok(Case {
-                    kind: "built",
+                    kind: "problem",
                     tables: Arc::new(PlainTables::new(&problem)),
                     problem,
                     settings: None,

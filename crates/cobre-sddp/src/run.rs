@@ -11,7 +11,7 @@ use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
-use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
+use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, TableFile, host};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
@@ -19,7 +19,7 @@ use crate::ranks::{Backend, Ranks};
 use crate::simulation::Sampling;
 use crate::team::with_team;
 use crate::training::backward::{Unit, UnitKey, units};
-use crate::training::{Estimate, Progress, StopReason, Stopping, Trained, Trainer};
+use crate::training::{Estimate, Progress, Rule, StopReason, Stopping, Trained, Trainer};
 
 /// Which solver answers for nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,6 +104,8 @@ pub struct Results {
     pub trained: Trained,
     /// The policy's value on simulated paths, if any were asked for.
     pub simulated: Option<Estimate>,
+    /// Its value on each of them.
+    pub values: Vec<f64>,
     /// The value of each of the modeller's validation scenarios.
     pub validation: Vec<f64>,
     /// The fingerprint of the policy.
@@ -133,95 +135,49 @@ pub fn run<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let tables = PlainTables::new(&problem);
-    let about = About::new(&tables, &[]);
-    run_from(comm, problem, None, settings, &about, observer)
+    run_from(comm, problem, settings, &Start::plain(&tables), observer)
 }
 
-/// As [`run`], with the cuts of a policy to begin with if there is one, which stay in use whatever selection
-/// says; what is written is in the words of one who knows what the problem is about.
+/// What a run starts from beside the problem and the settings.
+pub struct Start<'a> {
+    /// Tables and facts of one who knows what the problem is about.
+    pub about: About<'a>,
+    /// A policy whose cuts are there from the start. They stay in use, whatever selection says.
+    pub policy: Option<&'a Policy>,
+}
+
+impl<'a> Start<'a> {
+    /// No policy, and tables that know nothing.
+    pub fn plain(tables: &'a PlainTables) -> Self {
+        Self {
+            about: About {
+                tables,
+                facts: serde_json::Map::new(),
+            },
+            policy: None,
+        }
+    }
+}
+
+/// As [`run`], from a start of one's own.
 ///
 /// # Errors
 /// As for [`run`], and a policy that does not fit the problem.
 pub fn run_from<C: Backend>(
     comm: &C,
     problem: Problem,
-    policy: Option<&Policy>,
     settings: &Settings,
-    about: &About<'_>,
+    start: &Start<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    let job = WholeJob {
-        settings,
-        about,
-        observer,
-    };
-    perform(comm, problem, policy, settings, about, job)
-}
-
-/// What a policy is worth, the same on every rank except for the time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Simulated {
-    /// Its value on the simulated paths; `None` if there were none, or not all.
-    pub estimate: Option<Estimate>,
-    /// The value of each simulated path.
-    pub values: Vec<f64>,
-    /// The value of each of the modeller's validation scenarios.
-    pub validation: Vec<f64>,
-    /// Whether someone asked it to end before it was done.
-    pub interrupted: bool,
-    /// Linear programs solved by all ranks.
-    pub lp: Counts,
-    /// Seconds it took, by this rank's clock.
-    pub seconds: f64,
-}
-
-/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
-/// policy on that it has trained with the same seed and passes. Collective, as [`run`].
-///
-/// # Errors
-/// As for [`run`], and a policy that does not fit the problem.
-pub fn simulate<C: Backend>(
-    comm: &C,
-    problem: Problem,
-    policy: &Policy,
-    settings: &Settings,
-    about: &About<'_>,
-    observer: &mut dyn Observer,
-) -> Result<Simulated, SddpError> {
-    let job = Trial { settings, observer };
-    perform(comm, problem, Some(policy), settings, about, job)
-}
-
-/// What is done once everything is set up, with any solver.
-pub(crate) trait Job<C: Backend> {
-    /// What it finds.
-    type Found;
-
-    /// Does it.
-    fn run<K: Kernel>(
-        self,
-        trainer: Trainer<'_, '_, '_, C, K>,
-        origin: Origin,
-    ) -> Result<Self::Found, SddpError>;
-}
-
-/// Does a job with the solver that the settings name, and tells the other ranks of an error that they
-/// cannot know of.
-fn perform<C: Backend, J: Job<C>>(
-    comm: &C,
-    problem: Problem,
-    policy: Option<&Policy>,
-    settings: &Settings,
-    about: &About<'_>,
-    job: J,
-) -> Result<J::Found, SddpError> {
     let ranks = &Ranks::new(comm);
     let found = match settings.solver {
-        Solver::Auto => perform_with::<C, StageKernel<Auto>, J>,
-        Solver::Kernel => perform_with::<C, StageKernel<Always>, J>,
-        Solver::Check => perform_with::<C, Checked<Always>, J>,
-        Solver::Highs => perform_with::<C, HighsNode, J>,
-    }(ranks, problem, policy, settings, about, job);
+        Solver::Auto => run_with::<C, StageKernel<Auto>>,
+        Solver::Kernel => run_with::<C, StageKernel<Always>>,
+        Solver::Check => run_with::<C, Checked<Always>>,
+        Solver::Highs => run_with::<C, HighsNode>,
+    }(ranks, problem, settings, start, observer);
+    // Errors that the other ranks cannot know of.
     if let Err(
         error @ (SddpError::Solver { .. }
         | SddpError::Io { .. }
@@ -234,22 +190,43 @@ fn perform<C: Backend, J: Job<C>>(
     found
 }
 
-/// Sets everything up for a job with a solver of this type, with the cuts of `policy` if any.
-pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
+/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
+/// policy on that it has trained with the same seed and passes. Nothing is trained: the results have no
+/// iterations, and the bound is that of the policy. Collective, as [`run`].
+///
+/// # Errors
+/// As for [`run_from`].
+pub fn simulate<C: Backend>(
+    comm: &C,
+    problem: Problem,
+    settings: &Settings,
+    start: &Start<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Results, SddpError> {
+    let settings = Settings {
+        stopping: Stopping::any(vec![Rule::Iterations(0)]),
+        checkpoints: Cadence::Never,
+        resume: false,
+        ..settings.clone()
+    };
+    run_from(comm, problem, &settings, start, observer)
+}
+
+/// [`run`] with a solver of this type.
+pub(crate) fn run_with<C: Backend, K: Kernel>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
-    policy: Option<&Policy>,
     settings: &Settings,
-    about: &About<'_>,
-    job: J,
-) -> Result<J::Found, SddpError> {
+    start: &Start<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Results, SddpError> {
     // Before the values of openings move to where ranks share them.
     let origin = Origin {
         problem: Fingerprint::of(&problem),
-        policy: policy.map(Policy::sha256),
+        policy: start.policy.map(Policy::sha256),
     };
     agree(ranks, &origin, settings)?;
-    if let Some(policy) = policy {
+    if let Some(policy) = start.policy {
         policy.fits(&problem).map_err(SddpError::Misfit)?;
     }
     let values = std::mem::take(&mut problem.values);
@@ -273,7 +250,7 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
     };
     let backward = all_units.iter().map(own).collect();
     let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
-    if let Some(policy) = policy {
+    if let Some(policy) = start.policy {
         pool.give(ranks, &problem, policy)?;
     }
     let field = Field {
@@ -285,7 +262,7 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
         tables: settings
             .output
             .as_ref()
-            .map(|_| PathTables::new(&problem, about.tables, settings.csv)),
+            .map(|_| PathTables::new(&problem, start.about.tables, settings.csv)),
     };
     let own_passes = ranks.share(settings.passes);
     let unit_counts = all_units.iter().map(Vec::len).collect();
@@ -308,56 +285,9 @@ pub(crate) fn perform_with<C: Backend, K: Kernel, J: Job<C>>(
                 ranks,
                 units: &all_units,
             };
-            job.run(trainer, origin)
+            whole_job(trainer, &origin, settings, &start.about, observer)
         },
     )
-}
-
-/// Trains, simulates, validates and writes.
-pub(crate) struct WholeJob<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) about: &'a About<'a>,
-    pub(crate) observer: &'a mut dyn Observer,
-}
-
-impl<C: Backend> Job<C> for WholeJob<'_> {
-    type Found = Results;
-
-    fn run<K: Kernel>(
-        self,
-        trainer: Trainer<'_, '_, '_, C, K>,
-        origin: Origin,
-    ) -> Result<Results, SddpError> {
-        whole_job(trainer, &origin, self.settings, self.about, self.observer)
-    }
-}
-
-/// Simulates, validates and writes.
-struct Trial<'a> {
-    settings: &'a Settings,
-    observer: &'a mut dyn Observer,
-}
-
-impl<C: Backend> Job<C> for Trial<'_> {
-    type Found = Simulated;
-
-    fn run<K: Kernel>(
-        self,
-        mut trainer: Trainer<'_, '_, '_, C, K>,
-        _: Origin,
-    ) -> Result<Simulated, SddpError> {
-        let directory = directory(&trainer, self.settings)?;
-        let tried = try_policy(
-            &mut trainer,
-            directory.as_ref(),
-            self.settings,
-            self.observer,
-        )?;
-        if let Some(directory) = directory.filter(|_| !tried.interrupted) {
-            directory.finish_simulation()?;
-        }
-        Ok(tried)
-    }
 }
 
 fn whole_job<C: Backend, K: Kernel>(
@@ -390,6 +320,7 @@ fn whole_job<C: Backend, K: Kernel>(
             interrupted: trained.reason == StopReason::Interrupted,
             trained,
             simulated: None,
+            values: Vec::new(),
             validation: Vec::new(),
             seconds,
         }
@@ -407,16 +338,18 @@ fn whole_job<C: Backend, K: Kernel>(
         directory.write_policy(policy)?;
     }
     results.seconds.write = start.elapsed().as_secs_f64();
-    if results.interrupted {
-        results.lp = job.counts()?;
-    } else {
-        let tried = try_policy(&mut job, directory.as_ref(), settings, observer)?;
-        results.interrupted = tried.interrupted;
-        results.simulated = tried.estimate;
-        results.validation = tried.validation;
-        results.lp = tried.lp;
-        results.seconds.simulate = tried.seconds;
+    if !results.interrupted {
+        let start = Instant::now();
+        try_policy(
+            &mut job,
+            directory.as_ref(),
+            settings,
+            observer,
+            &mut results,
+        )?;
+        results.seconds.simulate = start.elapsed().as_secs_f64();
     }
+    results.lp = job.counts()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
     if let Some(directory) = &directory {
         directory.finish(&Facts {
@@ -460,11 +393,9 @@ fn try_policy<C: Backend, K: Kernel>(
     directory: Option<&Directory>,
     settings: &Settings,
     observer: &mut dyn Observer,
-) -> Result<Simulated, SddpError> {
-    let start = Instant::now();
+    results: &mut Results,
+) -> Result<(), SddpError> {
     let problem = job.engine.read().problem;
-    let sign = problem.sense.sign();
-    let (mut estimate, mut values, mut validation) = (None, Vec::new(), Vec::new());
     if settings.simulate > 0 {
         let mut files = Vec::new();
         if let (Some(directory), Some(tables)) = (directory, &job.engine.read().tables) {
@@ -474,33 +405,23 @@ fn try_policy<C: Backend, K: Kernel>(
             let mut files = files.iter_mut().zip(pieces);
             files.try_for_each(|(file, piece)| file.splice(piece))
         };
-        let (count, sampling) = (settings.simulate, settings.sampling);
-        let found = job.simulate(count, sampling, observer, sink)?;
-        if let Some(costs) = found {
-            if let Some(directory) = directory {
-                files.into_iter().try_for_each(|file| directory.put(file))?;
-            }
-            estimate = Some(Estimate::of(&costs));
-            values = costs;
-        }
+        let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
+        let Some(values) = values else {
+            results.interrupted = true;
+            return Ok(());
+        };
+        results.simulated = Some(Estimate::of(&values));
+        results.values = values;
+        files.into_iter().try_for_each(TableFile::finish)?;
     }
-    let interrupted = settings.simulate > 0 && estimate.is_none();
-    if !interrupted {
-        let validated = job.validate()?;
-        if let Some(directory) = directory.filter(|_| validated.count() > 0) {
-            directory.write_validation(problem, &validated)?;
-        }
-        let of_paths = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
-        validation = of_paths.collect();
+    let validated = job.validate()?;
+    let sign = problem.sense.sign();
+    let values = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
+    results.validation = values.collect();
+    match directory {
+        Some(directory) if validated.count() > 0 => directory.write_validation(problem, &validated),
+        _ => Ok(()),
     }
-    Ok(Simulated {
-        estimate,
-        values,
-        validation,
-        interrupted,
-        lp: job.counts()?,
-        seconds: start.elapsed().as_secs_f64(),
-    })
 }
 
 /// The state that training goes on from.

@@ -3,10 +3,10 @@
 use cobre_comm::LocalBackend;
 use cobre_sddp::SddpError;
 use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::output::{About, PlainTables, read_policy, write_policy};
+use cobre_sddp::output::{PlainTables, read_policy, write_policy};
 use cobre_sddp::policy::{Policy, Selection, StoredCut};
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
-use cobre_sddp::run::{Settings, Simulated, Solver, run, run_from, simulate};
+use cobre_sddp::run::{Results, Settings, Solver, Start, run, run_from, simulate};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
 
@@ -41,10 +41,21 @@ fn settings() -> Settings {
     }
 }
 
-fn try_on(problem: Problem, policy: &Policy) -> Result<Simulated, SddpError> {
+/// Trains, or only simulates, with the cuts of a policy from the start.
+fn from(
+    policy: &Policy,
+    stages: usize,
+    settings: &Settings,
+    train: bool,
+) -> Result<Results, SddpError> {
+    let problem = problem(stages);
     let tables = PlainTables::new(&problem);
-    let about = About::new(&tables, &[]);
-    simulate(&LocalBackend, problem, policy, &settings(), &about, &mut ())
+    let start = Start {
+        policy: Some(policy),
+        ..Start::plain(&tables)
+    };
+    let run = if train { run_from } else { simulate };
+    run(&LocalBackend, problem, settings, &start, &mut ())
 }
 
 #[test]
@@ -56,17 +67,23 @@ fn a_stored_policy_is_worth_what_it_was() {
     write_policy(directory.path(), &policy).expect("it is written");
     let again = read_policy(directory.path()).expect("it is read");
     assert_eq!(again, policy);
-    let tried = try_on(problem(4), &again);
-    let tried = tried.expect("it is tried");
-    assert_eq!(tried.estimate, trained.simulated);
+    let tried = from(&again, 4, &settings(), false).expect("it is tried");
+    assert_eq!(tried.simulated, trained.simulated);
+    assert_eq!(tried.values, trained.values);
     assert_eq!(tried.values.len(), 40);
+    assert_eq!(tried.trained.iterations.len(), 0);
+    let bounds = (tried.trained.bound, trained.trained.bound);
+    assert!(
+        (bounds.0 - bounds.1).abs() <= 1e-9 * bounds.1.abs(),
+        "{bounds:?}"
+    );
 }
 
 #[test]
 fn a_policy_of_another_problem_is_refused() {
     let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
     let policy = trained.policy.expect("this is the first rank");
-    let refused = try_on(problem(5), &policy);
+    let refused = from(&policy, 5, &settings(), false);
     let error = refused.expect_err("it has other nodes");
     assert_eq!(error.kind(), "input");
     assert!(error.to_string().contains("list of nodes"), "{error}");
@@ -85,10 +102,7 @@ fn training_goes_on_from_the_cuts_of_a_policy() {
             ..settings()
         };
         let cold = run(&LocalBackend, problem(4), &settings, &mut ()).expect("it trains");
-        let tables = PlainTables::new(&problem(4));
-        let (about, given) = (About::new(&tables, &[]), Some(&policy));
-        let warm = run_from(&LocalBackend, problem(4), given, &settings, &about, &mut ());
-        let warm = warm.expect("it trains");
+        let warm = from(&policy, 4, &settings, true).expect("it trains");
         assert!(warm.trained.iterations[0].bound >= trained.trained.bound * (1.0 - 1e-9));
         assert!(cold.trained.bound < warm.trained.bound, "{selection}");
         // The given cuts are all there, in their order, before those of training.

@@ -10,7 +10,7 @@ use cobre_results::{Results, Table};
 use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::About;
 use cobre_sddp::policy::Selection;
-use cobre_sddp::run::{Settings, Solver, run_from};
+use cobre_sddp::run::{Settings, Solver, Start, run_from};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
 
@@ -84,9 +84,15 @@ fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
         output: Some(output.to_owned()),
         csv: false,
     };
-    let about = About::new(&*case.tables, &[]);
-    let (problem, observer) = (case.problem, &mut ());
-    run_from(&LocalBackend, problem, None, &settings, &about, observer).expect("it runs");
+    let about = About {
+        tables: &*case.tables,
+        facts: serde_json::Map::new(),
+    };
+    let start = Start {
+        about,
+        policy: None,
+    };
+    run_from(&LocalBackend, case.problem, &settings, &start, &mut ()).expect("it runs");
     Results::open(output).expect("it has results")
 }
 

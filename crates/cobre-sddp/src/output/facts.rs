@@ -4,8 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
-use super::Tables;
-use crate::policy::Manifest;
+use super::{FORMAT, Tables};
 use crate::run::{Results, Settings};
 
 /// What the one who starts a run knows of it.
@@ -17,13 +16,13 @@ pub struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    /// These tables, and facts by name.
-    pub fn new(tables: &'a dyn Tables, facts: &[(&str, &str)]) -> Self {
-        let facts = facts.iter();
-        let facts = facts.map(|(name, fact)| ((*name).to_owned(), Value::from(*fact)));
+    /// What to write of a case, where it came from, its kind, and what connects the ranks.
+    pub fn new(tables: &'a dyn Tables, case: &str, kind: &str, backend: &str) -> Self {
+        let facts = [("case", case), ("kind", kind), ("backend", backend)];
+        let facts = facts.map(|(name, value)| (name.to_owned(), Value::from(value)));
         Self {
             tables,
-            facts: facts.collect(),
+            facts: facts.into_iter().collect(),
         }
     }
 }
@@ -45,7 +44,7 @@ impl Facts<'_> {
         let trained = &results.trained;
         let mut run = self.about.facts.clone();
         let more = json!({
-            "format": Manifest::FORMAT,
+            "format": FORMAT,
             "cobre": env!("CARGO_PKG_VERSION"),
             "finished": now(),
             "ranks": self.hosts.len(),

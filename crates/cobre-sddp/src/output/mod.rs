@@ -35,6 +35,8 @@ use crate::policy::Policy;
 use crate::problem::Problem;
 use crate::training::Trained;
 
+/// The version of the files' layout.
+const FORMAT: u32 = 1;
 /// The file that is there if all others are.
 const RUN: &str = "run.json";
 
@@ -87,8 +89,7 @@ impl Directory {
 
     /// The policy, in the part of the directory that is its own.
     pub(crate) fn write_policy(&self, policy: &Policy) -> Result<(), SddpError> {
-        let table = policy::table("policy/cuts", &policy.manifest);
-        let rows = policy::rows(&table, policy);
+        let (table, rows) = policy::table("policy/cuts", policy);
         self.write_table(table, &rows)?;
         policy::write_manifest(&self.path.join("policy"), &policy.manifest)
     }
@@ -96,15 +97,7 @@ impl Directory {
     /// Opens the files that simulated paths go to.
     pub(crate) fn simulation(&self, tables: &PathTables<'_>) -> Result<Vec<TableFile>, SddpError> {
         let tables = tables.tables.iter().cloned();
-        let files = tables.map(|table| TableFile::create(&self.path, table, self.csv));
-        files.collect()
-    }
-
-    /// Puts the files of a table in their places.
-    pub(crate) fn put(&self, file: TableFile) -> Result<(), SddpError> {
-        let table = file.finish()?;
-        self.tables.borrow_mut().push(table);
-        Ok(())
+        tables.map(|table| self.open(table)).collect()
     }
 
     /// Writes the paths of the modeller's own scenarios.
@@ -133,19 +126,19 @@ impl Directory {
     /// Says what all columns mean, takes away what an earlier run has left, and writes down, last of all, what
     /// differs from run to run: times, machines, versions.
     pub(crate) fn finish(&self, facts: &Facts<'_>) -> Result<(), SddpError> {
-        dictionary::write(&self.path, "", &self.tables.borrow(), self.csv)?;
+        dictionary::write(&self.path, &self.tables.borrow(), self.csv)?;
         write_json(&self.path.join(RUN), &facts.json())
     }
 
-    /// Says what the columns of a simulation mean, beside what the directory has of training.
-    pub(crate) fn finish_simulation(&self) -> Result<(), SddpError> {
-        dictionary::write(&self.path, "simulation/", &self.tables.borrow(), self.csv)
+    fn open(&self, table: Table) -> Result<TableFile, SddpError> {
+        self.tables.borrow_mut().push(table.clone());
+        TableFile::create(&self.path, table, self.csv)
     }
 
     fn write_table(&self, table: Table, rows: &Rows) -> Result<(), SddpError> {
-        let mut file = TableFile::create(&self.path, table, self.csv)?;
+        let mut file = self.open(table)?;
         file.append(rows)?;
-        self.put(file)
+        file.finish()
     }
 }
 

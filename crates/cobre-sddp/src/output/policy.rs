@@ -7,9 +7,7 @@ use std::path::Path;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
-use super::file::TableFile;
-use super::table::{Cell, Column, Kind, Rows, Table};
-use super::write_json;
+use super::{Cell, Column, Kind, Rows, Table, TableFile, write_json};
 use crate::error::SddpError;
 use crate::policy::{Manifest, Policy, StoredCut};
 use crate::problem::Sense;
@@ -32,55 +30,33 @@ fn sense(manifest: &Manifest) -> Option<Sense> {
 /// When a file cannot be written.
 pub fn write(directory: &Path, policy: &Policy) -> Result<(), SddpError> {
     std::fs::create_dir_all(directory).map_err(SddpError::io("create the directory", directory))?;
-    let table = table("cuts", &policy.manifest);
-    let rows = rows(&table, policy);
+    let (table, rows) = table("cuts", policy);
     let mut file = TableFile::create(directory, table, false)?;
     file.append(&rows)?;
     file.finish()?;
     write_manifest(directory, &policy.manifest)
 }
 
-/// Writes what a policy belongs to.
-pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), SddpError> {
-    let place = directory.join(MANIFEST);
-    let value = serde_json::to_value(manifest)
-        .map_err(|error| SddpError::io("write", &place)(io::Error::other(error)))?;
-    write_json(&place, &value)
-}
-
-/// The table of the cuts of a policy, under this name.
-pub(super) fn table(name: &'static str, manifest: &Manifest) -> Table {
-    let mut columns = vec![
-        Column::new(
-            COLUMNS[0],
-            Kind::Text,
-            "node whose cost to go the cut is below",
-        ),
-        Column::new(COLUMNS[1], Kind::Integer, "iteration that made it, from 1"),
-        Column::new(
-            COLUMNS[2],
-            Kind::Integer,
-            "forward pass of that iteration, from 1",
-        ),
-        Column::new(
-            COLUMNS[3],
-            Kind::Number,
-            "value of the cut where all states are zero",
-        ),
+/// The cuts, as the modeller's sense has them.
+pub(super) fn table(name: &'static str, policy: &Policy) -> (Table, Rows) {
+    let manifest = &policy.manifest;
+    let meanings = [
+        (Kind::Text, "node whose cost to go the cut is below"),
+        (Kind::Integer, "iteration that made it, from 1"),
+        (Kind::Integer, "forward pass of that iteration, from 1"),
+        (Kind::Number, "value of the cut where all states are zero"),
     ];
+    let columns = COLUMNS.into_iter().zip(meanings);
+    let columns = columns.map(|(name, (kind, meaning))| Column::new(name, kind, meaning));
+    let mut columns: Vec<Column> = columns.collect();
     columns.extend(manifest.states.iter().map(|state| {
         let meaning = format!("how the cut changes with state {}", state.name);
         Column::new(format!("slope:{}", state.name), Kind::Number, meaning)
     }));
-    Table::new(name, columns)
-}
-
-/// The cuts of a policy.
-pub(super) fn rows(table: &Table, policy: &Policy) -> Rows {
-    let manifest = &policy.manifest;
+    let table = Table::new(name, columns);
+    let mut rows = Rows::new(&table);
     let sign = sense(manifest).map_or(1.0, Sense::sign);
     let passes = manifest.forward_passes.max(1) as u32;
-    let mut rows = Rows::new(table);
     for (name, cuts) in manifest.nodes.iter().zip(&policy.cuts) {
         for cut in cuts {
             let mut row: Vec<Cell<'_>> = vec![
@@ -94,7 +70,15 @@ pub(super) fn rows(table: &Table, policy: &Policy) -> Rows {
             rows.push(&row);
         }
     }
-    rows
+    (table, rows)
+}
+
+/// Writes what a policy belongs to.
+pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), SddpError> {
+    let place = directory.join(MANIFEST);
+    let value = serde_json::to_value(manifest)
+        .map_err(|error| SddpError::io("write", &place)(io::Error::other(error)))?;
+    write_json(&place, &value)
 }
 
 /// Reads a policy from the directory that [`write()`] wrote, and checks its fingerprint.

@@ -29,7 +29,7 @@ pub enum Sampling {
 pub(crate) type Sink<'s> = dyn FnMut(Vec<Piece>) -> Result<(), SddpError> + 's;
 
 impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
-    /// Walks `count` sampled paths by the policy; every rank gets the value of each, and `sink` every
+    /// Walks `count` sampled paths by the policy; every rank gets their values, and `sink` every
     /// path that is written, in order. `None` if someone asked it to end before. Collective.
     pub(crate) fn simulate(
         &mut self,
