@@ -73,6 +73,7 @@ rules() {
     depends cobre-comm 'none' | breach 'cobre-comm depends on nothing of ours'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
     depends cobre-sddp 'cobre-comm' | breach 'cobre-sddp depends on cobre-comm only'
+    depends cobre-results 'none' | breach 'cobre-results depends on nothing of ours'
     depends cobre-case 'cobre-sddp' | breach 'cobre-case depends on cobre-sddp only'
 }
 
@@ -103,6 +104,7 @@ crates/x/tests/a.rs|"killall"
 crates/cobre-comm/Cargo.toml|[dependencies]\ncobre-launch.workspace = true
 crates/cobre-launch/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-sddp/Cargo.toml|[dependencies]\ncobre-case.workspace = true
+crates/cobre-results/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-case/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 LIST
     rm -rf "${dir:?}/crates"

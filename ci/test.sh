@@ -31,6 +31,7 @@ step 'lints of cobre-comm without features' \
 step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --quiet
 step 'a sample of chaos' ci/chaos.py 60 2026
 step 'a sample of chaos in training' ci/chaos_run.py 8 2026
+step 'tables' ci/tables.sh
 step 'python' ci/python.sh
 step 'book' target/tools/bin/mdbook build book
 # MPI: the same crates with the backend `mpi` in them; last, as the programs of the kit are built anew
