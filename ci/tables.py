@@ -25,10 +25,16 @@ def check_table(place: Path) -> list[str]:
         frame, polar.to_arrow().to_pandas(), check_dtype=False, obj=str(place)
     )
     other = place.with_suffix(".csv")
-    from_csv = pandas.read_csv(other, float_precision="round_trip", keep_default_na=True)
-    pandas.testing.assert_frame_equal(
-        frame, from_csv, check_dtype=False, check_exact=True, obj=str(other)
-    )
+    texts = pandas.read_csv(other, dtype=str, keep_default_na=False)
+    assert list(texts.columns) == list(frame.columns), other
+    for name in frame:
+        if frame[name].dtype == "float64":
+            # Parsed by Python, which gives the number back that was written.
+            found = [float(text or "nan") for text in texts[name]]
+            expected = frame[name].to_numpy()
+            assert all(a == b or (a != a and b != b) for a, b in zip(found, expected)), (other, name)
+        else:
+            assert (frame[name].astype(str) == texts[name]).all(), (other, name)
     assert polars.read_csv(other, infer_schema_length=None).columns == polar.columns, other
     assert pyarrow.csv.read_csv(other).num_rows == len(frame), other
     return list(frame.columns)
