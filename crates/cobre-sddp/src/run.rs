@@ -11,7 +11,7 @@ use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
-use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, TableFile, host};
+use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
@@ -412,7 +412,9 @@ fn try_policy<C: Backend, K: Kernel>(
         };
         results.simulated = Some(Estimate::of(&values));
         results.values = values;
-        files.into_iter().try_for_each(TableFile::finish)?;
+        if let Some(directory) = directory {
+            files.into_iter().try_for_each(|file| directory.put(file))?;
+        }
     }
     let validated = job.validate()?;
     let sign = problem.sense.sign();

@@ -97,7 +97,15 @@ impl Directory {
     /// Opens the files that simulated paths go to.
     pub(crate) fn simulation(&self, tables: &PathTables<'_>) -> Result<Vec<TableFile>, SddpError> {
         let tables = tables.tables.iter().cloned();
-        tables.map(|table| self.open(table)).collect()
+        let files = tables.map(|table| TableFile::create(&self.path, table, self.csv));
+        files.collect()
+    }
+
+    /// Puts the files of a table in their places.
+    pub(crate) fn put(&self, file: TableFile) -> Result<(), SddpError> {
+        let table = file.finish()?;
+        self.tables.borrow_mut().push(table);
+        Ok(())
     }
 
     /// Writes the paths of the modeller's own scenarios.
@@ -130,15 +138,10 @@ impl Directory {
         write_json(&self.path.join(RUN), &facts.json())
     }
 
-    fn open(&self, table: Table) -> Result<TableFile, SddpError> {
-        self.tables.borrow_mut().push(table.clone());
-        TableFile::create(&self.path, table, self.csv)
-    }
-
     fn write_table(&self, table: Table, rows: &Rows) -> Result<(), SddpError> {
-        let mut file = self.open(table)?;
+        let mut file = TableFile::create(&self.path, table, self.csv)?;
         file.append(rows)?;
-        file.finish()
+        self.put(file)
     }
 }
 
