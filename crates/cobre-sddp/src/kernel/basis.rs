@@ -9,6 +9,8 @@ use super::cut_table::CutTable;
 use super::inverse::{Inverse, Singular, padded};
 use super::program::Program;
 use super::ratio::Candidates;
+use super::simplex::Trouble;
+use super::tolerance;
 
 /// Not among the rows.
 pub(super) const NO_ROW: u32 = u32::MAX;
@@ -250,6 +252,7 @@ impl Basis {
         self.inverse.invert(size, matrix)?;
         self.age = 0;
         self.compute_duals(scene);
+        self.turn(program);
         self.activity.fill(0.0);
         self.bound_cost = 0.0;
         for (curve, mark) in program.curves.iter().zip(&self.marks) {
@@ -261,6 +264,17 @@ impl Basis {
             self.move_by(program, column, self.at_bound(program, column));
         }
         Ok(())
+    }
+
+    /// Puts columns whose reduced costs have the wrong sign to their other bounds.
+    fn turn(&mut self, program: &Program) {
+        let most = tolerance::DUAL * program.cost_scale;
+        let columns = self.sense.iter_mut().zip(&self.reduced);
+        for ((sense, reduced), range) in columns.zip(&program.ranges) {
+            if *sense * reduced < -most && range.is_finite() {
+                *sense = -*sense;
+            }
+        }
     }
 
     /// Changes the value of a column at a bound by `step`.
@@ -276,10 +290,24 @@ impl Basis {
 
     /// Computes dual values and reduced costs from the inverse.
     pub(super) fn compute_duals(&mut self, scene: Scene<'_>) {
-        let (program, size) = (scene.program, self.size());
+        let size = self.size();
         self.inverse.times_left(&self.cost[..size], &mut self.duals);
+        self.compute_reduced(scene);
+    }
+
+    /// Computes reduced costs from dual values, after taking those of inequalities to be right in
+    /// sign.
+    fn compute_reduced(&mut self, scene: Scene<'_>) {
+        let (program, size) = (scene.program, self.size());
+        let mut changed = false;
         for dual in &mut self.duals[program.equalities..size] {
-            *dual = dual.max(0.0);
+            if *dual < 0.0 {
+                *dual = 0.0;
+                changed = true;
+            }
+        }
+        if changed {
+            self.balance_cuts(program);
         }
         self.reduced.copy_from_slice(&program.cost[..program.plain]);
         for (&row, &dual) in self.rows.iter().zip(&self.duals) {
@@ -287,9 +315,122 @@ impl Basis {
         }
     }
 
-    /// Computes the values of basic variables from the inverse.
+    /// Makes the dual values of cuts add up to one again where the cost to go is basic: to be off
+    /// there costs as much as the cost to go is large.
+    fn balance_cuts(&mut self, program: &Program) {
+        let basic = program.future.is_some_and(|at| self.sense[at] == 0.0);
+        let is_cut = |row: u32| row as usize >= program.rows;
+        let cuts = self.rows.iter().zip(&self.duals);
+        let sum: f64 = cuts.filter(|cut| is_cut(*cut.0)).map(|cut| cut.1).sum();
+        if basic && sum > 0.0 {
+            for (&row, dual) in self.rows.iter().zip(&mut self.duals) {
+                if is_cut(row) {
+                    *dual /= sum;
+                }
+            }
+        }
+    }
+
+    /// Computes dual values and reduced costs, and corrects them by the reduced costs of basic
+    /// variables, which are zero but for errors of the inverse. One that is off matters as much as
+    /// its variable is large: the cost to go most of all.
+    pub(super) fn compute_exact_duals(&mut self, scene: Scene<'_>) {
+        self.compute_duals(scene);
+        for _ in 0..tolerance::MOST_CORRECTIONS {
+            if self.slip(scene.program) <= tolerance::SLIP * (1.0 + self.value().abs()) {
+                return;
+            }
+            let size = self.size();
+            let scratch = &mut self.scratch;
+            let (slips, change) = (&scratch.shift[..size], &mut scratch.pivot_row);
+            self.inverse.times_left(slips, change);
+            for (dual, change) in self.duals[..size].iter_mut().zip(change) {
+                *dual += *change;
+            }
+            self.compute_reduced(scene);
+        }
+    }
+
+    /// The reduced costs of basic variables, into `shift`; returns what they add to the value at
+    /// most.
+    fn slip(&mut self, program: &Program) -> f64 {
+        let mut sum = 0.0;
+        let variables = self.head[..self.rows.len()].iter().zip(&self.values);
+        for ((&variable, &value), slip) in variables.zip(&mut self.scratch.shift) {
+            let variable = variable as usize;
+            *slip = if let Some(reduced) = self.reduced.get(variable) {
+                *reduced
+            } else if let Some(piece) = program.pieces.get(variable - program.plain) {
+                piece.cost - self.duals[program.curves[piece.curve].row] * piece.factor
+            } else {
+                self.duals[variable - program.columns()]
+            };
+            sum += (*slip * value).abs();
+        }
+        sum
+    }
+
+    /// Computes the values of basic variables from the inverse, and corrects them until they keep
+    /// the rows of the basis: only then is what they cost the value of a solution.
     #[inline]
-    pub(super) fn compute_values(&mut self, scene: Scene<'_>) {
+    pub(super) fn compute_values(&mut self, scene: Scene<'_>) -> Result<(), Trouble> {
+        self.compute_rough_values(scene);
+        for _ in 0..tolerance::MOST_CORRECTIONS {
+            if self.keeps_rows(scene) {
+                return Ok(());
+            }
+            let length = padded(self.size());
+            let scratch = &mut self.scratch;
+            let (open, change) = (&scratch.shift[..length], &mut scratch.pivot_column);
+            self.inverse.times(open, change);
+            for (value, change) in self.values[..self.rows.len()].iter_mut().zip(change) {
+                *value += *change;
+            }
+        }
+        if self.keeps_rows(scene) {
+            return Ok(());
+        }
+        Err(Trouble::Unstable)
+    }
+
+    /// Whether the values keep the rows of the basis; what is open in each goes into `shift`.
+    /// Computes the state and the cost to go.
+    #[inline]
+    fn keeps_rows(&mut self, scene: Scene<'_>) -> bool {
+        let (program, size) = (scene.program, self.size());
+        self.compute_state(program);
+        let open = &mut self.scratch.shift;
+        open[size..padded(size)].fill(0.0);
+        for (open, &row) in open.iter_mut().zip(&self.rows) {
+            let row = row as usize;
+            *open = match row.checked_sub(program.rows) {
+                None => scene.rhs[row] - self.activity[row],
+                Some(cut) => scene.cuts.above(program, cut, &self.state, self.future),
+            };
+        }
+        for (&variable, &value) in self.head[..size].iter().zip(&self.values) {
+            let variable = variable as usize;
+            if variable < program.columns() {
+                for &(row, coefficient) in program.by_column.list(variable) {
+                    let place = self.row_places[row as usize];
+                    if place != NO_ROW {
+                        open[place as usize] -= coefficient * value;
+                    }
+                }
+            } else {
+                open[variable - program.columns()] += value;
+            }
+        }
+        let least = scene.cuts.tolerance(self.future);
+        let mut rows = self.rows.iter().zip(&*open);
+        rows.all(|(&row, open)| {
+            let rhs = scene.rhs.get(row as usize);
+            open.abs() <= rhs.map_or(least, |&rhs| tolerance::primal(rhs))
+        })
+    }
+
+    #[inline]
+    fn compute_rough_values(&mut self, scene: Scene<'_>) {
         let (program, size) = (scene.program, self.size());
         self.bound_state(program);
         let rhs = &mut self.scratch.rhs;
@@ -297,13 +438,7 @@ impl Basis {
             let row = row as usize;
             *rhs = match row.checked_sub(program.rows) {
                 None => scene.rhs[row] - self.activity[row],
-                Some(cut) => {
-                    let mut height = scene.cuts.height(cut) - self.future;
-                    for (slope, value) in scene.cuts.slopes(program, cut).zip(&self.state) {
-                        height += slope * value;
-                    }
-                    height
-                }
+                Some(cut) => scene.cuts.above(program, cut, &self.state, self.future),
             };
         }
         rhs[size..padded(size)].fill(0.0);

@@ -135,10 +135,19 @@ impl CutTable {
         self.intercepts[place]
     }
 
-    /// The value of the cut at `place` where all decided states are zero.
+    /// How far the cut at `place` is above `future` at this state.
     #[inline]
-    pub(super) fn height(&self, place: usize) -> f64 {
-        self.heights()[place]
+    pub(super) fn above(&self, program: &Program, place: usize, state: &[f64], future: f64) -> f64 {
+        let terms = self.slopes(program, place).zip(state);
+        terms.fold(self.heights()[place] - future, |sum, (slope, value)| {
+            sum + slope * value
+        })
+    }
+
+    /// How far a cut may be above `future`.
+    #[inline]
+    pub(super) fn tolerance(&self, future: f64) -> f64 {
+        tolerance::cut(future, self.magnitude + self.more)
     }
 
     fn heights(&self) -> &[f64] {
@@ -185,7 +194,7 @@ impl CutTable {
     /// above, and how much; the first of those that are equally high.
     #[inline]
     pub(super) fn most_violated(&self, state: &[f64], future: f64) -> Option<(usize, f64)> {
-        let least = tolerance::cut(future, self.magnitude + self.more);
+        let least = self.tolerance(future);
         wide(
             #[inline(always)]
             || most_violated(self.heights(), &self.slopes, state, future, least),

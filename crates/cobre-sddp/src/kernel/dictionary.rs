@@ -94,6 +94,7 @@ impl Dictionary {
         entry.load(scene, basis)?;
         if entry.age > tolerance::MOST_AGE {
             basis.refactor(scene)?;
+            basis.compute_values(scene)?;
             entry.keep(scene, basis)?;
             entry.evaluate(&parameters[..scene.program.states]);
         }
@@ -197,7 +198,7 @@ impl Entry {
     /// Keeps a basis that a solve has ended with, after computing its dual values anew.
     fn keep(&mut self, scene: Scene<'_>, basis: &mut Basis) -> Result<(), Trouble> {
         let (program, size) = (scene.program, basis.size());
-        basis.compute_duals(scene);
+        basis.compute_exact_duals(scene);
         self.constant = bound_part(program, basis)?;
         self.slopes.clear();
         self.slopes
@@ -244,27 +245,31 @@ impl Entry {
 }
 
 /// What the bounds of columns add to the dual value: Σ reduced cost × the bound that its sign
-/// points to. A sign is wrong by a tolerance at most, or the basis is refused.
+/// points to, for basic columns as for others, unless it is zero but for rounding. So a wrong sign
+/// lowers the value, and widens the gap to the primal one. Where there is no such bound a sign is
+/// wrong by a tolerance at most, or the basis is refused.
 fn bound_part(program: &Program, basis: &mut Basis) -> Result<f64, Trouble> {
+    let rounding = tolerance::DUAL_STEP * program.cost_scale;
     let most = tolerance::DUAL * program.cost_scale;
     let mut sum = 0.0;
     let mut worst: f64 = 0.0;
     let columns = basis.reduced.iter_mut().zip(&basis.sense);
     let bounds = program.lower.iter().zip(&program.upper);
     for ((reduced, &sense), (&lower, &upper)) in columns.zip(bounds) {
-        if sense == 0.0 {
+        let own = if sense > 0.0 { lower } else { upper };
+        let pointed = if *reduced > 0.0 { lower } else { upper };
+        let right = sense * *reduced > 0.0;
+        if !right && reduced.abs() > rounding && pointed.is_finite() {
+            sum += *reduced * pointed;
+        } else if sense == 0.0 {
             worst = worst.max(reduced.abs());
-            *reduced = 0.0;
-            continue;
-        }
-        worst = worst.max(-sense * *reduced);
-        let (own, other) = if sense > 0.0 {
-            (lower, upper)
         } else {
-            (upper, lower)
-        };
-        let wrong = sense * *reduced < 0.0 && other.is_finite();
-        sum += *reduced * if wrong { other } else { own };
+            worst = worst.max(-sense * *reduced);
+            sum += *reduced * own;
+        }
+        if sense == 0.0 {
+            *reduced = 0.0;
+        }
     }
     for (curve, &mark) in program.curves.iter().zip(&basis.marks) {
         let (pieces, dual) = (program.members(curve), basis.duals[curve.row]);

@@ -1,6 +1,6 @@
 //! What is fixed when the kernel is compiled.
 
-/// How large a node the kernel takes, and the two places at which tests break it on purpose.
+/// How large a node the kernel takes, and the places at which tests break it on purpose.
 pub trait Rules: Send + 'static {
     /// The name by which the kernel with these rules is asked for.
     const NAME: &'static str;
@@ -10,6 +10,8 @@ pub trait Rules: Send + 'static {
     const AT_UPPER: f64 = -1.0;
     /// Whether columns that the ratio test passes go to their other bound.
     const FLIPS: bool = true;
+    /// Whether cuts that are violated come in.
+    const CUTS: bool = true;
 }
 
 /// Nodes on which the kernel is the faster solver.

@@ -37,22 +37,26 @@ impl Basis {
     /// dual values and reduced costs are as pivots left them.
     #[inline]
     pub(super) fn solve<R: Rules>(&mut self, scene: Scene<'_>) -> Result<usize, Trouble> {
-        self.compute_values(scene);
         let most =
             tolerance::MOST_PIVOTS + tolerance::PIVOTS_PER_ROW * scene.program.largest_basis();
         let mut pivots = 0;
         // Whether values come from the inverse, and whether the inverse is new.
-        let (mut exact, mut new) = (true, false);
+        let (mut exact, mut new) = (true, self.settle(scene, false)?);
         loop {
             let position = if let Some(position) = self.leaving() {
                 position
-            } else if let Some((row, value)) = self.violated(scene) {
+            } else if let Some((row, value)) = self.violated::<R>(scene) {
                 if self.rows.contains(&row) || self.inverse.is_full() {
                     if new {
                         return Err(Trouble::Unstable);
                     }
-                    self.renew(scene)?;
-                    (exact, new) = (true, true);
+                    if exact {
+                        self.renew(scene)?;
+                        new = true;
+                    } else {
+                        new = self.settle(scene, new)?;
+                    }
+                    exact = true;
                     continue;
                 }
                 self.add_row(scene, row, value);
@@ -60,13 +64,11 @@ impl Basis {
             } else if exact {
                 return self.boxed(scene).map(|()| pivots);
             } else {
-                if scene.program.boxed.is_empty() && self.age <= tolerance::MOST_AGE {
-                    self.compute_values(scene);
-                } else {
+                if !scene.program.boxed.is_empty() || self.age > tolerance::MOST_AGE {
                     self.refactor(scene)?;
-                    self.compute_values(scene);
                     new = true;
                 }
+                new = self.settle(scene, new)?;
                 exact = true;
                 continue;
             };
@@ -85,12 +87,21 @@ impl Basis {
         }
     }
 
+    /// Computes values, with a new inverse if the present one, unless it is new, is not exact
+    /// enough; returns whether the inverse is new.
+    fn settle(&mut self, scene: Scene<'_>, new: bool) -> Result<bool, Trouble> {
+        match self.compute_values(scene) {
+            Ok(()) => Ok(new),
+            Err(trouble) if new => Err(trouble),
+            Err(_) => self.renew(scene).map(|()| true),
+        }
+    }
+
     /// Computes everything anew because something is off.
     fn renew(&mut self, scene: Scene<'_>) -> Result<(), Trouble> {
         self.refactored += 1;
         self.refactor(scene)?;
-        self.compute_values(scene);
-        Ok(())
+        self.compute_values(scene)
     }
 
     /// Invented bounds hold nothing.
@@ -136,7 +147,7 @@ impl Basis {
     /// A row of the program that is no row of the basis and is violated most, or else such a cut;
     /// with how far its own variable is below zero.
     #[inline]
-    fn violated(&mut self, scene: Scene<'_>) -> Option<(u32, f64)> {
+    fn violated<R: Rules>(&mut self, scene: Scene<'_>) -> Option<(u32, f64)> {
         let program = scene.program;
         if program.rows > program.equalities
             && let Some(found) = self.violated_row(scene)
@@ -144,7 +155,7 @@ impl Basis {
             return Some(found);
         }
         self.compute_state(program);
-        program.future?;
+        program.future.filter(|_| R::CUTS)?;
         let (cut, above) = scene.cuts.most_violated(&self.state, self.future)?;
         Some(((program.rows + cut) as u32, -above))
     }

@@ -48,9 +48,26 @@ fn trained<R: Rules>() -> Result<Counts, SddpError> {
     Ok(results.lp)
 }
 
-/// Whether a difference, or a check that failed, has given the kernel away.
-fn found_out<R: Rules>() -> bool {
-    trained::<R>().map_or(true, |counts| counts.fallbacks > 0)
+/// What has given a kernel away.
+#[derive(Debug, PartialEq)]
+enum Caught {
+    /// Its own checks: HiGHS had to answer.
+    ByLadder,
+    /// HiGHS beside it, which found another value.
+    ByDifference,
+    Not,
+}
+
+fn caught<R: Rules>() -> Caught {
+    match trained::<R>() {
+        Ok(counts) if counts.fallbacks > 0 => Caught::ByLadder,
+        Ok(_) => Caught::Not,
+        Err(error) => {
+            let told = format!("{error:?}");
+            assert!(told.contains("two solvers differ"), "{told}");
+            Caught::ByDifference
+        }
+    }
 }
 
 #[test]
@@ -61,26 +78,38 @@ fn the_kernel_as_it_is_agrees_without_help() {
         counts.checked > 500 && counts.difference < 1e-8,
         "{counts:?}"
     );
+    assert_eq!(caught::<Always>(), Caught::Not);
 }
 
 #[test]
-fn a_wrong_sign_in_the_ratio_test_is_found_out() {
+fn a_wrong_sign_in_the_ratio_test_is_caught_by_the_ladder() {
     struct WrongSign;
     impl Rules for WrongSign {
         const NAME: &'static str = "wrong sign";
         const MOST_EQUALITIES: usize = 400;
         const AT_UPPER: f64 = 1.0;
     }
-    assert!(found_out::<WrongSign>());
+    assert_eq!(caught::<WrongSign>(), Caught::ByLadder);
 }
 
 #[test]
-fn a_missed_bound_flip_is_found_out() {
+fn a_missed_bound_flip_is_caught_by_the_ladder() {
     struct NoFlips;
     impl Rules for NoFlips {
         const NAME: &'static str = "no flips";
         const MOST_EQUALITIES: usize = 400;
         const FLIPS: bool = false;
     }
-    assert!(found_out::<NoFlips>());
+    assert_eq!(caught::<NoFlips>(), Caught::ByLadder);
+}
+
+#[test]
+fn an_overlooked_cut_is_caught_by_the_difference() {
+    struct NoCuts;
+    impl Rules for NoCuts {
+        const NAME: &'static str = "no cuts";
+        const MOST_EQUALITIES: usize = 400;
+        const CUTS: bool = false;
+    }
+    assert_eq!(caught::<NoCuts>(), Caught::ByDifference);
 }

@@ -13,6 +13,10 @@ pub(super) const DUAL_STEP: f64 = 1e-12;
 pub(super) const DUAL: f64 = 1e-9;
 /// How far the primal and the dual value of an answer may be apart, relative to them.
 pub(super) const GAP: f64 = 1e-9;
+/// How much errors of dual values may add to a value, relative to it, without being corrected.
+pub(super) const SLIP: f64 = 1e-11;
+/// How often values are corrected before a new inverse is asked for.
+pub(super) const MOST_CORRECTIONS: usize = 3;
 /// The smallest pivot that is considered, and the smallest that is trusted without a new inverse.
 pub(super) const PIVOT: f64 = 1e-9;
 pub(super) const SAFE_PIVOT: f64 = 1e-6;
