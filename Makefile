@@ -4,7 +4,7 @@ cobre := target/release/cobre
 
 differential := COBRE_DIFFERENTIAL=100000 cargo test --release --workspace
 
-.PHONY: help setup build demo test book pictures bench chaos openmpi differential
+.PHONY: help setup build demo test wheel book pictures bench chaos openmpi differential
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -21,7 +21,12 @@ demo: build ## set up, build, and show what it does
 test: setup ## set up and run every test
 	@ci/setup.sh tests
 	@ci/setup.sh book
+	@ci/setup.sh python
 	@ci/test.sh
+
+wheel: setup ## build the Python package into target/wheels
+	@ci/setup.sh python
+	@ci/wheel.sh
 
 book: setup ## build the book into book/book
 	@ci/setup.sh book

@@ -19,6 +19,7 @@ crates/cobre-comm/src/wide.rs
 crates/cobre-launch/src/signals.rs
 crates/cobre-launch/src/sys.rs
 crates/cobre-testkit/src/bin/victim.rs
+crates/cobre-python/src/shared.rs
 crates/cobre-sddp/src/lp/highs.rs
 '
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Puts what the build and the tests need on a Debian-like machine that has Rust, gcc and python3.
-# Quick when everything is there. `ci/setup.sh book` adds what the book needs, `ci/setup.sh tests` a browser.
+# Quick when everything is there. `ci/setup.sh book` adds what the book needs, `ci/setup.sh python`
+# what the Python package needs, `ci/setup.sh tests` a browser.
 set -eu
 cd "$(dirname "$0")/.."
 
 mdbook_version=0.5.4
+maturin_version=1.16.0
 
 # command:package pairs; a command that is missing asks for its package.
 wanted='cc:gcc c++:g++ cmake:cmake objdump:binutils python3:python3 ip:iproute2 pkg-config:pkg-config
@@ -26,6 +28,8 @@ if [ -z "${LIBCLANG_PATH:-}" ] && ! compgen -G '/usr/lib/llvm-*/lib/libclang.so*
     ! compgen -G '/usr/lib*/libclang.so*' >/dev/null; then
     missing="$missing libclang-dev"
 fi
+# A module without a command: the Python package is built and tested in environments of its own.
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 if [ -n "$missing" ]; then
     as_root=''
     if [ "$(id -u)" -ne 0 ]; then
@@ -46,4 +50,11 @@ if [ "${1:-}" = book ] && [ "$(target/tools/bin/mdbook --version 2>/dev/null)" !
     echo "setup: building mdbook $mdbook_version into target/tools (two minutes, once)"
     cargo install --quiet mdbook --version "$mdbook_version" --locked \
         --no-default-features --features search --root target/tools
+fi
+
+if [ "${1:-}" = python ] &&
+    [ "$(target/tools/maturin/bin/maturin --version 2>/dev/null)" != "maturin $maturin_version" ]; then
+    echo "setup: installing maturin $maturin_version into target/tools"
+    python3 -m venv --clear target/tools/maturin
+    target/tools/maturin/bin/pip install --quiet "maturin==$maturin_version"
 fi

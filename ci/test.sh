@@ -32,6 +32,8 @@ step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --release --worksp
 step 'reports in a browser' ci/report.py
 step 'a sample of chaos' ci/chaos.py 60 2026
 step 'a sample of chaos in training' ci/chaos_run.py 8 2026
+step 'tables' ci/tables.sh
+step 'python' ci/python.sh
 step 'book' target/tools/bin/mdbook build book
 # MPI: the same crates with the backend `mpi` in them; last, as the programs of the kit are built anew
 # with it. MPICH spins, so these stay few and small.
@@ -47,10 +49,17 @@ if command -v mpicc.openmpi >/dev/null; then
     step 'mpi: random programs on Open MPI' ci/openmpi.sh mpi/2/program
 fi
 
+# Cargo's lines, and the closing line of pytest: "3 failed, 90 passed in 9.81s".
 awk '/^test result:/ { passed += $4; bad += $6 }
+     /^[0-9]+ (passed|failed|error).* in [0-9.]+s/ {
+         for (i = 1; i < NF; i++) {
+             if ($(i + 1) ~ /^passed/) passed += $i
+             if ($(i + 1) ~ /^(failed|error)/) bad += $i
+         }
+     }
      END { printf "\n%d passed, %d failed\n", passed, bad }' "$log"
 if [ -n "$failed" ]; then
-    grep -aE '^test .*FAILED|^error' "$log" | head -n 40
+    grep -aE '^test .*FAILED|^error|^(FAILED|ERROR) ' "$log" | head -n 40
     echo "failed steps:$failed"
     exit 1
 fi

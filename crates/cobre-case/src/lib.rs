@@ -7,10 +7,12 @@ mod hydrothermal;
 mod stoch_opt_format;
 pub mod template;
 mod unique;
+mod wishes;
 
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
 pub use hydrothermal::{TableDescription, schemas, tables};
+pub use wishes::Wishes;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -42,7 +42,7 @@ fn reference(name: &str) -> Option<PathBuf> {
 fn result_of(case: &Path, options: &[&str]) -> (Value, BTreeMap<String, Vec<u8>>) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut command = cobre(&["run", "--json", "--quiet", "--threads", "1"]);
-    command.arg("--checkpoint=none");
+    command.args(["--checkpoint=none", "--csv"]);
     command
         .args(options)
         .arg("--output")
@@ -53,7 +53,8 @@ fn result_of(case: &Path, options: &[&str]) -> (Value, BTreeMap<String, Vec<u8>>
     let mut line = json(&output);
     line.as_object_mut().and_then(|line| line.remove("seconds"));
     let mut files = files(directory.path());
-    for name in ["run.json", "training/timings.parquet", ".lock"] {
+    let times = ["training/timings.parquet", "training/timings.csv"];
+    for name in times.into_iter().chain(["run.json", ".lock"]) {
         assert!(files.remove(name).is_some(), "{name}");
     }
     (line, files)

@@ -7,6 +7,7 @@ mod outputs;
 mod processes;
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -41,6 +42,12 @@ fn finish(command: &mut Command, code: i32) -> String {
     let output = command.output().expect("cobre starts");
     assert_eq!(output.status.code(), Some(code), "{output:?}");
     text(&output)
+}
+
+fn send(signal: &str, pid: u32) {
+    let pid = pid.to_string();
+    let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+    assert!(sent.expect("kill starts").success());
 }
 
 fn text(output: &Output) -> String {
@@ -242,12 +249,11 @@ fn a_second_run_in_one_directory_is_refused_and_a_dead_one_is_no_obstacle() {
 #[test]
 fn an_interrupted_run_says_how_to_go_on_and_does() {
     let scratch = tempfile::tempdir().expect("a directory");
-    for (number, options) in [&[][..], &["-n=2"]].into_iter().enumerate() {
+    let ways: [(&str, &[&str]); 3] = [("INT", &[]), ("INT", &["-n=2"]), ("USR1", &["-n=2"])];
+    for (number, (signal, options)) in ways.into_iter().enumerate() {
         let output = scratch.path().join(number.to_string());
         let child = endless(&output, options);
-        let pid = child.id().to_string();
-        let sent = Command::new("kill").args(["-INT", &pid]).status();
-        assert!(sent.expect("kill starts").success());
+        send(signal, child.id());
         let ended = child.wait_with_output().expect("it ends");
         assert_eq!(ended.status.code(), Some(5), "{ended:?}");
         let told = text(&ended);
@@ -262,6 +268,33 @@ fn an_interrupted_run_says_how_to_go_on_and_does() {
         finish(&mut cobre(&fresh, &[&further]), 0);
         assert_eq!(results(&output), results(&fresh));
     }
+}
+
+#[test]
+fn a_second_signal_ends_a_long_iteration_at_once() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (case, output) = (scratch.path().join("case"), scratch.path().join("output"));
+    let new = || Command::new(env!("CARGO_BIN_EXE_cobre"));
+    finish(new().args(["init", "large"]).arg(&case), 0);
+    let mut command = new();
+    command.args(["run", "--quiet", "--forward-passes=1000", "--output"]);
+    let mut child = command
+        .arg(&output)
+        .arg(&case)
+        .spawn()
+        .expect("cobre starts");
+    let lock = output.join(".lock");
+    wait_until("it trains", Duration::from_secs(60), || lock.exists());
+    send("INT", child.id());
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(
+        child.try_wait().expect("it is a child"),
+        None,
+        "it finishes its step"
+    );
+    send("INT", child.id());
+    let ended = child.wait().expect("it ends");
+    assert_eq!(ended.signal(), Some(2), "{ended:?}");
 }
 
 #[test]
@@ -284,10 +317,7 @@ fn a_lost_rank_is_made_good_by_retries() {
         if before != newest_number(&output)
             && let Some(rank) = ranks_of(child.id()).pop()
         {
-            let sent = Command::new("kill")
-                .args(["-KILL", &rank.to_string()])
-                .status();
-            assert!(sent.expect("kill starts").success());
+            send("KILL", rank);
             lost += 1;
             std::thread::sleep(Duration::from_millis(300));
         }
@@ -352,4 +382,45 @@ fn a_full_disk_is_an_error_that_loses_nothing() {
     assert!(text(&ended).contains("No space left"), "{ended:?}");
     assert!(kept.is_some(), "an earlier checkpoint is intact");
     assert_eq!(part, 0, "nothing half-written");
+}
+
+#[test]
+fn a_policy_is_simulated_and_trained_further_by_another_run() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| scratch.path().join(name);
+    let first = place("first");
+    finish(&mut cobre(&first, &["--iterations=6"]), 0);
+    let warm = format!("--warm-start={}", first.display());
+
+    // What the run itself has found by simulating.
+    for (name, ranks) in [("one", "-n=1"), ("two", "-n=2")] {
+        let again = place(name);
+        finish(&mut cobre(&again, &[&warm, "--simulate-only", ranks]), 0);
+        let (again, before) = (results(&again), results(&first));
+        let simulated = |name: &&String| name.starts_with("simulation/");
+        for file in before.keys().filter(simulated) {
+            assert!(again[file] == before[file], "{file} differs");
+        }
+    }
+
+    // Further training, interrupted or not.
+    let whole = place("whole");
+    finish(&mut cobre(&whole, &[&warm, "--iterations=8", "-n=2"]), 0);
+    let parts = place("parts");
+    finish(&mut cobre(&parts, &[&warm, "--iterations=3"]), 0);
+    let told = finish(&mut cobre(&parts, &["--iterations=8", "--resume"]), 1);
+    assert!(told.contains("warm start"), "{told}");
+    finish(
+        &mut cobre(&parts, &[&warm, "--iterations=8", "--resume"]),
+        0,
+    );
+    assert_eq!(results(&whole), results(&parts));
+
+    // What cannot be.
+    let told = finish(&mut cobre(&first, &[&warm, "--simulate-only"]), 64);
+    assert!(told.contains("another --output"), "{told}");
+    finish(&mut cobre(&place("none"), &["--simulate-only"]), 64);
+    let told = finish(&mut cobre(&place("none"), &["--warm-start=nowhere"]), 2);
+    assert!(told.contains("nowhere/policy/manifest.json"), "{told}");
+    assert!(!place("none").exists());
 }

@@ -9,11 +9,10 @@ use cobre_comm::report::Blame;
 use crate::blame::{End, root};
 use crate::outcome::Status;
 use crate::protocol::{Exit, Order};
+use crate::signals::SAME_SIGNAL;
 
 /// After the first failure, how long reports of its cause may take before ranks are ended.
 const SETTLE: Duration = Duration::from_millis(50);
-/// `timeout` and a closing terminal send their signal twice; so soon after, it is the same one.
-const SAME_SIGNAL: Duration = Duration::from_millis(200);
 /// A killed process that is still there after this long will not go away soon.
 const UNKILLABLE: Duration = Duration::from_secs(10);
 /// Reports kept; only the first that holds is needed.

@@ -4,7 +4,8 @@ use std::io;
 
 use crate::signals::Catch;
 
-/// Catches SIGINT and SIGTERM of this process while it lives.
+/// Catches SIGINT, SIGTERM and SIGUSR1, the warning of batch systems, of this process while it lives. A second
+/// one ends the process at once.
 pub struct Interrupt {
     catch: Catch,
     requested: bool,
@@ -16,9 +17,9 @@ impl Interrupt {
     /// # Errors
     /// When the system refuses a pipe.
     pub fn catch() -> io::Result<Option<Self>> {
-        let caught = Catch::new(&[libc::SIGINT, libc::SIGTERM])?;
+        let caught = Catch::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])?;
         Ok(caught.map(|catch| Self {
-            catch,
+            catch: catch.impatient(),
             requested: false,
         }))
     }

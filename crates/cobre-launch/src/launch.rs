@@ -1,7 +1,10 @@
 //! What to launch, and how: the builder.
 
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::binding::Bind;
@@ -41,6 +44,9 @@ pub struct Launch {
     output: Output,
     own_stdin: bool,
     own_signals: bool,
+    /// Signals to be passed on are read from here.
+    told_signals: Option<Arc<OwnedFd>>,
+    inherited: Vec<Arc<OwnedFd>>,
     /// The launcher of an MPI library that `program` is, and that starts the ranks.
     through: Option<&'static str>,
 }
@@ -60,6 +66,8 @@ impl Launch {
             output: Output::Forward,
             own_stdin: false,
             own_signals: false,
+            told_signals: None,
+            inherited: Vec::new(),
             through: None,
         }
     }
@@ -123,12 +131,34 @@ impl Launch {
         self
     }
 
-    /// Passes SIGINT, SIGTERM and SIGHUP that this process gets on to the ranks, while the job
-    /// runs. Handlers that were there before are called as well.
+    /// Passes SIGINT, SIGTERM, SIGHUP and SIGUSR1 that this process gets on to the ranks, while the
+    /// job runs. Handlers that were there before are called as well.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
         self.own_signals = true;
         self
+    }
+
+    /// Passes on to the ranks the signals whose numbers come out of `pipe`, a byte each, as if this
+    /// process had got them: for a program that handles signals itself, or ends jobs without any.
+    ///
+    /// # Errors
+    /// When the pipe cannot be made not to block.
+    pub fn signals_from(mut self, pipe: OwnedFd) -> io::Result<Self> {
+        rustix::fs::fcntl_setfl(&pipe, rustix::fs::OFlags::NONBLOCK)?;
+        self.told_signals = Some(Arc::new(pipe));
+        Ok(self)
+    }
+
+    /// Gives every rank this descriptor, under the number that is returned.
+    ///
+    /// # Errors
+    /// When there is no number for it that is not a standard stream's.
+    pub fn inherit(&mut self, descriptor: OwnedFd) -> io::Result<RawFd> {
+        let descriptor = Arc::new(plan::above_stdio(descriptor)?);
+        let number = descriptor.as_raw_fd();
+        self.inherited.push(descriptor);
+        Ok(number)
     }
 
     /// Runs the job to its end. Whatever the result, and also if this process is killed, no
@@ -177,8 +207,9 @@ impl Launch {
         let (reports, report_writer, address) = plan::report_pipe()?;
         let mut job = settings::Job::new(backend, self.ranks, &address)?;
         let (ranks, feeds) = self.rank_plans(&job)?;
-        let mut inherited = vec![report_writer];
-        inherited.append(&mut job.inherited);
+        let mut inherited = self.inherited.clone();
+        inherited.push(Arc::new(report_writer));
+        inherited.extend(job.inherited.drain(..).map(Arc::new));
         let environment = plan::environment(&self.extra_environment);
         let start = Instant::now();
         let link = Link::start(Plan {
@@ -192,6 +223,7 @@ impl Launch {
         let watch = Watch {
             link,
             catch,
+            told_signals: self.told_signals.clone(),
             reports,
             address,
             output: &self.output,
@@ -250,7 +282,7 @@ impl Launch {
         if !self.own_signals {
             return Ok(None);
         }
-        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
         let caught = Catch::new(&signals).map_err(LaunchError::system("catch signals"))?;
         caught.map(Some).ok_or(LaunchError::SignalsTaken)
     }

@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cobre_comm::{env, report};
 use rustix::fs::OFlags;
@@ -24,7 +25,7 @@ pub(crate) struct Plan {
     /// The environment all ranks share.
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// Descriptors that every rank gets, under the same numbers.
-    pub(crate) inherited: Vec<OwnedFd>,
+    pub(crate) inherited: Vec<Arc<OwnedFd>>,
     /// The limit of open files that ranks get.
     pub(crate) open_files: Rlimit,
     pub(crate) ranks: Vec<RankPlan>,

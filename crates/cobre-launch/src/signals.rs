@@ -9,7 +9,8 @@ use std::mem::{MaybeUninit, transmute};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use libc::{c_int, c_void, siginfo_t};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -25,6 +26,15 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 static BEFORE: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 /// By signal: whether that one takes three arguments.
 static BEFORE_TAKES_INFO: [AtomicBool; SIGNALS] = [const { AtomicBool::new(false) }; SIGNALS];
+/// Whether the second signal ends this process as if nothing caught it.
+static IMPATIENT: AtomicBool = AtomicBool::new(false);
+/// When the first signal arrived, in milliseconds of some clock; 0 before.
+static FIRST: AtomicU64 = AtomicU64::new(0);
+
+/// `timeout` and a closing terminal send their signal twice, a batch system sends it to ranks and launcher; so
+/// soon after, it is the same one.
+pub(crate) const SAME_SIGNAL: Duration = Duration::from_millis(200);
+
 /// Whether a [`Catch`] exists.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -40,6 +50,11 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     let pipe = PIPE.load(Ordering::Relaxed);
     // SAFETY: one byte from a live variable to a pipe that is never closed and does not block.
     unsafe { libc::write(pipe, (&raw const number).cast(), 1) };
+    if IMPATIENT.load(Ordering::Relaxed) && is_second() {
+        set_action(signal, &default_action());
+        // SAFETY: sends this thread a signal, which arrives when this handler returns.
+        unsafe { libc::raise(signal) };
+    }
     // SAFETY: valid as above.
     unsafe { errno.write(saved) };
     let before = BEFORE[signal as usize].load(Ordering::Relaxed);
@@ -52,6 +67,20 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
         // SAFETY: the system had this address as a handler without SA_SIGINFO.
         let before = unsafe { transmute::<usize, PlainHandler>(before) };
         before(signal);
+    }
+}
+
+/// Whether another signal has arrived before this one.
+fn is_second() -> bool {
+    let mut now = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: writes the time to the variable it is given the address of.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr()) };
+    // SAFETY: filled above; all zeros is a time too.
+    let now = unsafe { now.assume_init() };
+    let now = 1 + now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000;
+    match FIRST.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => false,
+        Err(first) => now - first > SAME_SIGNAL.as_millis() as u64,
     }
 }
 
@@ -79,6 +108,13 @@ impl Catch {
         // What an earlier one did not read.
         catch.read();
         Ok(Some(catch))
+    }
+
+    /// Lets the second signal end this process at once, as if nothing caught it.
+    pub(crate) fn impatient(self) -> Self {
+        FIRST.store(0, Ordering::Relaxed);
+        IMPATIENT.store(true, Ordering::Relaxed);
+        self
     }
 
     /// Catches `signals` in a process that was just forked, with a pipe of its own.
@@ -132,6 +168,7 @@ impl Drop for Catch {
         for (signal, before) in &self.before {
             set_action(*signal, before);
         }
+        IMPATIENT.store(false, Ordering::Relaxed);
         TAKEN.store(false, Ordering::Relaxed);
     }
 }
@@ -139,6 +176,7 @@ impl Drop for Catch {
 /// Gives every signal that has a handler its default action. For a process that was just forked:
 /// the handlers are those of the program it came from.
 pub(crate) fn reset_all() {
+    IMPATIENT.store(false, Ordering::Relaxed);
     for (signal, before) in (0..).zip(&BEFORE).skip(1) {
         before.store(0, Ordering::Relaxed);
         let ignored = action(signal).sa_sigaction == libc::SIG_IGN;

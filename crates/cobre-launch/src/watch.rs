@@ -1,5 +1,7 @@
 //! The launcher's loop: waits for keeper, ranks and signals, and lets the [`Course`] decide.
 
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cobre_comm::report::{Blame, Word};
@@ -28,6 +30,8 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Watch<'a> {
     pub(crate) link: Link,
     pub(crate) catch: Option<Catch>,
+    /// Where the caller's signals come from; `None` also after their end.
+    pub(crate) told_signals: Option<Arc<OwnedFd>>,
     pub(crate) reports: Reports,
     /// The address of the report pipe.
     pub(crate) address: String,
@@ -72,6 +76,7 @@ enum Source {
     Keeper,
     Reports,
     Signals,
+    ToldSignals,
     Feed(usize),
     Console,
     /// Processes of ranks that an MPI launcher started.
@@ -118,6 +123,9 @@ impl Watch<'_> {
         if let Some(catch) = &self.catch {
             add(Source::Signals, catch.pipe(), PollFlags::IN);
         }
+        if let Some(pipe) = &self.told_signals {
+            add(Source::ToldSignals, pipe.as_fd(), PollFlags::IN);
+        }
         if self.known.done.is_none() {
             if let Some(pipe) = self.reports.pipe() {
                 add(Source::Reports, pipe, PollFlags::IN);
@@ -155,6 +163,7 @@ impl Watch<'_> {
             },
             Source::Reports => self.take_reports(),
             Source::Signals => self.take_signals(),
+            Source::ToldSignals => self.take_told_signals(),
             Source::Feed(number) => {
                 self.feeds[*number].read(&mut self.console, buffer);
             }
@@ -193,7 +202,26 @@ impl Watch<'_> {
 
     fn take_signals(&mut self) {
         let signals = self.catch.as_mut().map(Catch::read).unwrap_or_default();
-        for signal in signals {
+        self.pass_on(&signals);
+    }
+
+    fn take_told_signals(&mut self) {
+        let Some(pipe) = &self.told_signals else {
+            return;
+        };
+        let mut numbers = [0; 64];
+        match rustix::io::read(pipe, &mut numbers) {
+            Ok(count @ 1..) => {
+                let signals: Vec<i32> = numbers[..count].iter().copied().map(i32::from).collect();
+                self.pass_on(&signals);
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Ok(0) | Err(_) => self.told_signals = None,
+        }
+    }
+
+    fn pass_on(&mut self, signals: &[i32]) {
+        for &signal in signals {
             let order = self.course.signalled(signal, Instant::now());
             self.order(order);
         }
@@ -246,9 +274,10 @@ impl Watch<'_> {
             if self
                 .wait(hurry)?
                 .iter()
-                .any(|source| matches!(source, Source::Signals))
+                .any(|source| matches!(source, Source::Signals | Source::ToldSignals))
             {
                 self.take_signals();
+                self.take_told_signals();
                 self.console.close();
             }
         }

@@ -211,3 +211,38 @@ fn a_launched_program_may_launch() {
         .unwrap();
     assert_eq!(outcome.exit_code(), 0, "{}", outcome.message("inner"));
 }
+
+#[test]
+fn ranks_get_the_descriptors_they_are_given() {
+    use std::io::Read;
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut launch = Launch::new("sh", 2).output(Output::Capture { limit: 100 });
+    let number = launch.inherit(writer.into()).unwrap();
+    let launch = launch.args(["-c", &format!("echo rank $COBRE_LAUNCH_RANK >&{number}")]);
+    assert_eq!(launch.run().unwrap().exit_code(), 0);
+    drop(launch);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["rank 0", "rank 1"]);
+}
+
+#[test]
+fn a_signal_told_through_a_pipe_is_passed_on() {
+    use std::io::Write;
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let launch = script(2, "trap 'exit 5' INT; while :; do sleep 0.01; done");
+    let launch = launch.signals_from(reader.into()).unwrap();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        writer.write_all(&[2]).unwrap();
+    });
+    let outcome = launch.run().unwrap();
+    stopper.join().unwrap();
+    assert_eq!(outcome.cause, Some(Cause::Signal(2)));
+    for rank in &outcome.ranks {
+        assert!(rank.ended);
+        assert!(matches!(rank.status, Status::Exited(5) | Status::Killed(2)));
+    }
+}

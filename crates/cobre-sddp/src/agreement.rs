@@ -3,22 +3,23 @@
 
 use std::path::PathBuf;
 
+use crate::checkpoint::Origin;
 use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 use crate::ranks::{Backend, Ranks};
 use crate::run::Settings;
 
 /// What ranks must have in common, in the order of their fingerprints.
-const PARTS: [&str; 2] = ["problem", "settings"];
+const PARTS: [&str; 3] = ["problem", "settings", "policy"];
 
 /// Compares what the ranks were asked; all of them find the same difference.
 ///
 /// # Errors
-/// When a rank has another problem or other settings than rank 0, threads and the place of results
-/// apart, and when a rank is gone.
+/// When a rank has another problem, other settings or another policy to start from than rank 0,
+/// threads and the place of results apart, and when a rank is gone.
 pub(crate) fn agree<C: Backend>(
     ranks: &Ranks<'_, C>,
-    problem: Fingerprint,
+    origin: &Origin,
     settings: &Settings,
 ) -> Result<(), SddpError> {
     if ranks.size() == 1 {
@@ -29,7 +30,8 @@ pub(crate) fn agree<C: Backend>(
         output: settings.output.as_ref().map(|_| PathBuf::new()),
         ..settings.clone()
     };
-    let mine = [problem, Fingerprint::of(&common)].map(Fingerprint::numbers);
+    let policy = Fingerprint::of(&origin.policy);
+    let mine = [origin.problem, Fingerprint::of(&common), policy].map(Fingerprint::numbers);
     let mine = mine.as_flattened();
     let all = ranks.gather_one(mine)?;
     for (rank, theirs) in all.iter().enumerate() {

@@ -33,13 +33,16 @@ pub enum SddpError {
     Disagreement {
         /// The first such rank.
         rank: usize,
-        /// What differs: `problem` or `settings`.
+        /// What differs: `problem`, `settings` or `policy`.
         what: &'static str,
     },
     /// A checkpoint that this run cannot go on from, or would lose.
     #[error("{0}")]
     Checkpoint(String),
-    /// A file could not be written.
+    /// A policy belongs to another problem.
+    #[error("the policy does not fit the problem: {0}")]
+    Misfit(String),
+    /// A file could not be written, or read.
     #[error("cannot {action} {}", path.display())]
     Io {
         /// What was tried.
@@ -58,7 +61,7 @@ impl SddpError {
         match self {
             Self::Solver { .. } => SOLVER,
             Self::Io { .. } => IO,
-            Self::Disagreement { .. } | Self::Checkpoint(_) => INPUT,
+            Self::Disagreement { .. } | Self::Misfit(_) | Self::Checkpoint(_) => INPUT,
             Self::Communication(error) => {
                 let reason = match error {
                     CommError::CollectiveFailed {

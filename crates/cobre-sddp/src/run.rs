@@ -4,22 +4,22 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
-use crate::checkpoint::{Cadence, Checkpoints};
+use crate::checkpoint::{Cadence, Checkpoints, Origin};
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
-use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, TableFile, host};
+use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
 use crate::path::Paths;
-use crate::policy::{CutPool, Selection};
+use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks};
 use crate::simulation::Sampling;
 use crate::team::with_team;
 use crate::training::backward::{Unit, UnitKey, units};
-use crate::training::{Estimate, Progress, StopReason, Stopping, Trained, Trainer};
+use crate::training::{Estimate, Progress, Rule, StopReason, Stopping, Trained, Trainer};
 
 /// Which solver answers for nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,10 +104,14 @@ pub struct Results {
     pub trained: Trained,
     /// The policy's value on simulated paths, if any were asked for.
     pub simulated: Option<Estimate>,
+    /// Its value on each of them.
+    pub values: Vec<f64>,
     /// The value of each of the modeller's validation scenarios.
     pub validation: Vec<f64>,
     /// The fingerprint of the policy.
     pub policy_sha256: String,
+    /// The policy, on the first rank.
+    pub policy: Option<Policy>,
     /// Whether someone asked it to end before it was done.
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
@@ -131,40 +135,81 @@ pub fn run<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let tables = PlainTables::new(&problem);
-    let about = About {
-        tables: &tables,
-        facts: serde_json::Map::new(),
-    };
-    run_about(comm, problem, settings, &about, observer)
+    run_from(comm, problem, settings, &Start::plain(&tables), observer)
 }
 
-/// As [`run`], with tables and facts of one who knows what the problem is about.
+/// What a run starts from beside the problem and the settings.
+pub struct Start<'a> {
+    /// Tables and facts of one who knows what the problem is about.
+    pub about: About<'a>,
+    /// A policy whose cuts are there from the start. They stay in use, whatever selection says.
+    pub policy: Option<&'a Policy>,
+}
+
+impl<'a> Start<'a> {
+    /// No policy, and tables that know nothing.
+    pub fn plain(tables: &'a PlainTables) -> Self {
+        Self {
+            about: About {
+                tables,
+                facts: serde_json::Map::new(),
+            },
+            policy: None,
+        }
+    }
+}
+
+/// As [`run`], from a start of one's own.
 ///
 /// # Errors
-/// As [`run`].
-pub fn run_about<C: Backend>(
+/// As for [`run`], and a policy that does not fit the problem.
+pub fn run_from<C: Backend>(
     comm: &C,
     problem: Problem,
     settings: &Settings,
-    about: &About<'_>,
+    start: &Start<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let ranks = &Ranks::new(comm);
-    let result = match settings.solver {
-        Solver::Auto => run_with::<C, StageKernel<Auto>>(ranks, problem, settings, about, observer),
-        Solver::Kernel => {
-            run_with::<C, StageKernel<Always>>(ranks, problem, settings, about, observer)
-        }
-        Solver::Check => run_with::<C, Checked<Always>>(ranks, problem, settings, about, observer),
-        Solver::Highs => run_with::<C, HighsNode>(ranks, problem, settings, about, observer),
-    };
+    let found = match settings.solver {
+        Solver::Auto => run_with::<C, StageKernel<Auto>>,
+        Solver::Kernel => run_with::<C, StageKernel<Always>>,
+        Solver::Check => run_with::<C, Checked<Always>>,
+        Solver::Highs => run_with::<C, HighsNode>,
+    }(ranks, problem, settings, start, observer);
+    // Errors that the other ranks cannot know of.
     if let Err(
-        error @ (SddpError::Solver { .. } | SddpError::Io { .. } | SddpError::Checkpoint(_)),
-    ) = &result
+        error @ (SddpError::Solver { .. }
+        | SddpError::Io { .. }
+        | SddpError::Checkpoint(_)
+        | SddpError::Misfit(_)),
+    ) = &found
     {
         ranks.abort(&error.reason());
     }
-    result
+    found
+}
+
+/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
+/// policy on that it has trained with the same seed and passes. Nothing is trained: the results have no
+/// iterations, and the bound is that of the policy. Collective, as [`run`].
+///
+/// # Errors
+/// As for [`run_from`].
+pub fn simulate<C: Backend>(
+    comm: &C,
+    problem: Problem,
+    settings: &Settings,
+    start: &Start<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Results, SddpError> {
+    let settings = Settings {
+        stopping: Stopping::any(vec![Rule::Iterations(0)]),
+        checkpoints: Cadence::Never,
+        resume: false,
+        ..settings.clone()
+    };
+    run_from(comm, problem, &settings, start, observer)
 }
 
 /// [`run`] with a solver of this type.
@@ -172,12 +217,18 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
-    about: &About<'_>,
+    start: &Start<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     // Before the values of openings move to where ranks share them.
-    let fingerprint = Fingerprint::of(&problem);
-    agree(ranks, fingerprint, settings)?;
+    let origin = Origin {
+        problem: Fingerprint::of(&problem),
+        policy: start.policy.map(Policy::sha256),
+    };
+    agree(ranks, &origin, settings)?;
+    if let Some(policy) = start.policy {
+        policy.fits(&problem).map_err(SddpError::Misfit)?;
+    }
     let values = std::mem::take(&mut problem.values);
     let values = ranks.share_table(values.len(), |shared| shared.copy_from_slice(&values))?;
     let failures = settings
@@ -198,16 +249,20 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
         units[share].iter().cloned().map(Unit::<K>::new).collect()
     };
     let backward = all_units.iter().map(own).collect();
+    let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
+    if let Some(policy) = start.policy {
+        pool.give(ranks, &problem, policy)?;
+    }
     let field = Field {
         problem: &problem,
         values,
-        pool: CutPool::new(&problem, settings.passes, settings.selection),
+        pool,
         trials: Paths::new(&problem),
         failures: &failures,
         tables: settings
             .output
             .as_ref()
-            .map(|_| PathTables::new(&problem, about.tables, settings.csv)),
+            .map(|_| PathTables::new(&problem, start.about.tables, settings.csv)),
     };
     let own_passes = ranks.share(settings.passes);
     let unit_counts = all_units.iter().map(Vec::len).collect();
@@ -230,21 +285,21 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
                 ranks,
                 units: &all_units,
             };
-            whole_job(trainer, fingerprint, settings, about, observer)
+            whole_job(trainer, &origin, settings, &start.about, observer)
         },
     )
 }
 
 fn whole_job<C: Backend, K: Kernel>(
     mut job: Trainer<'_, '_, '_, C, K>,
-    fingerprint: Fingerprint,
+    origin: &Origin,
     settings: &Settings,
     about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let problem = job.engine.read().problem;
     let directory = directory(&job, settings)?;
-    let mut checkpoints = Checkpoints::new(directory.as_ref(), fingerprint, settings)?;
+    let mut checkpoints = Checkpoints::new(directory.as_ref(), origin, settings)?;
     let progress = if settings.resume {
         resume(&mut checkpoints, &job, observer)?
     } else {
@@ -259,19 +314,28 @@ fn whole_job<C: Backend, K: Kernel>(
         let field = job.engine.read();
         Results {
             policy_sha256: field.pool.sha256(problem),
+            policy: None,
             lp: Counts::default(),
             shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
             interrupted: trained.reason == StopReason::Interrupted,
             trained,
             simulated: None,
+            values: Vec::new(),
             validation: Vec::new(),
             seconds,
         }
     };
+    if job.ranks.is_first() {
+        let pool = &job.engine.read().pool;
+        results.policy = Some(Policy {
+            manifest: manifest(problem, &results, settings, pool.used()),
+            cuts: pool.stored(problem),
+        });
+    }
     // First what took longest: whatever fails below, it is there.
-    if let Some(directory) = &directory {
+    if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
-        directory.write_policy(problem, &job.engine.read().pool, &results, settings)?;
+        directory.write_policy(policy)?;
     }
     results.seconds.write = start.elapsed().as_secs_f64();
     if !results.interrupted {
@@ -303,6 +367,26 @@ fn whole_job<C: Backend, K: Kernel>(
     Ok(results)
 }
 
+fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usize) -> Manifest {
+    let states = problem.states.iter().map(|state| InitialState {
+        name: state.name.clone(),
+        initial: state.initial,
+    });
+    Manifest {
+        format: Manifest::FORMAT,
+        sense: problem.sense.name().to_owned(),
+        risk: problem.risk_name(),
+        seed: settings.seed,
+        forward_passes: settings.passes,
+        iterations: results.trained.iterations.len(),
+        bound: results.trained.bound,
+        states: states.collect(),
+        nodes: problem.nodes.iter().map(|node| node.name.clone()).collect(),
+        cuts,
+        sha256: results.policy_sha256.clone(),
+    }
+}
+
 /// Simulates and validates as asked for, unless that is interrupted.
 fn try_policy<C: Backend, K: Kernel>(
     job: &mut Trainer<'_, '_, '_, C, K>,
@@ -321,12 +405,16 @@ fn try_policy<C: Backend, K: Kernel>(
             let mut files = files.iter_mut().zip(pieces);
             files.try_for_each(|(file, piece)| file.splice(piece))
         };
-        results.simulated = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
-        results.interrupted = results.simulated.is_none();
-        if results.interrupted {
+        let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
+        let Some(values) = values else {
+            results.interrupted = true;
             return Ok(());
+        };
+        results.simulated = Some(Estimate::of(&values));
+        results.values = values;
+        if let Some(directory) = directory {
+            files.into_iter().try_for_each(|file| directory.put(file))?;
         }
-        files.into_iter().try_for_each(TableFile::finish)?;
     }
     let validated = job.validate()?;
     let sign = problem.sense.sign();

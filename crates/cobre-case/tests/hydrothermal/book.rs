@@ -1,11 +1,11 @@
 //! The book lists every key of every file, as the declarations that read them have it.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use cobre_case::Options;
+use cobre_sddp::output::Table;
 use serde_json::Value;
-
-const PAGE: &str = "../../book/src/guide/case-files.md";
 
 const HEAD: &str = "# Every file of a case
 
@@ -16,6 +16,14 @@ leaving an optional key out.
 
 Numbers have units in their names: MW, m³/s (`m3s`), hm³ (`hm3`), $/MWh, hours. What
 the numbers do is on the page about [the model](../reference/hydrothermal-model.md).
+";
+
+const TABLES_HEAD: &str = "# Every table of a simulation
+
+This page lists the tables that a simulation adds to those that [every run](../guide/results.md) writes, and their
+columns. A test compares it with the declarations that write them; `dictionary.csv` in the directory of
+a run says the same about that run. Numbers have units in their names. Money is money of the stage: `discount`
+turns it into money of the first one. A table about things that a case has none of is not written.
 ";
 
 /// What a value must be, in a few words.
@@ -135,17 +143,66 @@ fn page() -> String {
     page
 }
 
-#[test]
-fn the_book_lists_every_key() {
-    let expected = page();
-    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+/// The page of the tables that runs write, from those of a case that has everything and of a file.
+fn results_page() -> String {
+    let mut page = TABLES_HEAD.to_owned();
+    let case = cobre_case::load(&root().join("examples/four-regions"), &Options::default());
+    let case = case.expect("it is sound");
+    let file = root().join("examples/two_reservoirs.sof.json");
+    let options = Options {
+        bound: Some(0.0),
+        ..Options::default()
+    };
+    let file = cobre_case::load(&file, &options).expect("it is sound");
+    page.push_str("\n## Hydrothermal cases\n");
+    page.push_str(&described(&case.tables.tables(&case.problem)));
+    page.push_str("\n## Other problems\n\nThis is what `examples/two_reservoirs.sof.json` gets: a column for each decision and for each constraint.\n");
+    page.push_str(&described(&file.tables.tables(&file.problem)));
+    page
+}
+
+fn described(tables: &[Table]) -> String {
+    let mut text = String::new();
+    for table in tables {
+        let name = &table.name;
+        write!(
+            text,
+            "\n### `{name}`\n\n| column | unit | meaning |\n|---|---|---|\n"
+        )
+        .expect("memory");
+        for column in &table.columns {
+            let (name, unit, meaning) = (&column.name, column.unit, &column.meaning);
+            writeln!(text, "| `{name}` | {unit} | {meaning} |").expect("memory");
+        }
+    }
+    text
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Whether a page of the book is as it should be.
+fn compare(page: &str, expected: &str) {
+    let place = root().join("book/src").join(page);
     let found = std::fs::read_to_string(place).unwrap_or_default();
     if found != expected {
-        let fresh = Path::new(env!("CARGO_TARGET_TMPDIR")).join("case-files.md");
+        let name = page.rsplit('/').next().unwrap_or(page);
+        let fresh = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::write(&fresh, expected).expect("it can be written");
         panic!(
-            "book/src/guide/case-files.md is not what the files are; copy {} there",
+            "book/src/{page} is not what the code has; copy {} there",
             fresh.display()
         );
     }
+}
+
+#[test]
+fn the_book_lists_every_key() {
+    compare("guide/case-files.md", &page());
+}
+
+#[test]
+fn the_book_lists_every_column_of_every_table() {
+    compare("reference/tables.md", &results_page());
 }

@@ -10,7 +10,7 @@ use cobre_results::{Results, Table};
 use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::About;
 use cobre_sddp::policy::Selection;
-use cobre_sddp::run::{Settings, Solver, run_about};
+use cobre_sddp::run::{Settings, Solver, Start, run_from};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::{Rule, Stopping};
 
@@ -88,7 +88,11 @@ fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
         tables: &*case.tables,
         facts: serde_json::Map::new(),
     };
-    run_about(&LocalBackend, case.problem, &settings, &about, &mut ()).expect("it runs");
+    let start = Start {
+        about,
+        policy: None,
+    };
+    run_from(&LocalBackend, case.problem, &settings, &start, &mut ()).expect("it runs");
     Results::open(output).expect("it has results")
 }
 

@@ -4,22 +4,20 @@ mod report;
 mod show;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, CaseError, CaseSettings, Options};
+use cobre_case::{Case, CaseError, CaseSettings, Options, Wishes};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::SddpError;
 use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::About;
-use cobre_sddp::policy::Selection;
+use cobre_sddp::policy::{Policy, Selection};
 use cobre_sddp::risk::Risk;
-use cobre_sddp::run::{Settings, Solver};
+use cobre_sddp::run::{Settings, Solver, Start, run_from, simulate};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
-
-use serde_json::json;
+use cobre_sddp::training::Rule;
 
 use self::report::Failure;
 use self::show::Show;
@@ -27,12 +25,6 @@ use crate::{exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
-/// Iterations without `--iterations` or `--stop`, unless the bound stalls before.
-const ITERATIONS: usize = 1000;
-const STALLING: Rule = Rule::BoundStalling {
-    window: 100,
-    tolerance: 1e-9,
-};
 /// How long ranks that are asked to end may take to finish an iteration and save.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -77,6 +69,14 @@ pub(crate) struct Args {
     /// Goes on from the newest checkpoint in the output directory
     #[arg(long, requires = "output")]
     resume: bool,
+
+    /// Begins with the cuts of the policy that another run has left in its output directory
+    #[arg(long, value_name = "DIR")]
+    warm_start: Option<PathBuf>,
+
+    /// Trains nothing: simulates the policy of --warm-start
+    #[arg(long, requires = "warm_start", conflicts_with_all = ["resume", "iterations", "stop"])]
+    simulate_only: bool,
 
     /// With -n: how often a job that has lost a rank starts again from its newest checkpoint
     #[arg(long, value_name = "N", default_value_t = 0, requires = "output")]
@@ -180,6 +180,12 @@ fn wrong_usage(args: &Args) -> Option<String> {
                 .to_owned(),
         );
     }
+    if args.simulate_only && args.output.is_some() && args.output == args.warm_start {
+        return Some(
+            "--simulate-only writes results of its own: give it another --output than --warm-start"
+                .to_owned(),
+        );
+    }
     let backend = args.backend.as_deref();
     if let Some(ranks) = args.workers {
         return job::refusal(ranks, backend).map(str::to_owned);
@@ -201,6 +207,9 @@ fn start(ranks: usize, args: &Args) -> u8 {
     // Ranks would all find the same errors.
     if let Err(error) = read(args) {
         return Failure::of_case(&error).tell(exit::of_case(&error), args.json);
+    }
+    if let Err(error) = args.warm_start.as_deref().map(read_policy).transpose() {
+        return Failure::of_run(&error).tell(exit::of_run(&error), args.json);
     }
     let mut left = args.retries;
     let mut resume = args.resume;
@@ -332,6 +341,9 @@ fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
     if let Some(output) = &args.output {
         option("output", output.clone().into());
     }
+    if let Some(policy) = &args.warm_start {
+        option("warm-start", policy.clone().into());
+    }
     for rule in &args.stop {
         option("stop", rule.1.clone().into());
     }
@@ -341,6 +353,7 @@ fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
         (args.json, "--json"),
         (args.quiet, "--quiet"),
         (attempt.resume, "--resume"),
+        (args.simulate_only, "--simulate-only"),
         (attempt.retried, "--retried"),
     ];
     words.extend(
@@ -357,6 +370,11 @@ fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
 fn threads(args: &Args, ranks: usize) -> usize {
     args.threads
         .unwrap_or_else(|| (cpus::usable() / ranks).max(1))
+}
+
+/// The policy in a run's output directory.
+fn read_policy(output: &Path) -> Result<Policy, SddpError> {
+    cobre_sddp::output::read_policy(&output.join("policy"))
 }
 
 fn read(args: &Args) -> Result<Case, CaseError> {
@@ -408,8 +426,18 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
             return Failure::of_case(&error).tell_if(first, exit::of_case(&error), args.json);
         }
     };
+    let policy = match args.warm_start.as_deref().map(read_policy).transpose() {
+        Ok(policy) => policy,
+        Err(error) => {
+            return Failure::of_run(&error).tell_if(first, exit::of_run(&error), args.json);
+        }
+    };
     let load = start.elapsed().as_secs_f64();
     let settings = chosen(args, settings.as_ref(), comm.size());
+    if args.simulate_only && settings.simulate == 0 {
+        let problem = "--simulate-only: there is nothing to simulate; add --simulate N";
+        return Failure::new("usage", problem).tell_if(first, exit::USAGE, args.json);
+    }
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
     let mut show = Show::new(
@@ -421,16 +449,21 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     );
     show.header(&args.path, &problem, comm.name(), comm.size());
     show.warnings(&warnings);
-    let facts = json!({
-        "case": args.path.display().to_string(),
-        "kind": kind,
-        "backend": comm.name(),
-    });
-    let about = About {
-        tables: &*tables,
-        facts: facts.as_object().cloned().unwrap_or_default(),
+    let start_from = Start {
+        about: About::new(
+            &*tables,
+            &args.path.display().to_string(),
+            kind,
+            comm.name(),
+        ),
+        policy: policy.as_ref(),
     };
-    match cobre_sddp::run::run_about(comm, problem, &settings, &about, &mut show) {
+    let perform = if args.simulate_only {
+        simulate
+    } else {
+        run_from
+    };
+    match perform(comm, problem, &settings, &start_from, &mut show) {
         Ok(results) => {
             show.summary(sense, &results);
             if first && args.json {
@@ -466,37 +499,23 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
 
 /// What the command line asks for, then the case, then what is usual.
 fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
-    let mut rules: Vec<Rule> = args.stop.iter().map(|rule| rule.0).collect();
-    let stopping = match (args.iterations, case) {
-        (None, Some(case)) if rules.is_empty() => case.stopping.clone(),
-        (iterations, _) => {
-            match iterations {
-                Some(iterations) => rules.insert(0, Rule::Iterations(iterations)),
-                None if rules.is_empty() => rules = vec![Rule::Iterations(ITERATIONS), STALLING],
-                None => rules.push(Rule::Iterations(ITERATIONS)),
-            }
-            Stopping {
-                rules,
-                all: args.stop_when_all,
-            }
-        }
+    let wishes = Wishes {
+        iterations: args.iterations,
+        stop: args.stop.iter().map(|rule| rule.0).collect(),
+        stop_when_all: args.stop_when_all,
+        forward_passes: args.forward_passes,
+        seed: args.seed,
+        selection: args.cut_selection.as_ref().map(|rule| rule.0),
+        simulate: args.simulate,
     };
-    let selection = args.cut_selection.as_ref().map(|rule| rule.0);
+    let found = wishes.over(case);
     Settings {
-        seed: args.seed.or(case.map(|case| case.seed)).unwrap_or(0),
-        passes: args
-            .forward_passes
-            .or(case.map(|case| case.forward_passes))
-            .unwrap_or(1),
-        selection: selection
-            .or(case.map(|case| case.selection))
-            .unwrap_or(Selection::ALL),
-        stopping,
+        seed: found.seed,
+        passes: found.forward_passes,
+        selection: found.selection,
+        stopping: found.stopping,
         threads: threads(args, ranks),
-        simulate: args
-            .simulate
-            .or(case.map(|case| case.simulate))
-            .unwrap_or(0),
+        simulate: found.simulate,
         sampling: Sampling::Fresh,
         solver: args.solver,
         checkpoints: args.checkpoint.0,

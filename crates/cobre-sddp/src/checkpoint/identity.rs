@@ -5,15 +5,25 @@ use serde_json::{Map, Value};
 use crate::fingerprint::Fingerprint;
 use crate::run::Settings;
 
+/// What training starts from.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) problem: Fingerprint,
+    /// The fingerprint of the policy whose cuts it has from the start.
+    pub(crate) policy: Option<String>,
+}
+
 /// The names and values of what makes a run what it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Identity(Map<String, Value>);
 
 impl Identity {
-    pub(super) fn of(problem: Fingerprint, settings: &Settings) -> Self {
+    pub(super) fn of(origin: &Origin, settings: &Settings) -> Self {
+        let none = || "none".to_owned();
         let parts = [
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("problem", problem.to_string()),
+            ("problem", origin.problem.to_string()),
+            ("warm start", origin.policy.clone().unwrap_or_else(none)),
             ("seed", settings.seed.to_string()),
             ("forward passes", settings.passes.to_string()),
             ("cut selection", format!("{:?}", settings.selection)),

@@ -10,6 +10,7 @@ mod identity;
 mod store;
 
 pub use cadence::Cadence;
+pub(crate) use identity::Origin;
 
 use std::path::Path;
 
@@ -19,7 +20,6 @@ use self::identity::Identity;
 use self::store::Store;
 use crate::engine::Engine;
 use crate::error::SddpError;
-use crate::fingerprint::Fingerprint;
 use crate::lp::Kernel;
 use crate::output::Directory;
 use crate::policy::SavedCuts;
@@ -57,10 +57,10 @@ impl Checkpoints {
     /// When there are files of an unfinished run that this one would lose.
     pub(crate) fn new(
         directory: Option<&Directory>,
-        problem: Fingerprint,
+        origin: &Origin,
         settings: &Settings,
     ) -> Result<Self, SddpError> {
-        let identity = || Identity::of(problem, settings);
+        let identity = || Identity::of(origin, settings);
         let store = directory.map(|directory| Store::open(directory.path(), identity()));
         if let Some(store) = store.as_ref().filter(|_| !settings.resume) {
             store.start_anew()?;

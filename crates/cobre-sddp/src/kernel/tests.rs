@@ -5,11 +5,11 @@ use cobre_comm::LocalBackend;
 use super::{Always, Checked, Rules};
 use crate::SddpError;
 use crate::lp::Counts;
-use crate::output::{About, PlainTables};
+use crate::output::PlainTables;
 use crate::policy::Selection;
 use crate::problem::{Hydrothermal, hydrothermal};
 use crate::ranks::Ranks;
-use crate::run::{Settings, Solver, run_with};
+use crate::run::{Settings, Solver, Start, run_with};
 use crate::simulation::Sampling;
 use crate::training::{Rule, Stopping};
 
@@ -43,11 +43,8 @@ fn trained<R: Rules>() -> Result<Counts, SddpError> {
     let comm = LocalBackend;
     let ranks = Ranks::new(&comm);
     let tables = PlainTables::new(&problem);
-    let about = About {
-        tables: &tables,
-        facts: serde_json::Map::new(),
-    };
-    let results = run_with::<_, Checked<R>>(&ranks, problem, &settings, &about, &mut ())?;
+    let results =
+        run_with::<_, Checked<R>>(&ranks, problem, &settings, &Start::plain(&tables), &mut ())?;
     Ok(results.lp)
 }
 

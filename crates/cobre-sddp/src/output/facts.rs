@@ -15,6 +15,18 @@ pub struct About<'a> {
     pub facts: Map<String, Value>,
 }
 
+impl<'a> About<'a> {
+    /// What to write of a case, where it came from, its kind, and what connects the ranks.
+    pub fn new(tables: &'a dyn Tables, case: &str, kind: &str, backend: &str) -> Self {
+        let facts = [("case", case), ("kind", kind), ("backend", backend)];
+        let facts = facts.map(|(name, value)| (name.to_owned(), Value::from(value)));
+        Self {
+            tables,
+            facts: facts.into_iter().collect(),
+        }
+    }
+}
+
 /// What `run.json` is made from.
 pub(crate) struct Facts<'a> {
     pub(crate) about: &'a About<'a>,

@@ -81,12 +81,13 @@ impl TableFile {
         Ok(())
     }
 
-    /// Puts the files in their places.
-    pub(crate) fn finish(self) -> Result<(), SddpError> {
+    /// Puts the files in their places; says which table it was.
+    pub(super) fn finish(self) -> Result<Table, SddpError> {
         let closed = self.writer.close();
         closed.map_err(|error| failed(self.aside.place(), error))?;
         self.aside.finish()?;
-        self.csv.map_or(Ok(()), Aside::finish)
+        self.csv.map_or(Ok(()), Aside::finish)?;
+        Ok(self.table)
     }
 }
 

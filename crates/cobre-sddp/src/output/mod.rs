@@ -10,14 +10,13 @@ mod file;
 mod lock;
 mod piece;
 mod plain;
+mod policy;
 mod record;
 mod table;
 mod training;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-
-use serde_json::json;
 
 pub(crate) use self::aside::Aside;
 pub use self::facts::About;
@@ -26,15 +25,14 @@ pub(crate) use self::file::TableFile;
 use self::lock::Lock;
 pub(crate) use self::piece::Piece;
 pub use self::plain::PlainTables;
+pub use self::policy::{read as read_policy, write as write_policy};
 pub(crate) use self::record::PathTables;
 pub use self::record::{Tables, Visited, stage_columns};
 pub use self::table::{Cell, Column, Kind, Rows, Table};
 use crate::error::SddpError;
 use crate::path::Paths;
-use crate::policy::CutPool;
+use crate::policy::Policy;
 use crate::problem::Problem;
-use crate::ranks::Backend;
-use crate::run::{Results, Settings};
 use crate::training::Trained;
 
 /// The version of the files' layout.
@@ -89,75 +87,25 @@ impl Directory {
         Ok(())
     }
 
-    /// The cuts in use, as the modeller's sense has them, and what they belong to.
-    pub(crate) fn write_policy<C: Backend>(
-        &self,
-        problem: &Problem,
-        pool: &CutPool<C>,
-        results: &Results,
-        settings: &Settings,
-    ) -> Result<(), SddpError> {
-        let sign = problem.sense.sign();
-        let mut columns = vec![
-            Column::new("node", Kind::Text, "node whose cost to go the cut is below"),
-            Column::new("iteration", Kind::Integer, "iteration that made it, from 1"),
-            Column::new(
-                "pass",
-                Kind::Integer,
-                "forward pass of that iteration, from 1",
-            ),
-            Column::new(
-                "intercept",
-                Kind::Number,
-                "value of the cut where all states are zero",
-            ),
-        ];
-        columns.extend(problem.states.iter().map(|state| {
-            let meaning = format!("how the cut changes with state {}", state.name);
-            Column::new(format!("slope:{}", state.name), Kind::Number, meaning)
-        }));
-        let table = Table::new("policy/cuts", columns);
-        let mut rows = Rows::new(&table);
-        let passes = settings.passes as u32;
-        for (node, of_node) in problem.nodes.iter().enumerate() {
-            let cuts = pool.cuts(problem, node);
-            for &slot in cuts.slots() {
-                let mut row: Vec<Cell<'_>> = vec![
-                    of_node.name.as_str().into(),
-                    Cell::Integer(i64::from(slot / passes + 1)),
-                    Cell::Integer(i64::from(slot % passes + 1)),
-                    (sign * cuts.intercept(slot)).into(),
-                ];
-                row.extend(
-                    cuts.gradient(slot)
-                        .iter()
-                        .map(|slope| Cell::Number(sign * slope)),
-                );
-                rows.push(&row);
-            }
-        }
+    /// The policy, in the part of the directory that is its own.
+    pub(crate) fn write_policy(&self, policy: &Policy) -> Result<(), SddpError> {
+        let (table, rows) = policy::table("policy/cuts", policy);
         self.write_table(table, &rows)?;
-        let states = problem.states.iter();
-        let manifest = json!({
-            "format": FORMAT,
-            "sense": problem.sense.name(),
-            "risk": problem.risk_name(),
-            "seed": settings.seed,
-            "forward_passes": settings.passes,
-            "iterations": results.trained.iterations.len(),
-            "bound": results.trained.bound,
-            "states": states.map(|state| json!({"name": state.name, "initial": state.initial})).collect::<Vec<_>>(),
-            "nodes": problem.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
-            "cuts": rows.count(),
-            "sha256": results.policy_sha256,
-        });
-        self.write_json("policy/manifest.json", &manifest)
+        policy::write_manifest(&self.path.join("policy"), &policy.manifest)
     }
 
     /// Opens the files that simulated paths go to.
     pub(crate) fn simulation(&self, tables: &PathTables<'_>) -> Result<Vec<TableFile>, SddpError> {
         let tables = tables.tables.iter().cloned();
-        tables.map(|table| self.open(table)).collect()
+        let files = tables.map(|table| TableFile::create(&self.path, table, self.csv));
+        files.collect()
+    }
+
+    /// Puts the files of a table in their places.
+    pub(crate) fn put(&self, file: TableFile) -> Result<(), SddpError> {
+        let table = file.finish()?;
+        self.tables.borrow_mut().push(table);
+        Ok(())
     }
 
     /// Writes the paths of the modeller's own scenarios.
@@ -187,23 +135,18 @@ impl Directory {
     /// differs from run to run: times, machines, versions.
     pub(crate) fn finish(&self, facts: &Facts<'_>) -> Result<(), SddpError> {
         dictionary::write(&self.path, &self.tables.borrow(), self.csv)?;
-        self.write_json(RUN, &facts.json())
-    }
-
-    fn open(&self, table: Table) -> Result<TableFile, SddpError> {
-        self.tables.borrow_mut().push(table.clone());
-        TableFile::create(&self.path, table, self.csv)
+        write_json(&self.path.join(RUN), &facts.json())
     }
 
     fn write_table(&self, table: Table, rows: &Rows) -> Result<(), SddpError> {
-        let mut file = self.open(table)?;
+        let mut file = TableFile::create(&self.path, table, self.csv)?;
         file.append(rows)?;
-        file.finish()
+        self.put(file)
     }
+}
 
-    fn write_json(&self, name: &str, value: &serde_json::Value) -> Result<(), SddpError> {
-        let mut file = Aside::create(&self.path.join(name))?;
-        file.write(format!("{value:#}\n").as_bytes())?;
-        file.finish()
-    }
+fn write_json(place: &Path, value: &serde_json::Value) -> Result<(), SddpError> {
+    let mut file = Aside::create(place)?;
+    file.write(format!("{value:#}\n").as_bytes())?;
+    file.finish()
 }

@@ -3,8 +3,10 @@
 mod cuts;
 mod pool;
 mod selection;
+mod stored;
 
 pub use cuts::Cuts;
 pub(crate) use pool::SavedCuts;
 pub use pool::{CutPool, NewCut};
 pub use selection::{Rule, Selection};
+pub use stored::{InitialState, Manifest, Policy, StoredCut};

@@ -5,11 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cobre_comm::CommError;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::cuts::{Cuts, record_width};
 use super::selection::{Contest, Rule, Selection};
-use crate::fingerprint::Fingerprint;
+use super::stored::{Policy, PolicyHasher, StoredCut};
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks, Shared};
 
@@ -47,17 +46,22 @@ struct NodeCuts {
     all: Vec<u32>,
     /// In use, in the order of rows.
     used: Vec<u32>,
+    /// How many of these were given before training: they stay.
+    given: usize,
     contest: Contest,
     /// Slots of different cuts by the hash of their numbers.
     known: HashMap<u64, Vec<u32>>,
 }
 
 /// All cuts of a policy. Cuts of one level of the graph share slots: the slot of a cut is
-/// iteration × passes + pass, whichever node of the level the pass has visited.
+/// iteration × passes + pass, whichever node of the level the pass has visited. Cuts that were given before
+/// training come first, as if earlier iterations had made them.
 pub struct CutPool<C: Backend> {
     passes: usize,
     iterations_per_piece: usize,
     selection: Selection,
+    /// Iterations whose slots hold the cuts that were given before training.
+    given: usize,
     levels: Vec<Vec<Shared<C>>>,
     nodes: Vec<NodeCuts>,
 }
@@ -70,6 +74,7 @@ impl<C: Backend> CutPool<C> {
             passes,
             iterations_per_piece: (PIECE_BYTES / bytes_per_iteration).max(1),
             selection,
+            given: 0,
             levels: (0..problem.graph.depth()).map(|_| Vec::new()).collect(),
             nodes: problem.nodes.iter().map(|_| NodeCuts::default()).collect(),
         }
@@ -115,6 +120,30 @@ impl<C: Backend> CutPool<C> {
         iteration: usize,
         cuts: &[NewCut],
     ) -> Result<(), CommError> {
+        let iteration = self.given + iteration;
+        self.write(ranks, problem, level, iteration, cuts)?;
+        let mut nodes: Vec<usize> = cuts.iter().map(|cut| cut.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            let here = cuts.iter().filter(|cut| cut.node == node);
+            let slots: Vec<u32> = here
+                .map(|cut| (iteration * self.passes + cut.pass) as u32)
+                .collect();
+            self.enter(problem, node, &slots);
+        }
+        Ok(())
+    }
+
+    /// Writes the numbers of cuts to the slots of an iteration, those of given cuts counted.
+    fn write(
+        &mut self,
+        ranks: &Ranks<'_, C>,
+        problem: &Problem,
+        level: usize,
+        iteration: usize,
+        cuts: &[NewCut],
+    ) -> Result<(), CommError> {
         let width = record_width(problem.states.len());
         let piece = iteration / self.iterations_per_piece;
         let count = self.slots_per_piece() * width;
@@ -130,16 +159,44 @@ impl<C: Backend> CutPool<C> {
                 record[1..=cut.gradient.len()].copy_from_slice(&cut.gradient);
                 record[1 + cut.gradient.len()..].copy_from_slice(&cut.point);
             }
-        })?;
-        let mut nodes: Vec<usize> = cuts.iter().map(|cut| cut.node).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        for node in nodes {
-            let here = cuts.iter().filter(|cut| cut.node == node);
-            let slots: Vec<u32> = here
-                .map(|cut| (iteration * passes + cut.pass) as u32)
-                .collect();
-            self.enter(problem, node, &slots);
+        })
+    }
+
+    /// Puts the cuts of a policy that fits the problem into an empty pool. Selection leaves them alone, as
+    /// nobody knows their trial points. Collective; ranks agree on the policy.
+    ///
+    /// # Errors
+    /// When shared memory cannot be had or another rank is gone.
+    pub(crate) fn give(
+        &mut self,
+        ranks: &Ranks<'_, C>,
+        problem: &Problem,
+        policy: &Policy,
+    ) -> Result<(), CommError> {
+        let nowhere = vec![0.0; problem.states.len()];
+        for level in 0..self.levels.len() {
+            let nodes = (0..problem.nodes.len()).filter(|&node| problem.graph.level(node) == level);
+            let cuts = nodes.flat_map(|node| policy.cuts[node].iter().map(move |cut| (node, cut)));
+            let cuts = cuts.enumerate().map(|(number, (node, cut))| NewCut {
+                pass: number % self.passes,
+                node,
+                intercept: cut.intercept,
+                gradient: cut.gradient.clone(),
+                point: nowhere.clone(),
+            });
+            let cuts: Vec<NewCut> = cuts.collect();
+            for (iteration, cuts) in cuts.chunks(self.passes).enumerate() {
+                self.write(ranks, problem, level, iteration, cuts)?;
+                self.given = self.given.max(iteration + 1);
+            }
+            for (slot, cut) in (0..).zip(&cuts) {
+                let mut own = std::mem::take(&mut self.nodes[cut.node]);
+                let key = hash(&self.view(problem, cut.node, &[]), slot);
+                own.known.entry(key).or_default().push(slot);
+                own.used.push(slot);
+                own.given += 1;
+                self.nodes[cut.node] = own;
+            }
         }
         Ok(())
     }
@@ -161,33 +218,36 @@ impl<C: Backend> CutPool<C> {
                 new.push(slot);
             }
         }
-        own.used = own
+        let (given, others) = own.used.split_at(own.given);
+        let others = own
             .contest
-            .select(self.selection, &all, slots, &new, &own.used);
+            .select(self.selection, &all, slots, &new, others);
+        own.used = given.iter().copied().chain(others).collect();
         self.nodes[node] = own;
     }
 
-    /// The cuts of the first `iterations`, to be put in again.
+    /// The cuts of the first `iterations`, to be put in again after those that were given.
     pub(crate) fn saved(&self, problem: &Problem, iterations: usize) -> SavedCuts {
-        let slots = iterations * self.passes;
+        let (first, slots) = (self.given * self.passes, iterations * self.passes);
         let width = record_width(problem.states.len());
         let mut nodes: Vec<Vec<Option<u32>>> =
             self.levels.iter().map(|_| vec![None; slots]).collect();
         for (number, node) in self.nodes.iter().enumerate() {
             let level = &mut nodes[problem.graph.level(number)];
             for &slot in &node.all {
-                level[slot as usize] = Some(number as u32);
+                level[slot as usize - first] = Some(number as u32);
             }
         }
         let records = self.levels.iter().map(|pieces| {
             let numbers = pieces.iter().flat_map(Shared::read);
-            numbers.take(slots * width).copied().collect()
+            let own = numbers.skip(first * width).take(slots * width);
+            own.copied().collect()
         });
         let records = records.collect();
         SavedCuts { nodes, records }
     }
 
-    /// Puts saved cuts into an empty pool, in the order in which they came, so that selection finds
+    /// Puts saved cuts into a pool without others than given ones, in the order in which they came, so that selection finds
     /// what it found. Collective.
     ///
     /// # Errors
@@ -222,30 +282,31 @@ impl<C: Backend> CutPool<C> {
 
     /// A fingerprint of the policy: nodes and states by name, and every bit of the cuts in use.
     pub fn sha256(&self, problem: &Problem) -> String {
-        let mut hasher = Sha256::new();
-        let mut text = |text: &str| {
-            let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
-            bytes.extend_from_slice(text.as_bytes());
-            hasher.update(bytes);
-        };
-        text(problem.sense.name());
-        for state in &problem.states {
-            text(&state.name);
-        }
-        for node in &problem.nodes {
-            text(&node.name);
-        }
+        let states = problem.states.iter().map(|state| state.name.as_str());
+        let nodes = problem.nodes.iter().map(|node| node.name.as_str());
+        let mut fingerprint = PolicyHasher::new(problem.sense.name(), states.chain(nodes));
         for node in 0..problem.nodes.len() {
             let cuts = self.cuts(problem, node);
-            hasher.update((cuts.slots().len() as u64).to_le_bytes());
+            fingerprint.node(cuts.slots().len());
             for &slot in cuts.slots() {
-                hasher.update(slot.to_le_bytes());
-                for number in bits(&cuts, slot) {
-                    hasher.update(number.to_le_bytes());
-                }
+                fingerprint.cut(slot, cuts.intercept(slot), cuts.gradient(slot));
             }
         }
-        Fingerprint::from(hasher).to_string()
+        fingerprint.finish()
+    }
+
+    /// The cuts in use, by node, apart from this pool.
+    pub(crate) fn stored(&self, problem: &Problem) -> Vec<Vec<StoredCut>> {
+        let of_node = |node: usize| {
+            let cuts = self.cuts(problem, node);
+            let stored = cuts.slots().iter().map(|&slot| StoredCut {
+                slot,
+                intercept: cuts.intercept(slot),
+                gradient: cuts.gradient(slot).to_vec(),
+            });
+            stored.collect()
+        };
+        (0..problem.nodes.len()).map(of_node).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::output::{PathTables, Piece};
 use crate::path::{Paths, Walker, Watch};
 use crate::ranks::Backend;
 use crate::team::lock;
-use crate::training::{Estimate, Trainer};
+use crate::training::Trainer;
 
 /// Units of one batch: what is gathered and handed on at a time.
 const UNITS_PER_BATCH: usize = 64;
@@ -29,7 +29,7 @@ pub enum Sampling {
 pub(crate) type Sink<'s> = dyn FnMut(Vec<Piece>) -> Result<(), SddpError> + 's;
 
 impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
-    /// Walks `count` sampled paths by the policy; every rank gets the estimate, and `sink` every
+    /// Walks `count` sampled paths by the policy; every rank gets their values, and `sink` every
     /// path that is written, in order. `None` if someone asked it to end before. Collective.
     pub(crate) fn simulate(
         &mut self,
@@ -37,7 +37,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         sampling: Sampling,
         observer: &mut dyn Observer,
         sink: &mut Sink<'_>,
-    ) -> Result<Option<Estimate>, SddpError> {
+    ) -> Result<Option<Vec<f64>>, SddpError> {
         let purpose = match sampling {
             Sampling::InSample => Purpose::Training,
             Sampling::Fresh => Purpose::Simulation,
@@ -52,7 +52,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         };
         let task = Task::Simulate { purpose };
         let done = self.in_batches(count, PATHS_PER_UNIT, task, take, sink)?;
-        Ok(done.then(|| Estimate::of(&costs)))
+        Ok(done.then_some(costs))
     }
 
     /// Walks the modeller's validation scenarios; every rank gets the paths. Collective.

@@ -59,6 +59,9 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         let mut time = progress.time();
         let before_start = time.total;
         if let Some(reason) = stopping.reason(&progress) {
+            if progress.bounds.is_empty() {
+                progress.bounds.push(sign * self.bound(0)?);
+            }
             return Ok(trained(progress, reason, sense));
         }
         loop {

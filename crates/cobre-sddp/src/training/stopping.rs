@@ -38,6 +38,13 @@ pub struct Stopping {
     pub all: bool,
 }
 
+/// Iterations of training that nobody limits, unless the bound stalls before.
+const ITERATIONS: usize = 1000;
+const STALLING: Rule = Rule::BoundStalling {
+    window: 100,
+    tolerance: 1e-9,
+};
+
 /// Why training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
@@ -80,6 +87,17 @@ impl fmt::Display for Rule {
 }
 
 impl Stopping {
+    /// What a user asked for, with a limit on iterations in any case; without wishes, until the
+    /// bound stalls.
+    pub fn asked(iterations: Option<usize>, mut rules: Vec<Rule>, all: bool) -> Self {
+        match iterations {
+            Some(iterations) => rules.insert(0, Rule::Iterations(iterations)),
+            None if rules.is_empty() => rules = vec![Rule::Iterations(ITERATIONS), STALLING],
+            None => rules.push(Rule::Iterations(ITERATIONS)),
+        }
+        Self { rules, all }
+    }
+
     /// Stops when any of these rules applies.
     pub fn any(rules: Vec<Rule>) -> Self {
         Self { rules, all: false }

@@ -1,0 +1,177 @@
+//! `cobre summary` and `cobre compare` from the outside.
+
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
+mod outputs;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use outputs::finish;
+
+fn cobre(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    command.args(arguments);
+    command
+}
+
+fn example(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    root.join(name)
+}
+
+/// Trains and simulates an example.
+fn run(name: &str, options: &[&str], output: &Path) {
+    let mut command = cobre(&["run", "--quiet", "--checkpoint=none", "--iterations=4"]);
+    command.args(options).arg("--output").arg(output);
+    let finished = finish(command.arg(example(name)));
+    assert_eq!(finished.status.code(), Some(0), "{finished:?}");
+}
+
+fn lines(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn compare(one: &Path, other: &Path) -> Output {
+    finish(cobre(&["compare"]).arg(one).arg(other))
+}
+
+#[test]
+fn a_summary_shows_the_essentials_in_eighty_columns() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (case, file) = (directory.path().join("a"), directory.path().join("b"));
+    run("four-regions", &["--simulate=40", "-n2"], &case);
+    run(
+        "two_reservoirs.sof.json",
+        &["--bound=0", "--simulate=9"],
+        &file,
+    );
+    let shown = finish(cobre(&["summary"]).arg(&case));
+    assert_eq!(shown.status.code(), Some(0), "{shown:?}");
+    let text = lines(&shown);
+    for part in [
+        "(hydrothermal)",
+        "ranks       2 on shm",
+        "4 iterations",
+        "convergence",
+        "costs of 40 scenarios",
+        "thermal",
+        "water in all reservoirs",
+        "deficit",
+        "marginal cost",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    let path = case.display().to_string();
+    let own = |line: &&str| !line.contains(&path);
+    let widest = text
+        .lines()
+        .filter(own)
+        .map(|line| line.chars().count())
+        .max();
+    assert!(widest <= Some(80), "{text}");
+    let text = lines(&finish(cobre(&["summary"]).arg(&file)));
+    for part in ["value of 9 scenarios", "states after stage 4", "upper"] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn runs_compare_equal_on_any_ranks_and_different_with_another_seed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let places = ["a", "b", "c", "d"].map(|name| directory.path().join(name));
+    let [one, same, other, none] = &places;
+    run("cascade", &["--simulate=33", "--threads=1"], one);
+    run("cascade", &["--simulate=33", "-n3", "--backend=tcp"], same);
+    run("cascade", &["--simulate=33", "--seed=5"], other);
+    run("cascade", &["--simulate=0"], none);
+    let equal = compare(one, same);
+    assert_eq!(equal.status.code(), Some(0), "{equal:?}");
+    assert!(lines(&equal).contains("the same bits in"), "{equal:?}");
+    assert!(lines(&equal).contains("tcp"), "{equal:?}");
+    let different = compare(one, other);
+    assert_eq!(different.status.code(), Some(1), "{different:?}");
+    for part in ["simulation/costs.parquet", "bound", "thermal", "seed"] {
+        assert!(lines(&different).contains(part), "{part}: {different:?}");
+    }
+    let without = compare(one, none);
+    assert_eq!(without.status.code(), Some(1), "{without:?}");
+    assert!(lines(&without).contains("only one"), "{without:?}");
+}
+
+#[test]
+fn a_second_run_leaves_nothing_of_the_first() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (again, fresh) = (directory.path().join("a"), directory.path().join("b"));
+    run("one-reservoir", &["--simulate=5", "--csv"], &again);
+    run("one-reservoir", &["--simulate=0"], &again);
+    run("one-reservoir", &["--simulate=0"], &fresh);
+    let names = |place: &Path| outputs::files(place).into_keys().collect::<Vec<_>>();
+    assert_eq!(names(&again), names(&fresh));
+    let shown = lines(&finish(cobre(&["summary"]).arg(&again)));
+    assert!(shown.contains("no scenarios were simulated"), "{shown}");
+}
+
+#[test]
+fn what_is_no_result_or_is_damaged_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let good = directory.path().join("good");
+    run("one-reservoir", &["--simulate=5"], &good);
+    let refused = |place: &Path, part: &str| {
+        for finished in [
+            finish(cobre(&["summary"]).arg(place)),
+            compare(&good, place),
+        ] {
+            assert_eq!(finished.status.code(), Some(1), "{finished:?}");
+            let text = told(&finished);
+            assert!(
+                text.contains(part) && !text.contains("panicked"),
+                "{part}: {text}"
+            );
+        }
+    };
+    refused(
+        &directory.path().join("nothing"),
+        "there is no such directory",
+    );
+    refused(&example("cascade"), "it does not hold the results of a run");
+    let files = outputs::files(&good);
+    for name in files.keys().filter(|name| !name.ends_with(".lock")) {
+        // Tables that a summary does not read are compared byte by byte, which is no error.
+        let read = [
+            "run.json",
+            "dictionary.csv",
+            "convergence.parquet",
+            "paths.parquet",
+            "buses.parquet",
+        ];
+        if !read.iter().any(|part| name.ends_with(part)) {
+            continue;
+        }
+        let place = directory.path().join("bad");
+        for (name, bytes) in &files {
+            std::fs::create_dir_all(place.join(name).parent().expect("it has one")).expect("made");
+            std::fs::write(place.join(name), bytes).expect("written");
+        }
+        let half = &files[name][..files[name].len() / 2];
+        std::fs::write(place.join(name), half).expect("written");
+        let finished = finish(cobre(&["summary"]).arg(&place));
+        if name != "dictionary.csv" {
+            assert_eq!(finished.status.code(), Some(1), "{name}: {finished:?}");
+            assert!(
+                told(&finished).contains(name.as_str()),
+                "{name}: {finished:?}"
+            );
+        }
+        assert!(
+            !told(&finished).contains("panicked"),
+            "{name}: {finished:?}"
+        );
+        assert_eq!(compare(&good, &place).status.code(), Some(1), "{name}");
+        std::fs::remove_file(place.join("run.json")).expect("removed");
+        refused(&place, "the run has not finished");
+    }
+}

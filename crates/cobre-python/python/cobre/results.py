@@ -1,0 +1,167 @@
+"""What a run found."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cobre.policy import Policy
+from cobre.table import Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The policy's mean value on some paths, with half the width of its 95 % interval."""
+
+    mean: float
+    half_width_95: float | None
+    paths: int
+    source: str
+
+    def __str__(self) -> str:
+        if self.half_width_95 is None:
+            return f"{self.mean:.8g} ({self.paths} path)"
+        return f"{self.mean:.8g} ± {self.half_width_95:.2g} ({self.paths} paths)"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that took part in a run."""
+
+    rank: int
+    pid: int
+    host: str
+    backend: str
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingResult:
+    """What training found, in the modeller's sense; the same bits for any workers and threads,
+    seconds apart."""
+
+    sense: str
+    bound: float
+    estimate: Estimate
+    iterations: int
+    stop_reason: str
+    convergence: Table
+    timings: Table
+    lp_solves: int
+    validation: tuple[float, ...]
+    policy_sha256: str
+    seconds: dict[str, float]
+    workers: tuple[Worker, ...]
+    policy: Policy
+
+    @property
+    def gap(self) -> float:
+        """How far the estimate is from the bound, relative to the bound; under a risk measure it says little."""
+        return abs(self.estimate.mean - self.bound) / max(abs(self.bound), 1e-9)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        side = "lower bound" if self.sense == "min" else "upper bound"
+        backend = self.workers[0].backend
+        return [
+            (side, repr(self.bound)),
+            ("estimate", str(self.estimate)),
+            ("gap", f"{100 * self.gap:.4f} %"),
+            ("iterations", f"{self.iterations} ({self.stop_reason})"),
+            ("LP solves", str(self.lp_solves)),
+            ("training", f"{self.seconds['train']:.3f} s on {len(self.workers)} × {backend}"),
+            ("policy", self.policy_sha256[:16] + "…"),
+        ]
+
+    def __repr__(self) -> str:
+        facts = self._facts()
+        return "TrainingResult\n" + "\n".join(f"  {name:<12} {value}" for name, value in facts)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self._facts()
+        )
+        return f"<table><caption>TrainingResult</caption><tbody>{rows}</tbody></table>"
+
+    def plot_convergence(self, ax: Any = None) -> Any:
+        """Draws bound and estimate by iteration; needs matplotlib. Returns the axes."""
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError("plot_convergence needs matplotlib: pip install cobre[matplotlib]") from None
+        if ax is None:
+            ax = pyplot.subplots()[1]
+        table = self.convergence
+        ax.plot(table["iteration"], table["bound"], label="bound")
+        ax.plot(table["iteration"], table["estimate"], ".", label="estimate", alpha=0.5)
+        ax.set_xlabel("iteration")
+        ax.set_ylabel("cost" if self.sense == "min" else "revenue")
+        ax.legend()
+        return ax
+
+
+CONVERGENCE = ("iteration", "bound", "estimate", "half_width_95", "paths", "gap", "cuts", "lp_solves")
+TIMINGS = ("iteration", "seconds", "forward_seconds", "backward_seconds", "communication_seconds", "retries")
+
+
+def training_result(found: dict[str, Any], workers: tuple[Worker, ...]) -> TrainingResult:
+    """The result from what the native part found."""
+
+    def column(name: str) -> list[Any]:
+        values = [step[name] for step in found["steps"]]
+        return [math.nan if value is None else value for value in values]
+
+    return TrainingResult(
+        sense=found["sense"],
+        bound=found["bound"],
+        estimate=Estimate(**found["estimate"]),
+        iterations=len(found["steps"]),
+        stop_reason=found["stop_reason"],
+        convergence=Table({name: column(name) for name in CONVERGENCE}),
+        timings=Table({name: column(name) for name in TIMINGS}),
+        lp_solves=found["lp_solves"],
+        validation=tuple(found["validation"]),
+        policy_sha256=found["policy_sha256"],
+        seconds={part: found[f"{part}_seconds"] for part in ("train", "simulate", "write")},
+        workers=workers,
+        policy=Policy(found["policy"]),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class SimulationResult:
+    """What a policy is worth, in the modeller's sense."""
+
+    sense: str
+    estimate: Estimate
+    values: npt.NDArray[np.float64]
+    """The value of each path, in order."""
+    validation: tuple[float, ...]
+    lp_solves: int
+    seconds: float
+    workers: tuple[Worker, ...]
+
+    def __repr__(self) -> str:
+        return f"SimulationResult\n  estimate     {self.estimate}\n  LP solves    {self.lp_solves}"
+
+    def _repr_html_(self) -> str:
+        mean = html.escape(str(self.estimate))
+        return f"<table><caption>SimulationResult</caption><tr><th>estimate</th><td>{mean}</td></tr></table>"
+
+
+def simulation_result(tried: dict[str, Any], workers: tuple[Worker, ...]) -> SimulationResult:
+    """The result from what the native part found."""
+    return SimulationResult(
+        sense=tried["sense"],
+        estimate=Estimate(**tried["estimate"]),
+        values=tried["values"],
+        validation=tuple(tried["validation"]),
+        lp_solves=tried["lp_solves"],
+        seconds=tried["seconds"],
+        workers=workers,
+    )

@@ -1,0 +1,171 @@
+"""``cobre.train`` and ``cobre.simulate``: one process, or several that the parent starts and watches."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cobre import _native
+from cobre.errors import WorkerError
+from cobre.policy import Policy
+from cobre.progress import Bar, Callback, Progress
+from cobre.results import SimulationResult, TrainingResult, Worker, simulation_result, training_result
+from cobre.settings import CaseLike, count, given, threads_per_worker
+from cobre.workers import Team
+
+GRACE_SECS = 60.0
+"""How long workers that are asked to end may take to finish an iteration and write results."""
+
+
+def train(
+    case: CaseLike,
+    *,
+    bound: float | None = None,
+    iterations: int | None = None,
+    seed: int | None = None,
+    num_workers: int = 1,
+    backend: str = "auto",
+    threads: int | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: bool | Callback | None = None,
+    resume: bool = False,
+    checkpoint: str = "minutes:1",
+    forward_passes: int | None = None,
+    risk: str | None = None,
+    cut_selection: str | None = None,
+    stop: Sequence[str] = (),
+    stop_when_all: bool = False,
+    simulate: int | None = None,
+    solver: str | None = None,
+) -> TrainingResult:
+    """Trains a policy for ``case``: a path, a loaded :class:`Case` or a :class:`Problem`.
+
+    With ``num_workers`` above 1, fresh interpreters share the work through shared memory
+    (``backend="shm"``) or sockets (``"tcp"``). The result is the same bits for any number of workers
+    and threads, and the same as that of ``cobre run`` with the same options.
+
+    ``progress`` is called with a :class:`Progress` after every iteration, once per worker; ``True``
+    draws a bar. If it raises, or Ctrl-C is pressed, the run ends after the iteration, writes what
+    it has to ``output``, and the exception is raised.
+    """
+    workers = count("num_workers", num_workers)
+    request = {
+        **_request(seed, threads, workers, output, solver),
+        "iterations": _maybe("iterations", iterations),
+        "forward_passes": _maybe("forward_passes", forward_passes),
+        "cut_selection": cut_selection,
+        "stop": list(stop),
+        "stop_when_all": bool(stop_when_all),
+        "simulate": _maybe("simulate", simulate, least=0),
+        "checkpoint": checkpoint,
+        "resume": bool(resume),
+    }
+    bar = Bar(request["iterations"]) if progress is True else None
+    callback: Callback | None = bar or (progress if callable(progress) else None)
+
+    def tell(rank: int, step: dict[str, Any]) -> None:
+        if callback is not None and "iteration" in step:
+            callback(Progress(worker_id=rank, **step))
+
+    try:
+        found, team = _run(
+            ("train", given(case, bound, risk), request),
+            workers,
+            backend,
+            None if callback is None else tell,
+        )
+    finally:
+        if bar is not None:
+            bar.close()
+    return training_result(found, team)
+
+
+def simulate(
+    case: CaseLike,
+    policy: Policy | TrainingResult | str | os.PathLike[str],
+    *,
+    paths: int = 1000,
+    bound: float | None = None,
+    seed: int | None = None,
+    num_workers: int = 1,
+    backend: str = "auto",
+    threads: int | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+    solver: str | None = None,
+) -> SimulationResult:
+    """Tries a policy on ``paths`` new paths.
+
+    ``seed`` is the policy's own if not given: then these are the paths that training with
+    ``simulate=paths`` tries it on, with the same bits. ``progress`` is called with the number of paths
+    done and the number of all. With ``output``, every stage of every path is written there.
+    """
+    workers = count("num_workers", num_workers)
+    if isinstance(policy, TrainingResult):
+        policy = policy.policy
+    elif not isinstance(policy, Policy):
+        policy = Policy.load(policy)
+    bare = policy._bare
+    request = {
+        **_request(bare["seed"] if seed is None else seed, threads, workers, output, solver),
+        "iterations": 1,
+        "forward_passes": bare["forward_passes"],
+        "cut_selection": None,
+        "stop": [],
+        "stop_when_all": False,
+        "simulate": count("paths", paths),
+        "checkpoint": "none",
+        "resume": False,
+    }
+
+    def tell(rank: int, step: dict[str, Any]) -> None:
+        if progress is not None and rank == 0:
+            progress(step["done"], step["all"])
+
+    task = ("simulate", given(case, bound, None), request, bare)
+    tried, team = _run(task, workers, backend, None if progress is None else tell)
+    return simulation_result(tried, team)
+
+
+def _maybe(name: str, value: int | None, least: int = 1) -> int | None:
+    """A number, or nothing: then the case says it, or it is as usual."""
+    return None if value is None else count(name, value, least)
+
+
+def _request(
+    seed: int | None,
+    threads: int | None,
+    workers: int,
+    output: str | os.PathLike[str] | None,
+    solver: str | None,
+) -> dict[str, Any]:
+    return {
+        "seed": _maybe("seed", seed, least=0),
+        "threads": threads_per_worker(threads, workers),
+        "solver": solver,
+        "output": None if output is None else os.path.abspath(os.fspath(output)),
+    }
+
+
+def _run(
+    task: tuple[Any, ...],
+    workers: int,
+    backend: str,
+    tell: Callable[[int, dict[str, Any]], None] | None,
+) -> tuple[dict[str, Any], tuple[Worker, ...]]:
+    """What the first rank found, and who took part."""
+    what, asked, request, *more = task
+    if workers == 1 and backend in ("auto", "local"):
+        alone = Worker(rank=0, pid=os.getpid(), host=socket.gethostname(), backend="local")
+        hear = None if tell is None else lambda step: tell(0, step)
+        return getattr(_native, what)(asked, request, *more, True, hear), (alone,)
+    team = Team(workers, backend, grace_secs=GRACE_SECS, bind=request["threads"] == 1)
+    # Workers would all find the same errors.
+    _native.describe(asked)
+    ended = team.run((*task, tell is not None), step=tell)
+    found = ended.results.get(0)
+    if found is None:
+        raise WorkerError("worker 0 ended without a result", rank=0, exit_code=0)
+    return found, ended.workers

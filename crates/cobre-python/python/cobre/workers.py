@@ -1,0 +1,107 @@
+"""A team of fresh interpreters, seen from the process that starts them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from cobre import _native
+from cobre.errors import CobreError, ValidationError, WorkerError
+from cobre.results import Worker
+
+BACKENDS = ("auto", "shm", "tcp")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What the workers of a team that succeeded returned."""
+
+    results: dict[int, Any]
+    workers: tuple[Worker, ...]
+
+
+class Team:
+    """Workers to be started. The parent computes nothing; it listens to them."""
+
+    def __init__(self, workers: int, backend: str, *, grace_secs: float, bind: bool) -> None:
+        if backend not in BACKENDS:
+            expected = ", ".join(f'"{name}"' for name in BACKENDS)
+            raise ValidationError(f'backend="{backend}" with {workers} workers: one of {expected} is expected')
+        if multiprocessing.get_start_method(allow_none=True) == "fork":
+            raise CobreError(
+                "multiprocessing's start method is fork, which is not safe beside the threads of a run; "
+                'call multiprocessing.set_start_method("spawn", force=True) before it',
+                kind="IncompatibleSettings",
+            )
+        if not sys.executable:
+            raise CobreError(
+                "this interpreter does not know its own path (sys.executable), so it cannot start workers",
+                kind="IncompatibleSettings",
+            )
+        if backend == "auto":
+            backend = "tcp" if os.environ.get("COBRE_TCP_COORDINATOR") else "shm"
+        self.count = workers
+        self.backend = backend
+        self.grace_secs = grace_secs
+        self.bind = bind and workers <= _native.usable_processors()
+
+    def run(
+        self,
+        task: tuple[Any, ...],
+        *,
+        step: Callable[[int, dict[str, Any]], None] | None = None,
+        payload: bytes = b"",
+    ) -> Ended:
+        """Lets all workers do ``task``; raises what went wrong first if it did."""
+        results: dict[int, Any] = {}
+        raised: dict[int, tuple[BaseException, str]] = {}
+
+        def hear(rank: int, message: bytes) -> None:
+            kind, content = pickle.loads(message)
+            if kind == "step" and step is not None:
+                step(rank, content)
+            elif kind == "text":
+                stream, text = content
+                getattr(sys, stream).write(text)
+            elif kind == "result":
+                results[rank] = content
+            elif kind == "raised":
+                raised[rank] = content
+
+        ended = _native.run_workers(
+            {
+                "program": sys.executable,
+                "arguments": ["-m", "cobre._worker"],
+                "workers": self.count,
+                "backend": self.backend,
+                "bind": self.bind,
+                "grace_secs": self.grace_secs,
+                "task": pickle.dumps((sys.path, task, payload)),
+            },
+            hear,
+        )
+        if ended["message"]:
+            self._fail(ended, raised)
+        host = socket.gethostname()
+        workers = tuple(
+            Worker(rank=rank, pid=pid, host=host, backend=self.backend) for rank, pid in enumerate(ended["pids"])
+        )
+        return Ended(results, workers)
+
+    def _fail(self, ended: dict[str, Any], raised: dict[int, tuple[BaseException, str]]) -> NoReturn:
+        rank = ended["failed"]
+        if rank is None:
+            raise CobreError(ended["message"], kind="Worker")
+        code = ended["exit_codes"][rank]
+        inner, trace = raised.get(rank, (None, ""))
+        if inner is None:
+            message = ended["message"]
+        else:
+            message = f"worker {rank} raised {type(inner).__name__}: {inner}\n{trace}".rstrip()
+        raise WorkerError(message, rank=rank, exit_code=code, inner=inner) from inner

@@ -1,0 +1,37 @@
+//! The native part of the Python package `cobre`: what needs the engine, the communication layer
+//! or the launcher. What Python can say itself is said in `python/cobre`.
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "what Python passes is made for the call, and belongs to it"
+)]
+
+mod communicator;
+mod element;
+mod errors;
+mod policy;
+mod run;
+mod shared;
+mod source;
+mod table;
+mod workers;
+
+use pyo3::prelude::*;
+
+/// The native part of `cobre`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::communicator::Communicator;
+    #[pymodule_export]
+    use super::policy::{load_policy, save_policy};
+    #[pymodule_export]
+    use super::run::{simulate, train};
+    #[pymodule_export]
+    use super::shared::SharedArray;
+    #[pymodule_export]
+    use super::source::{describe, usable_processors};
+    #[pymodule_export]
+    use super::table::arrow_stream;
+    #[pymodule_export]
+    use super::workers::run_workers;
+}

@@ -1,0 +1,313 @@
+//! Training and simulation, as the only process or as one rank of a job.
+
+use std::path::PathBuf;
+
+use cobre_case::{CaseSettings, Wishes};
+use cobre_comm::{BackendKind, CommBackend, create_communicator};
+use cobre_sddp::SddpError;
+use cobre_sddp::events::{Iteration, Observer};
+use cobre_sddp::output::About;
+use cobre_sddp::problem::Problem;
+use cobre_sddp::run::{self, Results, Settings, Solver, Start};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::Rule;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::policy::Bare;
+use crate::source::{Given, parse};
+
+/// How a problem is to be solved, as `cobre.train` hands it over.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Request {
+    seed: Option<u64>,
+    iterations: Option<usize>,
+    forward_passes: Option<usize>,
+    cut_selection: Option<String>,
+    stop: Vec<String>,
+    stop_when_all: bool,
+    threads: usize,
+    simulate: Option<usize>,
+    solver: Option<String>,
+    checkpoint: String,
+    resume: bool,
+    output: Option<PathBuf>,
+}
+
+impl Request {
+    /// What the caller asks for, then the case, then what is usual.
+    fn settings(self, problem: &Problem, case: Option<&CaseSettings>) -> PyResult<Settings> {
+        let rules: PyResult<Vec<Rule>> = self.stop.iter().map(|rule| parse("stop", rule)).collect();
+        let selection = self.cut_selection;
+        let wishes = Wishes {
+            iterations: self.iterations,
+            stop: rules?,
+            stop_when_all: self.stop_when_all,
+            forward_passes: self.forward_passes,
+            seed: self.seed,
+            selection: selection
+                .map(|rule| parse("cut_selection", &rule))
+                .transpose()?,
+            simulate: self.simulate,
+        };
+        let found = wishes.over(case);
+        let statistical = |rule: &Rule| matches!(rule, Rule::Statistical { .. });
+        if !problem.is_risk_neutral() && found.stopping.rules.iter().any(statistical) {
+            return Err(errors::invalid(&[
+                "stop=\"statistical\" compares the bound with a mean, and under a risk measure it is none on the mean".to_owned(),
+            ]));
+        }
+        Ok(Settings {
+            seed: found.seed,
+            passes: found.forward_passes,
+            selection: found.selection,
+            stopping: found.stopping,
+            threads: self.threads,
+            simulate: found.simulate,
+            sampling: Sampling::Fresh,
+            solver: match &self.solver {
+                Some(name) => parse("solver", name)?,
+                None => Solver::default(),
+            },
+            checkpoints: parse("checkpoint", &self.checkpoint)?,
+            resume: self.resume,
+            output: self.output,
+            csv: false,
+        })
+    }
+}
+
+/// An iteration, for a progress callback and for the table of convergence.
+#[derive(IntoPyObject)]
+pub(crate) struct Step {
+    iteration: usize,
+    bound: f64,
+    estimate: f64,
+    half_width_95: Option<f64>,
+    paths: usize,
+    gap: Option<f64>,
+    cuts: usize,
+    lp_solves: u64,
+    retries: u64,
+    seconds: f64,
+    forward_seconds: f64,
+    backward_seconds: f64,
+    communication_seconds: f64,
+}
+
+impl From<&Iteration> for Step {
+    fn from(iteration: &Iteration) -> Self {
+        Self {
+            iteration: iteration.number,
+            bound: iteration.bound,
+            estimate: iteration.estimate.mean,
+            half_width_95: iteration.estimate.half_width_95,
+            paths: iteration.estimate.paths,
+            gap: iteration.gap,
+            cuts: iteration.cuts,
+            lp_solves: iteration.lp.solves,
+            retries: iteration.lp.retries,
+            seconds: iteration.time.total,
+            forward_seconds: iteration.time.forward,
+            backward_seconds: iteration.time.backward,
+            communication_seconds: iteration.time.communication,
+        }
+    }
+}
+
+#[derive(IntoPyObject)]
+struct Estimate {
+    mean: f64,
+    half_width_95: Option<f64>,
+    paths: usize,
+    source: &'static str,
+}
+
+impl Estimate {
+    fn new(estimate: cobre_sddp::training::Estimate, source: &'static str) -> Self {
+        Self {
+            mean: estimate.mean,
+            half_width_95: estimate.half_width_95,
+            paths: estimate.paths,
+            source,
+        }
+    }
+}
+
+/// What `cobre.TrainingResult` is made from.
+#[derive(IntoPyObject)]
+pub(crate) struct Found<'py> {
+    sense: &'static str,
+    bound: f64,
+    estimate: Estimate,
+    stop_reason: String,
+    lp_solves: u64,
+    validation: Vec<f64>,
+    policy_sha256: String,
+    train_seconds: f64,
+    simulate_seconds: f64,
+    write_seconds: f64,
+    steps: Vec<Step>,
+    /// On the first rank.
+    policy: Option<Bare<'py>>,
+}
+
+impl<'py> Found<'py> {
+    fn new(py: Python<'py>, sense: &'static str, results: Results) -> PyResult<Self> {
+        let (estimate, source) = match results.simulated {
+            Some(estimate) => (estimate, "simulation"),
+            None => (results.trained.estimate, "training"),
+        };
+        Ok(Self {
+            sense,
+            bound: results.trained.bound,
+            estimate: Estimate::new(estimate, source),
+            stop_reason: results.trained.reason.to_string(),
+            lp_solves: results.lp.solves,
+            validation: results.validation,
+            policy_sha256: results.policy_sha256,
+            train_seconds: results.seconds.train,
+            simulate_seconds: results.seconds.simulate,
+            write_seconds: results.seconds.write,
+            steps: results.trained.iterations.iter().map(Step::from).collect(),
+            policy: results
+                .policy
+                .map(|policy| Bare::new(py, policy))
+                .transpose()?,
+        })
+    }
+}
+
+/// What `cobre.SimulationResult` is made from.
+#[derive(IntoPyObject)]
+pub(crate) struct Tried<'py> {
+    sense: &'static str,
+    estimate: Option<Estimate>,
+    values: Bound<'py, PyArray1<f64>>,
+    validation: Vec<f64>,
+    lp_solves: u64,
+    seconds: f64,
+}
+
+/// Tells Python how far a run is, and ends it when Python raises.
+struct Teller {
+    callback: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Teller {
+    fn tell(&mut self, call: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>) {
+        if let (Some(callback), None) = (&self.callback, &self.raised) {
+            self.raised = Python::attach(|py| call(py, callback).err());
+        }
+    }
+}
+
+impl Observer for Teller {
+    fn iteration(&mut self, iteration: &Iteration) {
+        self.tell(|py, callback| callback.call1(py, (Step::from(iteration),)));
+    }
+
+    fn simulated(&mut self, done: usize, all: usize) {
+        self.tell(|py, callback| callback.call1(py, (Simulated { done, all },)));
+    }
+
+    fn interrupted(&mut self) -> bool {
+        if self.raised.is_none() {
+            self.raised = Python::attach(|py| py.check_signals().err());
+        }
+        self.raised.is_some()
+    }
+}
+
+/// Simulated paths, for a progress callback.
+#[derive(IntoPyObject)]
+struct Simulated {
+    done: usize,
+    all: usize,
+}
+
+/// Connects, alone or as the rank that the environment makes this process, and runs `job`. What a
+/// callback or a signal's handler raised comes before what the job says.
+fn connected<T: Send>(
+    py: Python<'_>,
+    alone: bool,
+    progress: Option<Py<PyAny>>,
+    job: impl FnOnce(&CommBackend, &mut Teller) -> Result<T, SddpError> + Send,
+) -> PyResult<T> {
+    let mut teller = Teller {
+        callback: progress,
+        raised: None,
+    };
+    let result = py.detach(|| {
+        let kind = if alone {
+            Ok(BackendKind::Local)
+        } else {
+            BackendKind::from_env()
+        };
+        let comm = kind
+            .and_then(create_communicator)
+            .map_err(|error| errors::of_backend(&error))?;
+        job(&comm, &mut teller).map_err(|error| errors::of_run(&error))
+    });
+    teller.raised.map_or(result, Err)
+}
+
+/// Trains in this process: alone, or as the rank that the environment makes it. A callback that
+/// raises, or a signal whose handler does, ends the run after the iteration and is raised then.
+#[pyfunction]
+pub(crate) fn train(
+    py: Python<'_>,
+    given: Given,
+    request: Request,
+    alone: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Found<'_>> {
+    let name = given.name();
+    let case = given.load(py)?;
+    let settings = request.settings(&case.problem, case.settings.as_ref())?;
+    let sense = case.problem.sense.name();
+    let results = connected(py, alone, progress, |comm, teller| {
+        let start = Start {
+            about: About::new(&*case.tables, &name, case.kind, comm.name()),
+            policy: None,
+        };
+        run::run_from(comm, case.problem, &settings, &start, teller)
+    })?;
+    Found::new(py, sense, results)
+}
+
+/// Tries a policy in this process, as [`train`] trains one.
+#[pyfunction]
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    given: Given,
+    request: Request,
+    policy: Bare<'py>,
+    alone: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Tried<'py>> {
+    let name = given.name();
+    let case = given.load(py)?;
+    let settings = request.settings(&case.problem, case.settings.as_ref())?;
+    let sense = case.problem.sense.name();
+    let policy = policy.policy()?;
+    let tried = connected(py, alone, progress, |comm, teller| {
+        let start = Start {
+            about: About::new(&*case.tables, &name, case.kind, comm.name()),
+            policy: Some(&policy),
+        };
+        run::simulate(comm, case.problem, &settings, &start, teller)
+    })?;
+    let estimate = tried.simulated;
+    Ok(Tried {
+        sense,
+        estimate: estimate.map(|estimate| Estimate::new(estimate, "simulation")),
+        values: tried.values.into_pyarray(py),
+        validation: tried.validation,
+        lp_solves: tried.lp.solves,
+        seconds: tried.seconds.simulate,
+    })
+}

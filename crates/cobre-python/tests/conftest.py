@@ -1,0 +1,91 @@
+"""What the tests share: a case, the `cobre` program, and the check that nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+MARK = f"cobre-pytest-{uuid.uuid4().hex}"
+
+# Whatever these tests start, and what that starts, carries this in its environment.
+os.environ["COBRE_PYTEST_MARK"] = MARK
+
+
+@pytest.fixture
+def case() -> str:
+    return str(ROOT / "examples/two_reservoirs.sof.json")
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    """The command that results are compared with."""
+    path = ROOT / "target/release/cobre"
+    assert path.exists(), "cargo build --release first"
+    return str(path)
+
+
+def started() -> dict[int, dict[str, str]]:
+    """Processes of these tests other than this one, with their environment."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            text = (entry / "environ").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if MARK in text:
+            pairs = (word.partition("=") for word in text.split("\0") if word)
+            found[int(entry.name)] = {name: value for name, _, value in pairs}
+    return found
+
+
+def worker_pid(rank: int) -> int:
+    """The process of a worker that runs now."""
+    for pid, environment in started().items():
+        if environment.get("COBRE_LAUNCH_RANK") == str(rank):
+            return pid
+    raise AssertionError(f"no worker {rank}")
+
+
+def eventually(condition, seconds: float = 20.0) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def segments() -> set[str]:
+    return {name for name in os.listdir("/dev/shm") if name.startswith("cobre-")}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    """No process, descriptor or shared-memory object outlives a test."""
+    shared = segments()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    yield
+    assert eventually(lambda: not started()), f"processes left: {started()}"
+    # Other jobs of this machine come and go.
+    assert eventually(lambda: not segments() - shared), f"segments left: {segments() - shared}"
+    assert len(os.listdir("/proc/self/fd")) <= descriptors, "descriptors left open"
+
+
+def script(text: str, *args: str, **options) -> subprocess.Popen:
+    """Runs a script of its own, unguarded, as users write them."""
+    return subprocess.Popen(
+        [sys.executable, "-u", "-c", text, *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )

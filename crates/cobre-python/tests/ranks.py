@@ -1,0 +1,147 @@
+"""Functions that the tests of the communicator run on every rank."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import cobre
+import numpy as np
+
+TYPES = ["float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"]
+
+
+def identity(comm):
+    return comm.rank, comm.size, comm.backend, os.getpid()
+
+
+def collectives(comm, dtype):
+    rank, size = comm.rank, comm.size
+    mine = (np.arange(6).reshape(2, 3) + rank).astype(dtype)
+    total = comm.allreduce(mine)
+    least = np.empty_like(mine)
+    assert comm.allreduce(mine, least, op="min") is least
+    most = comm.allreduce(mine, op="max")
+    counts = [rank + 1 for rank in range(size)]
+    gathered = comm.allgatherv(np.full(rank + 1, rank, dtype=dtype), counts=counts)
+    even = comm.allgatherv(np.full(2, rank, dtype=dtype))
+    sent = np.full(3, rank, dtype=dtype)
+    comm.broadcast(sent, root=size - 1)
+    comm.barrier()
+    return total, least, most, gathered, even, sent
+
+
+def collectives_of_every_type(comm):
+    return {dtype: collectives(comm, dtype) for dtype in TYPES}
+
+
+def gather_with_gaps(comm):
+    recv = np.full(3 * comm.size, -1.0)
+    displs = [3 * rank for rank in reversed(range(comm.size))]
+    comm.allgatherv(np.array([float(comm.rank)] * 2), recv, counts=[2] * comm.size, displs=displs)
+    return recv
+
+
+def shared(comm, dtype):
+    table = comm.shared_array((2, 3), dtype)
+    assert table.writing and table.shape == (2, 3) and table.dtype == dtype
+    if comm.rank == 0 or comm.backend != "shm":
+        view = table.array
+        view[:] = np.arange(6).reshape(2, 3)
+    else:
+        view = None
+        try:
+            table.array
+        except ValueError as error:
+            assert "leader" in str(error)
+        else:
+            raise AssertionError("only the leader writes")
+    table.fence()
+    if view is not None:
+        assert not view.flags.writeable
+    first = table.array
+    assert not first.flags.writeable and not table.writing
+    found = first.copy()
+    table.fence()
+    if view is not None:
+        table.array[0, 0] = 9
+    table.fence()
+    return found, table.array.copy()
+
+
+def partitioned(comm):
+    parts = comm.partitioned_array([rank + 1 for rank in range(comm.size)], "int64")
+    parts.array[:] = comm.rank
+    parts.fence()
+    whole = parts.array
+    # The array keeps the memory alive.
+    del parts
+    return whole.tolist()
+
+
+def one_copy(comm, size):
+    """Whether ranks really share: the address space differs, the file behind it does not."""
+    table = comm.shared_array(size)
+    if comm.rank == 0:
+        table.array[:] = 1.0
+    table.fence()
+    return float(table.array.sum())
+
+
+def raises(comm, rank):
+    if comm.rank == rank:
+        raise LookupError("no such thing")
+    comm.barrier()
+
+
+def raises_something_odd(comm):
+    class Odd(Exception):
+        def __init__(self, one, two):
+            super().__init__(one)
+
+    raise Odd("strange", 2)
+
+
+def dies(comm, rank):
+    if comm.rank == rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.barrier()
+
+
+def exits(comm, rank, code):
+    if comm.rank == rank:
+        os._exit(code)
+    comm.barrier()
+
+
+def disagrees(comm):
+    try:
+        if comm.rank == 0:
+            comm.barrier()
+        else:
+            comm.allreduce(np.zeros(3))
+    except cobre.CommunicationError as error:
+        return str(error)
+    return None
+
+
+def aborts(comm):
+    if comm.rank == 1:
+        comm.abort("the sky is falling")
+    try:
+        comm.barrier()
+    except cobre.CommunicationError as error:
+        return str(error)
+    return None
+
+
+def prints(comm):
+    print(f"rank {comm.rank} speaks", end="")
+    print(" in lines")
+
+
+def forever(comm):
+    print("waiting", flush=True)
+    while True:
+        time.sleep(0.01)

@@ -1,0 +1,214 @@
+"""Bad input, and workers that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import cobre
+import pytest
+from conftest import eventually, script, started, worker_pid
+
+
+def infeasible() -> cobre.Problem:
+    problem = cobre.Problem(bound=0.0)
+    problem.state("level", 1.0)
+    program = problem.program()
+    incoming, outgoing = program.state("level")
+    program.row("balance", {outgoing: 1.0, incoming: -1.0}, equals=0.0)
+    program.row("demand", {outgoing: 1.0}, lower=5.0)
+    problem.node("first", program)
+    problem.node("second", program, after="first")
+    return problem
+
+
+def test_a_missing_file_is_an_io_error():
+    with pytest.raises(cobre.IOError, match="nowhere.sof.json"):
+        cobre.train("/nowhere.sof.json", bound=0.0)
+    assert cobre.IOError.kind == "IO"
+
+
+def test_a_wrong_file_tells_all_that_is_wrong(tmp_path, case):
+    problem = json.loads(open(case).read())
+    for name in ["wet2", "dry2"]:
+        problem["nodes"][name]["subproblem"] = f"none-{name}"
+    wrong = tmp_path / "wrong.sof.json"
+    wrong.write_text(json.dumps(problem))
+    for workers in [1, 2]:
+        with pytest.raises(cobre.ValidationError) as caught:
+            cobre.train(wrong, bound=0.0, num_workers=workers)
+        for name in ["wet2", "dry2"]:
+            assert f"nodes.{name}.subproblem: there is no subproblem none-{name}" in caught.value.findings
+    found = cobre.validate(wrong, bound=0.0)
+    assert not found and found.findings == caught.value.findings
+
+
+def test_a_missing_bound_is_found(case):
+    with pytest.raises(cobre.ValidationError, match="bound"):
+        cobre.train(case)
+    assert not cobre.validate(case).ok
+    assert cobre.validate(case, bound=0.0).ok
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"risk": "var"}, "risk"),
+        ({"cut_selection": "some"}, "cut_selection"),
+        ({"stop": ["gap:1"]}, "stop"),
+        ({"solver": "abacus"}, "solver"),
+        ({"iterations": 0}, "iterations"),
+        ({"forward_passes": -1}, "forward_passes"),
+        ({"threads": 0}, "threads"),
+        ({"seed": -1}, "seed"),
+        ({"num_workers": 0}, "num_workers"),
+        ({"num_workers": 100000}, "ranks"),
+        ({"num_workers": 2, "backend": "mpi"}, "backend"),
+        ({"num_workers": 2, "backend": "local"}, "backend"),
+        ({"backend": "carrier pigeon"}, "backend"),
+        ({"bound": float("nan")}, "bound"),
+    ],
+)
+def test_a_wrong_setting_is_named(case, options, word):
+    with pytest.raises(cobre.ValidationError, match=word):
+        cobre.train(case, **{"bound": 0.0, "iterations": 2, **options})
+
+
+def test_a_setting_of_another_type_is_a_type_error(case):
+    with pytest.raises(TypeError, match="iterations"):
+        cobre.train(case, bound=0.0, iterations="ten")
+    with pytest.raises(TypeError):
+        cobre.train(case, bound=0.0, unknown=1)
+
+
+def test_output_that_cannot_be_written_is_an_io_error(case, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(cobre.IOError, match="file"):
+        cobre.train(case, bound=0.0, iterations=2, output=tmp_path / "file" / "below")
+    with pytest.raises(cobre.WorkerError) as caught:
+        cobre.train(case, bound=0.0, iterations=2, output=tmp_path / "file" / "below", num_workers=2)
+    assert isinstance(caught.value.inner, cobre.IOError)
+
+
+def test_a_program_without_answer_is_a_solver_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cobre.SolverError) as caught:
+        cobre.train(infeasible(), iterations=2)
+    assert caught.value.node == "first"
+    assert caught.value.opening == 1
+    assert os.path.exists(caught.value.file)
+
+
+def test_a_workers_error_is_inside_the_worker_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cobre.WorkerError) as caught:
+        cobre.train(infeasible(), iterations=2, num_workers=2)
+    assert isinstance(caught.value.inner, cobre.SolverError)
+    assert caught.value.inner.node == "first"
+    assert caught.value.__cause__ is caught.value.inner
+    assert caught.value.exit_code == 1
+
+
+def test_errors_can_be_pickled():
+    for error in [
+        cobre.CobreError("a", kind="IncompatibleSettings"),
+        cobre.ValidationError("a", findings=["b", "c"]),
+        cobre.SolverError("a", node="n", opening=2, file="f"),
+        cobre.WorkerError("a", rank=2, exit_code=-9, inner=cobre.IOError("b")),
+    ]:
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error) and str(again) == str(error)
+        assert {**again.__dict__, "inner": 0} == {**error.__dict__, "inner": 0}
+        assert isinstance(again, cobre.CobreError)
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_worker_is_named(case, backend, victim):
+    killed = []
+
+    def kill(told: cobre.Progress) -> None:
+        if told.iteration == 2 and not killed:
+            os.kill(worker_pid(victim), signal.SIGKILL)
+            killed.append(time.monotonic())
+
+    with pytest.raises(cobre.WorkerError) as caught:
+        cobre.train(case, bound=0.0, iterations=10**6, num_workers=3, backend=backend, progress=kill)
+    assert time.monotonic() - killed[0] < 5.0
+    assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (victim, -9, None)
+    assert "SIGKILL" in str(caught.value)
+    assert eventually(lambda: not started())
+
+
+def test_fork_as_start_method_is_refused(case):
+    run = script(
+        "import multiprocessing, sys, cobre\n"
+        "multiprocessing.set_start_method('fork')\n"
+        "try: cobre.train(sys.argv[1], bound=0.0, iterations=2, num_workers=2)\n"
+        "except cobre.CobreError as error: print(error.kind, error)\n"
+        "print(cobre.train(sys.argv[1], bound=0.0, iterations=2).iterations)\n",
+        case,
+    )
+    out, err = run.communicate(timeout=60)
+    assert out.startswith("IncompatibleSettings") and "spawn" in out, (out, err)
+    assert out.endswith("2\n")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_stops_cleanly_and_the_interpreter_goes_on(case, workers, tmp_path):
+    run = script(
+        "import sys, cobre\n"
+        "said = []\n"
+        "def tell(told):\n"
+        "    if not said: said.append(print('training'))\n"
+        "try:\n"
+        "    cobre.train(sys.argv[1], bound=0.0, iterations=10**6, num_workers=int(sys.argv[2]),\n"
+        "                progress=tell, output=sys.argv[3])\n"
+        "except KeyboardInterrupt: print('interrupted')\n"
+        "print(cobre.train(sys.argv[1], bound=0.0, iterations=3, num_workers=2).iterations)\n",
+        case,
+        str(workers),
+        str(tmp_path / "out"),
+    )
+    assert run.stdout.readline() == "training\n"
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=90)
+    assert (out, err, run.returncode) == ("interrupted\n3\n", "", 0)
+    # What there was by then is saved, complete.
+    assert json.loads((tmp_path / "out/policy/manifest.json").read_text())["iterations"] >= 1
+    assert json.loads((tmp_path / "out/run.json").read_text())["stop_reason"] == "interrupted"
+
+
+@pytest.mark.parametrize("how", ["argument", "stdin", "file"])
+def test_an_unguarded_script_starts_workers_once(case, how, tmp_path):
+    text = (
+        "import sys, cobre\n"
+        "print('once')\n"
+        "print(cobre.train(sys.argv[-1], bound=0.0, iterations=3, num_workers=2).iterations)\n"
+    )
+    file = tmp_path / "unguarded.py"
+    file.write_text(text)
+    words = {"argument": ["-c", text], "stdin": ["-"], "file": [str(file)]}[how]
+    run = subprocess.run(
+        [sys.executable, *words, case], input=text, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.stdout, run.stderr) == ("once\n3\n", "")
+
+
+def test_workers_die_with_the_parent(case):
+    run = script(
+        "import sys, cobre\n"
+        "cobre.train(sys.argv[1], bound=0.0, iterations=10**6, num_workers=3,\n"
+        "            progress=lambda told: print(told.iteration))\n",
+        case,
+    )
+    run.stdout.readline()
+    assert len(started()) >= 4
+    run.kill()
+    run.communicate(timeout=60)
+    assert eventually(lambda: not started()), started()

@@ -1,0 +1,213 @@
+"""Training: the same bits as the command, results, progress."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import cobre
+import numpy as np
+import pytest
+
+OPTIONS = {"bound": 0.0, "iterations": 25, "seed": 7, "forward_passes": 3}
+
+
+@pytest.fixture(scope="session")
+def told(program, tmp_path_factory) -> tuple[dict, Path]:
+    """What the command says, and what it writes."""
+    output = tmp_path_factory.mktemp("command")
+    root = Path(__file__).resolve().parents[3]
+    line = subprocess.run(
+        [program, "run", str(root / "examples/two_reservoirs.sof.json"), "--bound=0", "--iterations=25"]
+        + ["--seed=7", "--forward-passes=3", "--simulate=200", "--json", "--quiet", f"--output={output}"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return json.loads(line), output
+
+
+@pytest.mark.parametrize(
+    ("workers", "backend"),
+    [(1, "auto"), (1, "shm"), (2, "shm"), (2, "tcp"), (4, "shm"), (4, "tcp")],
+)
+def test_results_are_the_bits_of_the_command(case, told, tmp_path, workers, backend):
+    line, directory = told
+    result = cobre.train(
+        case, **OPTIONS, num_workers=workers, backend=backend, simulate=200, output=tmp_path / "out"
+    )
+    assert result.policy_sha256 == line["policy_sha256"]
+    assert result.bound == line["bound"]
+    assert result.estimate.mean == line["estimate"]["mean"]
+    assert result.estimate.half_width_95 == line["estimate"]["half_width_95"]
+    assert result.estimate.source == "simulation"
+    assert result.validation == tuple(line["validation"])
+    assert result.lp_solves == line["lp_solves"]
+    assert result.stop_reason == line["stop_reason"] == "iteration_limit"
+    for file in ["training/convergence.parquet", "policy/cuts.parquet", "simulation/paths.parquet"]:
+        assert (tmp_path / "out" / file).read_bytes() == (directory / file).read_bytes(), file
+    assert [worker.rank for worker in result.workers] == list(range(workers))
+    assert len({worker.pid for worker in result.workers}) == workers
+    assert result.workers[0].backend == ("local" if backend == "auto" else backend)
+
+
+def test_twice_is_the_same_and_threads_change_nothing(case):
+    first = cobre.train(case, **OPTIONS, threads=1)
+    again = cobre.train(case, **OPTIONS, threads=3)
+    assert first.policy_sha256 == again.policy_sha256
+    for name in first.convergence:
+        assert np.array_equal(first.convergence[name], again.convergence[name], equal_nan=True)
+    assert cobre.train(case, **{**OPTIONS, "seed": 8}).policy_sha256 != first.policy_sha256
+
+
+def test_defaults_stop_where_the_command_stops(case, program):
+    line = subprocess.run(
+        [program, "run", case, "--bound=0", "--json", "--quiet"], check=True, capture_output=True, text=True
+    ).stdout
+    result = cobre.train(case, bound=0.0)
+    found = json.loads(line)
+    assert (result.stop_reason, result.iterations) == (found["stop_reason"], found["iterations"])
+    assert result.policy_sha256 == found["policy_sha256"]
+
+
+def test_options_reach_the_engine(case, program):
+    line = subprocess.run(
+        [program, "run", case, "--bound=0", "--iterations=12", "--risk=cvar:0.5,0.25", "--cut-selection=lml1"]
+        + ["--stop=stalling:3,1e-12", "--stop=time:1000", "--stop-when-all", "--json", "--quiet"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    result = cobre.train(
+        case,
+        bound=0.0,
+        iterations=12,
+        risk="cvar:0.5,0.25",
+        cut_selection="lml1",
+        stop=["stalling:3,1e-12", "time:1000"],
+        stop_when_all=True,
+    )
+    found = json.loads(line)
+    assert (result.policy_sha256, result.stop_reason) == (found["policy_sha256"], found["stop_reason"])
+
+
+def test_a_rule_that_a_risk_measure_makes_senseless_is_refused(case):
+    with pytest.raises(cobre.ValidationError, match="statistical"):
+        cobre.train(case, bound=0.0, risk="cvar:0.5,0.25", stop=["statistical:4"])
+
+
+def test_results_are_shown(case):
+    result = cobre.train(case, **OPTIONS)
+    assert repr(result.bound) in repr(result)
+    assert "<table>" in result._repr_html_()
+    assert "iteration" in repr(result.convergence)
+    assert "<table>" in result.convergence._repr_html_()
+    assert result.iterations == 25
+    assert result.gap == pytest.approx(abs(result.estimate.mean - result.bound) / result.bound)
+
+
+def test_convergence_is_a_table(case):
+    result = cobre.train(case, **OPTIONS)
+    table = result.convergence
+    assert list(table["iteration"]) == list(range(1, 26))
+    assert table["bound"][-1] == result.bound
+    assert np.all(np.diff(table["bound"]) >= -1e-9 * result.bound)
+    with pytest.raises(ValueError, match="read-only"):
+        table["bound"][0] = 0.0
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables_go_to_data_frames(case, library):
+    table = cobre.train(case, **OPTIONS).convergence
+    frame = getattr(table, f"to_{library}")()
+    assert len(frame) == 25
+    last = frame["bound"][24]
+    assert (last.as_py() if library == "pyarrow" else last) == table["bound"][24]
+    if library == "pyarrow":
+        import pyarrow
+
+        texts = pyarrow.table(cobre.Table({"name": ["a", "b"], "value": [1.5, float("nan")]}))
+        assert texts.column_names == ["name", "value"]
+        assert texts["name"].to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_progress_arrives_in_order_from_every_worker(case, workers):
+    seen: dict[int, list[int]] = {}
+    result = cobre.train(
+        case,
+        **OPTIONS,
+        num_workers=workers,
+        progress=lambda told: seen.setdefault(told.worker_id, []).append(told.iteration),
+    )
+    assert seen == {worker: list(range(1, 26)) for worker in range(workers)}
+    assert result.iterations == 25
+
+
+def test_progress_tells_what_the_table_has(case):
+    told: list[cobre.Progress] = []
+    result = cobre.train(case, **OPTIONS, num_workers=2, progress=told.append)
+    of_first = [each for each in told if each.worker_id == 0]
+    assert [each.bound for each in of_first] == list(result.convergence["bound"])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_callback_that_raises_stops_the_run_and_is_raised(case, workers):
+    seen = []
+
+    def callback(told: cobre.Progress) -> None:
+        seen.append(told.iteration)
+        if told.iteration == 3:
+            raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        cobre.train(case, bound=0.0, iterations=10**6, num_workers=workers, progress=callback)
+    assert max(seen) <= 4
+    assert cobre.train(case, **OPTIONS).iterations == 25
+
+
+def test_a_bar_is_drawn(case, capsys):
+    cobre.train(case, bound=0.0, iterations=4, progress=True)
+    assert "4/4" in capsys.readouterr().err
+
+
+def test_other_threads_run_meanwhile(case):
+    steps = 0
+    done = threading.Event()
+
+    def work():
+        cobre.train(case, bound=0.0, iterations=400, threads=1)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not done.is_set():
+        steps += 1
+        time.sleep(0)
+    thread.join()
+    assert steps > 100
+
+
+def test_threads_may_train_at_the_same_time(case):
+    found: list[str] = []
+
+    def work():
+        found.append(cobre.train(case, **OPTIONS, num_workers=2).policy_sha256)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [cobre.train(case, **OPTIONS).policy_sha256] * 3
+
+
+def test_a_plot_is_drawn(case):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    ax = cobre.train(case, **OPTIONS).plot_convergence()
+    assert len(ax.get_lines()) == 2

@@ -1,0 +1,116 @@
+//! A policy outlives the run that made it.
+
+use cobre_comm::LocalBackend;
+use cobre_sddp::SddpError;
+use cobre_sddp::checkpoint::Cadence;
+use cobre_sddp::output::{PlainTables, read_policy, write_policy};
+use cobre_sddp::policy::{Policy, Selection, StoredCut};
+use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
+use cobre_sddp::run::{Results, Settings, Solver, Start, run, run_from, simulate};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::{Rule, Stopping};
+
+fn problem(stages: usize) -> Problem {
+    let size = Hydrothermal {
+        stages,
+        regions: 1,
+        reservoirs: 2,
+        thermals: 5,
+        blocks: 1,
+        lags: 0,
+        openings: 4,
+        known_start: true,
+    };
+    hydrothermal(size).expect("sizes are not zero")
+}
+
+fn settings() -> Settings {
+    Settings {
+        seed: 3,
+        passes: 3,
+        selection: Selection::ALL,
+        stopping: Stopping::any(vec![Rule::Iterations(12)]),
+        threads: 2,
+        simulate: 40,
+        sampling: Sampling::Fresh,
+        solver: Solver::default(),
+        checkpoints: Cadence::Never,
+        resume: false,
+        output: None,
+        csv: false,
+    }
+}
+
+/// Trains, or only simulates, with the cuts of a policy from the start.
+fn from(
+    policy: &Policy,
+    stages: usize,
+    settings: &Settings,
+    train: bool,
+) -> Result<Results, SddpError> {
+    let problem = problem(stages);
+    let tables = PlainTables::new(&problem);
+    let start = Start {
+        policy: Some(policy),
+        ..Start::plain(&tables)
+    };
+    let run = if train { run_from } else { simulate };
+    run(&LocalBackend, problem, settings, &start, &mut ())
+}
+
+#[test]
+fn a_stored_policy_is_worth_what_it_was() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    assert_eq!(policy.sha256(), trained.policy_sha256);
+    let directory = tempfile::tempdir().expect("a directory");
+    write_policy(directory.path(), &policy).expect("it is written");
+    let again = read_policy(directory.path()).expect("it is read");
+    assert_eq!(again, policy);
+    let tried = from(&again, 4, &settings(), false).expect("it is tried");
+    assert_eq!(tried.simulated, trained.simulated);
+    assert_eq!(tried.values, trained.values);
+    assert_eq!(tried.values.len(), 40);
+    assert_eq!(tried.trained.iterations.len(), 0);
+    let bounds = (tried.trained.bound, trained.trained.bound);
+    assert!(
+        (bounds.0 - bounds.1).abs() <= 1e-9 * bounds.1.abs(),
+        "{bounds:?}"
+    );
+}
+
+#[test]
+fn a_policy_of_another_problem_is_refused() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    let refused = from(&policy, 5, &settings(), false);
+    let error = refused.expect_err("it has other nodes");
+    assert_eq!(error.kind(), "input");
+    assert!(error.to_string().contains("list of nodes"), "{error}");
+}
+
+#[test]
+fn training_goes_on_from_the_cuts_of_a_policy() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    for selection in ["none", "lml1"] {
+        let settings = Settings {
+            seed: 9,
+            passes: 2,
+            selection: selection.parse().expect("a rule"),
+            stopping: Stopping::any(vec![Rule::Iterations(3)]),
+            ..settings()
+        };
+        let cold = run(&LocalBackend, problem(4), &settings, &mut ()).expect("it trains");
+        let warm = from(&policy, 4, &settings, true).expect("it trains");
+        assert!(warm.trained.iterations[0].bound >= trained.trained.bound * (1.0 - 1e-9));
+        assert!(cold.trained.bound < warm.trained.bound, "{selection}");
+        // The given cuts are all there, in their order, before those of training.
+        let grown = warm.policy.expect("this is the first rank");
+        for (before, after) in policy.cuts.iter().zip(&grown.cuts) {
+            let numbers = |cut: &StoredCut| (cut.intercept.to_bits(), cut.gradient.clone());
+            let (before, after) = (before.iter().map(numbers), after.iter().map(numbers));
+            assert!(after.zip(before).all(|(after, before)| after == before));
+        }
+    }
+}
