@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts what the build and the tests need on a Debian-like machine that has Rust, gcc and python3.
-# Quick when everything is there. `ci/setup.sh book` adds what the book needs, `ci/setup.sh tests` a browser,
-# `ci/setup.sh python` what the Python package needs.
+# Quick when everything is there. `ci/setup.sh book` adds what the book needs, `ci/setup.sh python`
+# what the Python package needs, `ci/setup.sh tests` a browser.
 set -eu
 cd "$(dirname "$0")/.."
 
