@@ -17,6 +17,9 @@ use crate::errors;
 use crate::policy::Bare;
 use crate::source::{Given, parse};
 
+/// Paths that a policy is tried on if neither the caller nor the case says how many.
+const PATHS: usize = 1000;
+
 /// How a problem is to be solved, as `cobre.train` hands it over.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -148,12 +151,15 @@ pub(crate) struct Found<'py> {
     simulate_seconds: f64,
     write_seconds: f64,
     steps: Vec<Step>,
+    /// Iterations of an earlier run that this one went on from.
+    resumed_from: Option<usize>,
+    warnings: Vec<String>,
     /// On the first rank.
     policy: Option<Bare<'py>>,
 }
 
 impl<'py> Found<'py> {
-    fn new(py: Python<'py>, sense: &'static str, results: Results) -> PyResult<Self> {
+    fn new(py: Python<'py>, sense: &'static str, results: Results, told: Told) -> PyResult<Self> {
         let (estimate, source) = match results.simulated {
             Some(estimate) => (estimate, "simulation"),
             None => (results.trained.estimate, "training"),
@@ -170,6 +176,8 @@ impl<'py> Found<'py> {
             simulate_seconds: results.seconds.simulate,
             write_seconds: results.seconds.write,
             steps: results.trained.iterations.iter().map(Step::from).collect(),
+            resumed_from: told.resumed_from,
+            warnings: told.warnings,
             policy: results
                 .policy
                 .map(|policy| Bare::new(py, policy))
@@ -189,10 +197,18 @@ pub(crate) struct Tried<'py> {
     seconds: f64,
 }
 
+/// What a run told about itself.
+#[derive(Default)]
+struct Told {
+    resumed_from: Option<usize>,
+    warnings: Vec<String>,
+}
+
 /// Tells Python how far a run is, and ends it when Python raises.
 struct Teller {
     callback: Option<Py<PyAny>>,
     raised: Option<PyErr>,
+    told: Told,
 }
 
 impl Teller {
@@ -210,6 +226,14 @@ impl Observer for Teller {
 
     fn simulated(&mut self, done: usize, all: usize) {
         self.tell(|py, callback| callback.call1(py, (Simulated { done, all },)));
+    }
+
+    fn resumed(&mut self, iterations: usize) {
+        self.told.resumed_from = Some(iterations);
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.told.warnings.push(text.to_owned());
     }
 
     fn interrupted(&mut self) -> bool {
@@ -234,10 +258,11 @@ fn connected<T: Send>(
     alone: bool,
     progress: Option<Py<PyAny>>,
     job: impl FnOnce(&CommBackend, &mut Teller) -> Result<T, SddpError> + Send,
-) -> PyResult<T> {
+) -> PyResult<(T, Told)> {
     let mut teller = Teller {
         callback: progress,
         raised: None,
+        told: Told::default(),
     };
     let result = py.detach(|| {
         let kind = if alone {
@@ -250,7 +275,10 @@ fn connected<T: Send>(
             .map_err(|error| errors::of_backend(&error))?;
         job(&comm, &mut teller).map_err(|error| errors::of_run(&error))
     });
-    teller.raised.map_or(result, Err)
+    match teller.raised {
+        Some(raised) => Err(raised),
+        None => Ok((result?, teller.told)),
+    }
 }
 
 /// Trains in this process: alone, or as the rank that the environment makes it. A callback that
@@ -268,10 +296,10 @@ pub(crate) fn train(
     } = given.load(py)?;
     let settings = request.settings(&problem, settings.as_ref())?;
     let sense = problem.sense.name();
-    let results = connected(py, alone, progress, |comm, teller| {
+    let (results, told) = connected(py, alone, progress, |comm, teller| {
         run::run(comm, problem, &settings, teller)
     })?;
-    Found::new(py, sense, results)
+    Found::new(py, sense, results, told)
 }
 
 /// Tries a policy in this process, as [`train`] trains one.
@@ -287,10 +315,13 @@ pub(crate) fn simulate<'py>(
     let Case {
         problem, settings, ..
     } = given.load(py)?;
-    let settings = request.settings(&problem, settings.as_ref())?;
+    let mut settings = request.settings(&problem, settings.as_ref())?;
     let sense = problem.sense.name();
+    if settings.simulate == 0 {
+        settings.simulate = PATHS;
+    }
     let policy = policy.policy()?;
-    let tried = connected(py, alone, progress, |comm, teller| {
+    let (tried, _) = connected(py, alone, progress, |comm, teller| {
         run::simulate(comm, problem, &policy, &settings, teller)
     })?;
     let estimate = tried.estimate;

@@ -63,6 +63,8 @@ pub(crate) struct Given {
     source: Source,
     bound: Option<f64>,
     risk: Option<String>,
+    /// What takes the place of values in a case's `config.json`, as JSON.
+    overrides: Option<String>,
 }
 
 /// Parses a setting; the error names it.
@@ -79,7 +81,8 @@ impl Given {
         py.detach(|| match self.source {
             Source::Path(path) => {
                 let options = Options { bound, risk };
-                cobre_case::load(&path, &options).map_err(|error| errors::of_case(&error))
+                cobre_case::load_with(&path, &options, self.overrides.as_deref())
+                    .map_err(|error| errors::of_case(&error))
             }
             Source::Built(built) => Ok(Case {
                 problem: built.problem(bound, risk.unwrap_or(Risk::EXPECTATION))?,
@@ -213,6 +216,16 @@ pub(crate) struct Described {
     nodes: Vec<DescribedNode>,
     start: Vec<(String, f64)>,
     validation_scenarios: usize,
+    settings: Option<Asked>,
+    warnings: Vec<String>,
+}
+
+/// How a case wants to be solved.
+#[derive(IntoPyObject)]
+struct Asked {
+    forward_passes: usize,
+    seed: u64,
+    simulate: usize,
 }
 
 #[derive(IntoPyObject)]
@@ -227,7 +240,11 @@ struct DescribedNode {
 /// Loads a problem and tells what is in it.
 #[pyfunction]
 pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
-    let Case { problem, .. } = given.load(py)?;
+    let Case {
+        problem,
+        settings,
+        warnings,
+    } = given.load(py)?;
     let summary = problem.summary();
     let steps = |edges: &[cobre_sddp::problem::Edge]| {
         let named = edges
@@ -261,6 +278,12 @@ pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
         nodes: nodes.collect(),
         start: steps(&problem.graph.root),
         validation_scenarios: problem.validation.len(),
+        settings: settings.map(|settings| Asked {
+            forward_passes: settings.forward_passes,
+            seed: settings.seed,
+            simulate: settings.simulate,
+        }),
+        warnings: warnings.iter().map(ToString::to_string).collect(),
     })
 }
 
