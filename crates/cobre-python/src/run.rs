@@ -251,11 +251,12 @@ struct Simulated {
     all: usize,
 }
 
-/// Connects, alone or as the rank that the environment makes this process, and runs `job`. What a
-/// callback or a signal's handler raised comes before what the job says.
+/// Connects and runs `job`: alone, or as the rank that the environment makes this process if there is
+/// someone to tell that it has `joined`. What a callback or a signal's handler raised comes before what
+/// the job says.
 fn connected<T: Send>(
     py: Python<'_>,
-    alone: bool,
+    joined: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     job: impl FnOnce(&CommBackend, &mut Teller) -> Result<T, SddpError> + Send,
 ) -> PyResult<(T, Told)> {
@@ -265,14 +266,16 @@ fn connected<T: Send>(
         told: Told::default(),
     };
     let result = py.detach(|| {
-        let kind = if alone {
-            Ok(BackendKind::Local)
-        } else {
-            BackendKind::from_env()
+        let kind = match &joined {
+            Some(_) => BackendKind::from_env(),
+            None => Ok(BackendKind::Local),
         };
         let comm = kind
             .and_then(create_communicator)
             .map_err(|error| errors::of_backend(&error))?;
+        if let Some(joined) = joined {
+            teller.raised = Python::attach(|py| joined.call0(py).err());
+        }
         job(&comm, &mut teller).map_err(|error| errors::of_run(&error))
     });
     match teller.raised {
@@ -281,14 +284,14 @@ fn connected<T: Send>(
     }
 }
 
-/// Trains in this process: alone, or as the rank that the environment makes it. A callback that
-/// raises, or a signal whose handler does, ends the run after the iteration and is raised then.
+/// Trains in this process: alone, or with the ranks that it has `joined`. A callback that raises, or
+/// a signal whose handler does, ends the run after the iteration and is raised then.
 #[pyfunction]
 pub(crate) fn train(
     py: Python<'_>,
     given: Given,
     request: Request,
-    alone: bool,
+    joined: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Found<'_>> {
     let Case {
@@ -296,7 +299,7 @@ pub(crate) fn train(
     } = given.load(py)?;
     let settings = request.settings(&problem, settings.as_ref())?;
     let sense = problem.sense.name();
-    let (results, told) = connected(py, alone, progress, |comm, teller| {
+    let (results, told) = connected(py, joined, progress, |comm, teller| {
         run::run(comm, problem, &settings, teller)
     })?;
     Found::new(py, sense, results, told)
@@ -309,7 +312,7 @@ pub(crate) fn simulate<'py>(
     given: Given,
     request: Request,
     policy: Bare<'py>,
-    alone: bool,
+    joined: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Tried<'py>> {
     let Case {
@@ -321,7 +324,7 @@ pub(crate) fn simulate<'py>(
         settings.simulate = PATHS;
     }
     let policy = policy.policy()?;
-    let (tried, _) = connected(py, alone, progress, |comm, teller| {
+    let (tried, _) = connected(py, joined, progress, |comm, teller| {
         run::simulate(comm, problem, &policy, &settings, teller)
     })?;
     let estimate = tried.estimate;

@@ -173,7 +173,7 @@ def _run(
     if workers == 1 and backend in ("auto", "local"):
         alone = Worker(rank=0, pid=os.getpid(), host=socket.gethostname(), backend="local")
         hear = None if tell is None else lambda step: tell(0, step)
-        return getattr(_native, what)(asked, request, *more, True, hear), (alone,)
+        return getattr(_native, what)(asked, request, *more, None, hear), (alone,)
     team = Team(workers, backend, grace_secs=GRACE_SECS, bind=request["threads"] == 1)
     # Workers would all find the same errors.
     _native.describe(asked)
