@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The collectives of the Python package beside those of mpi4py on MPICH, two ranks each. Needs the
-# wheel (make wheel) and MPICH (make setup).
+# The collectives of the Python package beside those of mpi4py on MPICH and of the command, two ranks
+# each. Needs the wheel (make wheel), the command (make build) and MPICH (make setup).
 set -eu
 cd "$(dirname "$0")/.."
 python=target/python-bench/bin/python
@@ -11,3 +11,5 @@ script=crates/cobre-python/benches/beside_mpi4py.py
 export PYTHONDONTWRITEBYTECODE=1
 "$python" "$script"
 mpiexec.mpich -n 2 "$python" "$script" mpi4py
+target/release/cobre bench collectives -n 2 --op allreduce --bytes 32
+target/release/cobre bench collectives --op allreduce --bytes 32

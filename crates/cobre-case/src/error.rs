@@ -29,6 +29,15 @@ pub enum CaseError {
         /// What was given.
         path: PathBuf,
     },
+    /// Overrides of a file that is not there.
+    #[error(
+        "{}: it has no config.json that could be overridden: only the directory of a case has one",
+        path.display()
+    )]
+    NoConfig {
+        /// What was given.
+        path: PathBuf,
+    },
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable {

@@ -69,15 +69,33 @@ pub struct CaseSettings {
 /// # Errors
 /// What cannot be read, and everything that is wrong with what can.
 pub fn load(path: &Path, options: &Options) -> Result<Case, CaseError> {
+    load_with(path, options, None)
+}
+
+/// [`load`], with `overrides` over the case's `config.json`: a JSON object of the same form, whose
+/// values take the place of those in the file.
+///
+/// # Errors
+/// As [`load`], and overrides for what has no `config.json`.
+pub fn load_with(
+    path: &Path,
+    options: &Options,
+    overrides: Option<&str>,
+) -> Result<Case, CaseError> {
     if path.is_dir() {
         if !hydrothermal::is_case(path) {
             return Err(CaseError::NotACase {
                 path: path.to_owned(),
             });
         }
-        return hydrothermal::read(path, options).map_err(|findings| CaseError::Case {
+        return hydrothermal::read(path, options, overrides).map_err(|findings| CaseError::Case {
             path: path.to_owned(),
             findings,
+        });
+    }
+    if overrides.is_some() {
+        return Err(CaseError::NoConfig {
+            path: path.to_owned(),
         });
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -16,7 +16,7 @@ SAMPLES = 50
 ELEMENTS = 200_000  # per rank: 3.2 MB in all
 
 
-def median_us(call, calls: int) -> float:
+def samples_us(call, calls: int) -> list[float]:
     samples = []
     for _ in range(SAMPLES + 5):
         start = time.perf_counter()
@@ -24,7 +24,11 @@ def median_us(call, calls: int) -> float:
             call()
         samples.append((time.perf_counter() - start) / calls * 1e6)
     # The first are warm-up.
-    return statistics.median(samples[5:])
+    return samples[5:]
+
+
+def median_us(call, calls: int) -> float:
+    return statistics.median(samples_us(call, calls))
 
 
 def measure(comm) -> tuple[float, float]:
@@ -51,6 +55,14 @@ def measure_mpi4py(comm) -> tuple[float, float]:
     )
 
 
+def alone_us() -> float:
+    """What a call costs that talks to nobody, at best: what Python adds."""
+    import cobre
+
+    comm, four, sum_of_four = cobre.Communicator(), np.ones(4), np.empty(4)
+    return min(samples_us(lambda: comm.allreduce(four, sum_of_four), 10_000))
+
+
 def show(name: str, times: tuple[float, float]) -> None:
     print(f"{name:<10} allreduce of 4 f64 {times[0]:9.2f} us   allgatherv of 3.2 MB {times[1]:9.1f} us")
 
@@ -68,3 +80,4 @@ if __name__ == "__main__":
 
         for backend in ["shm", "tcp"]:
             show(f"cobre {backend}", cobre.spawn(beside_mpi4py.measure, 2, backend=backend)[0])
+        print(f"cobre alone allreduce of 4 f64 {alone_us():9.2f} us   at best, with the loop")

@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::element::{choose_element, to_read, to_write, with_element};
+use crate::element::{choose_element, kind, to_read, to_write, with_element};
 use crate::errors;
 use crate::shared::{Layout, SharedArray};
 
@@ -143,20 +143,27 @@ impl Communicator {
 
     /// An array, one copy per machine where the backend can, that the leader writes and all read
     /// after a fence. Collective.
-    #[pyo3(signature = (shape, dtype="float64"))]
-    fn shared_array(&self, py: Python<'_>, shape: Shape, dtype: &str) -> PyResult<SharedArray> {
+    #[pyo3(signature = (shape, dtype=None))]
+    fn shared_array(
+        &self,
+        py: Python<'_>,
+        shape: Shape,
+        dtype: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<SharedArray> {
+        let dtype = kind(py, dtype)?;
         SharedArray::create(py, &self.comm, Layout::Led(shape.extents()), dtype)
     }
 
     /// A row of elements of which each rank writes its `counts[rank]`, and all read all after a
     /// fence. Collective.
-    #[pyo3(signature = (counts, dtype="float64"))]
+    #[pyo3(signature = (counts, dtype=None))]
     fn partitioned_array(
         &self,
         py: Python<'_>,
         counts: Vec<usize>,
-        dtype: &str,
+        dtype: Option<Bound<'_, PyAny>>,
     ) -> PyResult<SharedArray> {
+        let dtype = kind(py, dtype)?;
         SharedArray::create(py, &self.comm, Layout::Partitioned(counts), dtype)
     }
 }

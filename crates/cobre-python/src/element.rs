@@ -26,13 +26,35 @@ macro_rules! elements {
 }
 pub(crate) use elements;
 
-macro_rules! names {
+macro_rules! kinds {
     ($($variant:ident($element:ty) = $name:literal,)*) => {
         /// NumPy's names of the types.
-        pub(crate) const NAMES: &[&str] = &[$($name),*];
+        const NAMES: &[&str] = &[$($name),*];
+
+        /// One of the types.
+        #[derive(Clone, Copy)]
+        pub(crate) enum Kind {
+            $($variant,)*
+        }
+
+        impl Kind {
+            /// NumPy's name of it.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
     };
 }
-elements! { names }
+elements! { kinds }
 
 /// Runs `$body` with `$element` standing for the type of `$array`'s elements.
 macro_rules! with_element {
@@ -55,6 +77,17 @@ macro_rules! choose_element {
 }
 pub(crate) use choose_element;
 pub(crate) use with_element;
+
+/// The type that NumPy takes this for; without one it is `float64`.
+pub(crate) fn kind(py: Python<'_>, dtype: Option<Bound<'_, PyAny>>) -> PyResult<Kind> {
+    let dtype = py.import("numpy")?.call_method1("dtype", (dtype,))?;
+    let name: String = dtype.getattr("name")?.extract()?;
+    let native = dtype.getattr("isnative")?.is_truthy()?;
+    Kind::named(&name).filter(|_| native).ok_or_else(|| {
+        let names = NAMES.join(", ");
+        PyTypeError::new_err(format!("dtype {dtype}: one of {names} is needed"))
+    })
+}
 
 /// An array of a type that cannot be exchanged, or no array.
 pub(crate) fn wrong_type(call: &str, argument: &str, given: &Bound<'_, PyAny>) -> PyErr {

@@ -18,6 +18,9 @@ use crate::errors;
 use crate::policy::Bare;
 use crate::source::{Given, parse};
 
+/// Paths that a policy is tried on if neither the caller nor the case says how many.
+const PATHS: usize = 1000;
+
 /// How a problem is to be solved, as `cobre.train` hands it over.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -150,12 +153,15 @@ pub(crate) struct Found<'py> {
     simulate_seconds: f64,
     write_seconds: f64,
     steps: Vec<Step>,
+    /// Iterations of an earlier run that this one went on from.
+    resumed_from: Option<usize>,
+    warnings: Vec<String>,
     /// On the first rank.
     policy: Option<Bare<'py>>,
 }
 
 impl<'py> Found<'py> {
-    fn new(py: Python<'py>, sense: &'static str, results: Results) -> PyResult<Self> {
+    fn new(py: Python<'py>, sense: &'static str, results: Results, told: Told) -> PyResult<Self> {
         let (estimate, source) = match results.simulated {
             Some(estimate) => (estimate, "simulation"),
             None => (results.trained.estimate, "training"),
@@ -172,6 +178,8 @@ impl<'py> Found<'py> {
             simulate_seconds: results.seconds.simulate,
             write_seconds: results.seconds.write,
             steps: results.trained.iterations.iter().map(Step::from).collect(),
+            resumed_from: told.resumed_from,
+            warnings: told.warnings,
             policy: results
                 .policy
                 .map(|policy| Bare::new(py, policy))
@@ -191,10 +199,18 @@ pub(crate) struct Tried<'py> {
     seconds: f64,
 }
 
+/// What a run told about itself.
+#[derive(Default)]
+struct Told {
+    resumed_from: Option<usize>,
+    warnings: Vec<String>,
+}
+
 /// Tells Python how far a run is, and ends it when Python raises.
 struct Teller {
     callback: Option<Py<PyAny>>,
     raised: Option<PyErr>,
+    told: Told,
 }
 
 impl Teller {
@@ -214,6 +230,14 @@ impl Observer for Teller {
         self.tell(|py, callback| callback.call1(py, (Simulated { done, all },)));
     }
 
+    fn resumed(&mut self, iterations: usize) {
+        self.told.resumed_from = Some(iterations);
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.told.warnings.push(text.to_owned());
+    }
+
     fn interrupted(&mut self) -> bool {
         if self.raised.is_none() {
             self.raised = Python::attach(|py| py.check_signals().err());
@@ -229,54 +253,61 @@ struct Simulated {
     all: usize,
 }
 
-/// Connects, alone or as the rank that the environment makes this process, and runs `job`. What a
-/// callback or a signal's handler raised comes before what the job says.
+/// Connects and runs `job`: alone, or as the rank that the environment makes this process if there is
+/// someone to tell that it has `joined`. What a callback or a signal's handler raised comes before what
+/// the job says.
 fn connected<T: Send>(
     py: Python<'_>,
-    alone: bool,
+    joined: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     job: impl FnOnce(&CommBackend, &mut Teller) -> Result<T, SddpError> + Send,
-) -> PyResult<T> {
+) -> PyResult<(T, Told)> {
     let mut teller = Teller {
         callback: progress,
         raised: None,
+        told: Told::default(),
     };
     let result = py.detach(|| {
-        let kind = if alone {
-            Ok(BackendKind::Local)
-        } else {
-            BackendKind::from_env()
+        let kind = match &joined {
+            Some(_) => BackendKind::from_env(),
+            None => Ok(BackendKind::Local),
         };
         let comm = kind
             .and_then(create_communicator)
             .map_err(|error| errors::of_backend(&error))?;
+        if let Some(joined) = joined {
+            teller.raised = Python::attach(|py| joined.call0(py).err());
+        }
         job(&comm, &mut teller).map_err(|error| errors::of_run(&error))
     });
-    teller.raised.map_or(result, Err)
+    match teller.raised {
+        Some(raised) => Err(raised),
+        None => Ok((result?, teller.told)),
+    }
 }
 
-/// Trains in this process: alone, or as the rank that the environment makes it. A callback that
-/// raises, or a signal whose handler does, ends the run after the iteration and is raised then.
+/// Trains in this process: alone, or with the ranks that it has `joined`. A callback that raises, or
+/// a signal whose handler does, ends the run after the iteration and is raised then.
 #[pyfunction]
 pub(crate) fn train(
     py: Python<'_>,
     given: Given,
     request: Request,
-    alone: bool,
+    joined: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Found<'_>> {
     let name = given.name();
     let case = given.load(py)?;
     let settings = request.settings(&case.problem, case.settings.as_ref())?;
     let sense = case.problem.sense.name();
-    let results = connected(py, alone, progress, |comm, teller| {
+    let (results, told) = connected(py, joined, progress, |comm, teller| {
         let start = Start {
             about: About::new(&*case.tables, &name, case.kind, comm.name()),
             policy: None,
         };
         run::run_from(comm, case.problem, &settings, &start, teller)
     })?;
-    Found::new(py, sense, results)
+    Found::new(py, sense, results, told)
 }
 
 /// Tries a policy in this process, as [`train`] trains one.
@@ -286,15 +317,18 @@ pub(crate) fn simulate<'py>(
     given: Given,
     request: Request,
     policy: Bare<'py>,
-    alone: bool,
+    joined: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Tried<'py>> {
     let name = given.name();
     let case = given.load(py)?;
-    let settings = request.settings(&case.problem, case.settings.as_ref())?;
+    let mut settings = request.settings(&case.problem, case.settings.as_ref())?;
     let sense = case.problem.sense.name();
+    if settings.simulate == 0 {
+        settings.simulate = PATHS;
+    }
     let policy = policy.policy()?;
-    let tried = connected(py, alone, progress, |comm, teller| {
+    let (tried, _) = connected(py, joined, progress, |comm, teller| {
         let start = Start {
             about: About::new(&*case.tables, &name, case.kind, comm.name()),
             policy: Some(&policy),

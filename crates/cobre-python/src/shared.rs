@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cobre_comm::{CommBackend, CommError, CommRegion, SharedMemoryProvider, SharedRegion};
 use numpy::ndarray::{ArrayViewD, ArrayViewMutD};
 use numpy::{Element, PyArrayDyn};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
-use crate::element::{NAMES, elements};
+use crate::element::{Kind, elements};
 use crate::errors;
 
 /// Who writes what.
@@ -38,7 +38,7 @@ pub(crate) struct SharedArray {
     inside: Mutex<Inside>,
     /// The shape that readers see.
     shape: Vec<usize>,
-    dtype: String,
+    kind: Kind,
     /// The shape that this rank writes; `None` if it writes nothing.
     own: Option<Vec<usize>>,
 }
@@ -57,11 +57,10 @@ macro_rules! region {
         }
 
         impl Region {
-            /// A region of elements of this type; `None` if there is no such type.
-            fn create(comm: &CommBackend, layout: &Layout, dtype: &str) -> Option<Result<Self, CommError>> {
-                match dtype {
-                    $($name => Some(create::<$element>(comm, layout).map(Self::$variant)),)*
-                    _ => None,
+            /// A region of elements of this type.
+            fn create(comm: &CommBackend, layout: &Layout, kind: Kind) -> Result<Self, CommError> {
+                match kind {
+                    $(Kind::$variant => create::<$element>(comm, layout).map(Self::$variant),)*
                 }
             }
 
@@ -136,15 +135,11 @@ impl SharedArray {
         py: Python<'_>,
         comm: &CommBackend,
         layout: Layout,
-        dtype: &str,
+        kind: Kind,
     ) -> PyResult<Self> {
         use cobre_comm::Communicator as _;
-        let created = py.detach(|| Region::create(comm, &layout, dtype));
-        let region = created.ok_or_else(|| {
-            let names = NAMES.join(", ");
-            PyTypeError::new_err(format!("dtype {dtype}: one of {names} is needed"))
-        })?;
-        let region = region.map_err(|error| errors::of_comm(&error))?;
+        let created = py.detach(|| Region::create(comm, &layout, kind));
+        let region = created.map_err(|error| errors::of_comm(&error))?;
         let (shape, own) = match layout {
             Layout::Led(shape) => (shape.clone(), comm.is_leader().then_some(shape)),
             Layout::Partitioned(counts) => {
@@ -159,7 +154,7 @@ impl SharedArray {
         Ok(Self {
             inside: Mutex::new(inside),
             shape,
-            dtype: dtype.to_owned(),
+            kind,
             own,
         })
     }
@@ -207,8 +202,8 @@ impl SharedArray {
 
     /// The name of the elements' type.
     #[getter]
-    fn dtype(&self) -> &str {
-        &self.dtype
+    fn dtype(&self) -> &'static str {
+        self.kind.name()
     }
 
     /// Ends the epoch on all ranks and begins the other. Collective.
@@ -232,6 +227,10 @@ impl SharedArray {
     }
 
     fn __repr__(&self) -> String {
-        format!("<cobre.SharedArray {:?} of {}>", self.shape, self.dtype)
+        format!(
+            "<cobre.SharedArray {:?} of {}>",
+            self.shape,
+            self.kind.name()
+        )
     }
 }

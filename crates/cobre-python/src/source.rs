@@ -65,6 +65,8 @@ pub(crate) struct Given {
     source: Source,
     bound: Option<f64>,
     risk: Option<String>,
+    /// What takes the place of values in a case's `config.json`, as JSON.
+    overrides: Option<String>,
 }
 
 /// Parses a setting; the error names it.
@@ -89,7 +91,8 @@ impl Given {
         py.detach(|| match self.source {
             Source::Path(path) => {
                 let options = Options { bound, risk };
-                cobre_case::load(&path, &options).map_err(|error| errors::of_case(&error))
+                cobre_case::load_with(&path, &options, self.overrides.as_deref())
+                    .map_err(|error| errors::of_case(&error))
             }
             Source::Built(built) => {
                 let problem = built.problem(bound, risk.unwrap_or(Risk::EXPECTATION))?;
@@ -228,6 +231,16 @@ pub(crate) struct Described {
     nodes: Vec<DescribedNode>,
     start: Vec<(String, f64)>,
     validation_scenarios: usize,
+    settings: Option<Asked>,
+    warnings: Vec<String>,
+}
+
+/// How a case wants to be solved.
+#[derive(IntoPyObject)]
+struct Asked {
+    forward_passes: usize,
+    seed: u64,
+    simulate: usize,
 }
 
 #[derive(IntoPyObject)]
@@ -242,7 +255,11 @@ struct DescribedNode {
 /// Loads a problem and tells what is in it.
 #[pyfunction]
 pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
-    let Case { problem, .. } = given.load(py)?;
+    let Case {
+        problem,
+        settings,
+        warnings,
+    } = given.load(py)?;
     let summary = problem.summary();
     let steps = |edges: &[cobre_sddp::problem::Edge]| {
         let named = edges
@@ -276,6 +293,12 @@ pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
         nodes: nodes.collect(),
         start: steps(&problem.graph.root),
         validation_scenarios: problem.validation.len(),
+        settings: settings.map(|settings| Asked {
+            forward_passes: settings.forward_passes,
+            seed: settings.seed,
+            simulate: settings.simulate,
+        }),
+        warnings: warnings.iter().map(ToString::to_string).collect(),
     })
 }
 

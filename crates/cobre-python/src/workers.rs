@@ -19,6 +19,9 @@ use crate::errors;
 const LOOK: Duration = Duration::from_millis(50);
 /// SIGINT: what a worker's interpreter takes as a wish to end.
 const INTERRUPT: u8 = 2;
+/// SIGTERM: what ends an interpreter that is still starting, without a word. An interrupted one would
+/// tell where, and the others would wait for it.
+const TERMINATE: u8 = 15;
 /// Bytes before a message that say how long it is.
 const LENGTH: usize = 8;
 
@@ -50,11 +53,14 @@ pub(crate) struct Ended {
     message: String,
 }
 
-/// What one worker has to say: messages, each with its length in front.
+/// What one worker has to say: messages, each with its length in front. The first says that it has
+/// joined the others.
 struct Messages {
     /// `None` after its end.
     pipe: Option<OwnedFd>,
     bytes: Vec<u8>,
+    /// Whether there was a message.
+    heard: bool,
 }
 
 impl Messages {
@@ -83,6 +89,7 @@ impl Messages {
         let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
         let message = rest.get(..length)?.to_vec();
         self.bytes.drain(..LENGTH + length);
+        self.heard = true;
         Some(message)
     }
 }
@@ -107,7 +114,7 @@ pub(crate) fn run_workers(py: Python<'_>, job: Job, hear: Py<PyAny>) -> PyResult
             let heard = listen(py, &mut messages, raised.is_none().then_some(&hear));
             if let Err(error) = heard.and_then(|()| py.check_signals()) {
                 // A second wish to end is one to end at once, which the launcher sees to.
-                let _ = stop.write_all(&[INTERRUPT]);
+                let _ = stop.write_all(&[wish(&mut messages)]);
                 raised.get_or_insert(error);
             }
         }
@@ -147,11 +154,23 @@ fn prepare(
         messages.push(Messages {
             pipe: Some(reader.into()),
             bytes: Vec::new(),
+            heard: false,
         });
     }
     let launch = launch.args(numbers.iter().map(ToString::to_string));
     let (orders, stop) = std::io::pipe()?;
     Ok((launch.signals_from(orders.into())?, stop))
+}
+
+/// How workers are asked to end: those that have all joined can end together.
+fn wish(messages: &mut [Messages]) -> u8 {
+    messages.iter_mut().for_each(Messages::read);
+    let joined = |from: &Messages| from.heard || !from.bytes.is_empty();
+    if messages.iter().all(joined) {
+        INTERRUPT
+    } else {
+        TERMINATE
+    }
 }
 
 /// Waits until a worker has something to say, or it is time to look for signals.

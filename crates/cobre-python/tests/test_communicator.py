@@ -92,6 +92,19 @@ def test_unfit_arrays_are_refused_with_the_reason():
         comm.broadcast(good, root=7)
     with pytest.raises(TypeError, match="complex64"):
         comm.shared_array(3, "complex64")
+    with pytest.raises(TypeError, match=">f8"):
+        comm.shared_array(3, ">f8")
+    with pytest.raises(TypeError, match="nonsense"):
+        comm.partitioned_array([3], "nonsense")
+    with pytest.raises(cobre.CommunicationError, match="counts"):
+        comm.partitioned_array([3, 4])
+
+
+def test_a_type_is_given_as_numpy_takes_it():
+    comm = cobre.Communicator()
+    for given, name in [(np.int32, "int32"), (np.dtype("u1"), "uint8"), (float, "float64"), (None, "float64")]:
+        assert comm.shared_array(2, given).array.dtype == name
+        assert comm.partitioned_array([2], given).dtype == name
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])

@@ -184,6 +184,22 @@ def test_ctrl_c_stops_cleanly_and_the_interpreter_goes_on(case, workers, tmp_pat
     assert json.loads((tmp_path / "out/run.json").read_text())["stop_reason"] == "interrupted"
 
 
+def test_ctrl_c_while_workers_start_ends_them_at_once_and_without_a_word(case):
+    for delay in [0.0, 0.02, 0.1, 0.3, 0.6]:
+        run = script(
+            "import sys, cobre\n"
+            "try: cobre.train(sys.argv[1], bound=0.0, iterations=10**6, num_workers=3)\n"
+            "except KeyboardInterrupt: print('interrupted')\n",
+            case,
+        )
+        assert eventually(lambda: any("COBRE_LAUNCH_RANK" in of_one for of_one in started().values()))
+        time.sleep(delay)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=30)
+        assert (out, err) == ("interrupted\n", ""), delay
+        assert eventually(lambda: not started())
+
+
 @pytest.mark.parametrize("how", ["argument", "stdin", "file"])
 def test_an_unguarded_script_starts_workers_once(case, how, tmp_path):
     text = (

@@ -35,9 +35,13 @@ pub(crate) fn is_case(path: &Path) -> bool {
 }
 
 /// The case in a directory, with everything that looks wrong, or everything that is wrong.
-pub(crate) fn read(path: &Path, options: &Options) -> Result<Case, Vec<Finding>> {
+pub(crate) fn read(
+    path: &Path,
+    options: &Options,
+    overrides: Option<&str>,
+) -> Result<Case, Vec<Finding>> {
     let mut findings = Findings::default();
-    let Some(files) = Files::read(path, &mut findings) else {
+    let Some(files) = Files::read(path, overrides, &mut findings) else {
         return Err(findings.sorted());
     };
     let system = System::resolve(&files, &mut findings);

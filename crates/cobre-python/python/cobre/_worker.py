@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import signal
 import struct
 import sys
 import traceback
@@ -26,6 +27,10 @@ class Parent:
         rest = memoryview(struct.pack("<Q", len(message)) + message)
         while rest:
             rest = rest[os.write(self.pipe, rest) :]
+
+    def tell_joined(self) -> None:
+        """The first message: from now on a wish to end is heard."""
+        self.tell("joined", None)
 
     def tell_raised(self, error: BaseException) -> None:
         from cobre.errors import CobreError
@@ -86,6 +91,7 @@ def main(descriptors: list[int]) -> int:
 
             sys.stdout = Text(parent, "stdout")
             comm = Communicator()
+            parent.tell_joined()
             function, args, kwargs = pickle.loads(payload)
             result = function(comm, *args, **kwargs)
             sys.stdout.flush()
@@ -107,10 +113,18 @@ def run(parent: Parent, rank: int, what: str, *details: Any) -> Any:
         parent.tell("step", step)
 
     *arguments, tells = details
-    found = getattr(_native, what)(*arguments, False, tell if tells else None)
+    found = getattr(_native, what)(*arguments, parent.tell_joined, tell if tells else None)
     # All ranks have found the same.
     return found if rank == 0 else None
 
 
+def to_the_end(descriptors: list[int]) -> int:
+    try:
+        return main(descriptors)
+    finally:
+        # What comes too late to change anything is not told.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 if __name__ == "__main__":
-    sys.exit(main([int(word) for word in sys.argv[1:]]))
+    sys.exit(to_the_end([int(word) for word in sys.argv[1:]]))

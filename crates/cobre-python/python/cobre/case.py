@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,10 @@ class Case:
     nodes: tuple[Node, ...] = field(repr=False)
     start: dict[str, float]
     validation_scenarios: int
+    settings: dict[str, int] | None
+    """What config.json asks for: forward_passes, seed, simulate; none without one."""
+    warnings: tuple[str, ...] = field(repr=False)
+    """What looks wrong."""
     given: dict[str, Any] = field(repr=False, compare=False)
 
 
@@ -45,6 +50,8 @@ class ValidationResult:
 
     path: str | None
     findings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What is legal but looks wrong."""
 
     @property
     def ok(self) -> bool:
@@ -55,9 +62,15 @@ class ValidationResult:
         return self.ok
 
 
-def load(case: CaseLike, *, bound: float | None = None, risk: str | None = None) -> Case:
+def load(
+    case: CaseLike,
+    *,
+    bound: float | None = None,
+    risk: str | None = None,
+    config_overrides: Mapping[str, Any] | None = None,
+) -> Case:
     """Loads the problem at a path (or one built in Python) and shows what is in it."""
-    asked = given(case, bound, risk)
+    asked = given(case, bound, risk, config_overrides)
     found = _native.describe(asked)
     nodes = tuple(
         Node(
@@ -82,17 +95,25 @@ def load(case: CaseLike, *, bound: float | None = None, risk: str | None = None)
         nodes=nodes,
         start=dict(found["start"]),
         validation_scenarios=found["validation_scenarios"],
+        settings=found["settings"],
+        warnings=tuple(found["warnings"]),
         given=asked,
     )
 
 
-def validate(case: CaseLike, *, bound: float | None = None, risk: str | None = None) -> ValidationResult:
+def validate(
+    case: CaseLike,
+    *,
+    bound: float | None = None,
+    risk: str | None = None,
+    config_overrides: Mapping[str, Any] | None = None,
+) -> ValidationResult:
     """Checks a problem without solving it; findings are returned, not raised."""
     path = case if isinstance(case, str) else getattr(case, "__fspath__", lambda: None)()
     try:
-        load(case, bound=bound, risk=risk)
+        loaded = load(case, bound=bound, risk=risk, config_overrides=config_overrides)
     except ValidationError as error:
         return ValidationResult(path, error.findings)
     except IOError as error:
         return ValidationResult(path, (str(error),))
-    return ValidationResult(path, ())
+    return ValidationResult(path, (), loaded.warnings)

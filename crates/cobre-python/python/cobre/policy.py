@@ -18,13 +18,13 @@ class Policy:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Reads a policy from the directory that :meth:`save` wrote, or from the output of a run."""
-        path = os.path.abspath(os.fspath(path))
+        path = os.path.abspath(os.fsdecode(path))
         inside = os.path.join(path, "policy")
         return cls(_native.load_policy(inside if os.path.isdir(inside) else path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the policy into a directory: ``manifest.json`` and ``cuts.parquet``."""
-        _native.save_policy(self._bare, os.path.abspath(os.fspath(path)))
+        _native.save_policy(self._bare, os.path.abspath(os.fsdecode(path)))
 
     @property
     def sense(self) -> str:

@@ -32,10 +32,30 @@ class Progress:
 Callback = Callable[[Progress], Any]
 
 
-class Bar:
+class Line:
     """A line that is written over and over, on a terminal and in a notebook."""
 
     width = 24
+
+    def draw(self, done: int, of: int | None, name: str, rest: str = "") -> None:
+        if of:
+            drawn = min(self.width, self.width * done // of)
+            bar = f"[{'#' * drawn}{'.' * (self.width - drawn)}] {done}/{of}"
+        else:
+            bar = f"{name} {done}"
+        sys.stderr.write(f"\r{bar + rest:<96}")
+        sys.stderr.flush()
+
+    def __enter__(self) -> Line:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stderr.write("\n")
+        sys.stderr.flush()
+
+
+class Bar(Line):
+    """How far training is."""
 
     def __init__(self, iterations: int | None) -> None:
         self.iterations = iterations
@@ -43,16 +63,13 @@ class Bar:
     def __call__(self, progress: Progress) -> None:
         if progress.worker_id != 0:
             return
-        if self.iterations:
-            done = min(self.width, self.width * progress.iteration // self.iterations)
-            drawn = f"[{'#' * done}{'.' * (self.width - done)}] {progress.iteration}/{self.iterations}"
-        else:
-            drawn = f"iteration {progress.iteration}"
         gap = "" if progress.gap is None else f"  gap {100 * progress.gap:.3f} %"
-        line = f"{drawn}  bound {progress.bound:.8g}{gap}  {progress.seconds:.1f} s"
-        sys.stderr.write(f"\r{line:<96}")
-        sys.stderr.flush()
+        rest = f"  bound {progress.bound:.8g}{gap}  {progress.seconds:.1f} s"
+        self.draw(progress.iteration, self.iterations, "iteration", rest)
 
-    def close(self) -> None:
-        sys.stderr.write("\n")
-        sys.stderr.flush()
+
+class PathBar(Line):
+    """How far a simulation is."""
+
+    def __call__(self, done: int, all: int) -> None:
+        self.draw(done, all, "path")

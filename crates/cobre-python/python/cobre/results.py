@@ -58,19 +58,24 @@ class TrainingResult:
     seconds: dict[str, float]
     workers: tuple[Worker, ...]
     policy: Policy
+    resumed_from: int | None
+    """Iterations of an earlier run that this one went on from."""
 
     @property
-    def gap(self) -> float:
-        """How far the estimate is from the bound, relative to the bound; under a risk measure it says little."""
+    def gap(self) -> float | None:
+        """How far the estimate is from the bound, relative to the bound; none under a risk measure."""
+        if math.isnan(self.convergence["gap"][-1]):
+            return None
         return abs(self.estimate.mean - self.bound) / max(abs(self.bound), 1e-9)
 
     def _facts(self) -> list[tuple[str, str]]:
         side = "lower bound" if self.sense == "min" else "upper bound"
         backend = self.workers[0].backend
+        gap = self.gap
         return [
             (side, repr(self.bound)),
             ("estimate", str(self.estimate)),
-            ("gap", f"{100 * self.gap:.4f} %"),
+            ("gap", "none under a risk measure" if gap is None else f"{100 * gap:.4f} %"),
             ("iterations", f"{self.iterations} ({self.stop_reason})"),
             ("LP solves", str(self.lp_solves)),
             ("training", f"{self.seconds['train']:.3f} s on {len(self.workers)} × {backend}"),
@@ -78,31 +83,58 @@ class TrainingResult:
         ]
 
     def __repr__(self) -> str:
-        facts = self._facts()
-        return "TrainingResult\n" + "\n".join(f"  {name:<12} {value}" for name, value in facts)
+        return _text("TrainingResult", self._facts())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-            for name, value in self._facts()
-        )
-        return f"<table><caption>TrainingResult</caption><tbody>{rows}</tbody></table>"
+        return _html("TrainingResult", self._facts())
 
     def plot_convergence(self, ax: Any = None) -> Any:
         """Draws bound and estimate by iteration; needs matplotlib. Returns the axes."""
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            raise ImportError("plot_convergence needs matplotlib: pip install cobre[matplotlib]") from None
-        if ax is None:
-            ax = pyplot.subplots()[1]
+        ax = _axes(ax)
         table = self.convergence
         ax.plot(table["iteration"], table["bound"], label="bound")
         ax.plot(table["iteration"], table["estimate"], ".", label="estimate", alpha=0.5)
         ax.set_xlabel("iteration")
-        ax.set_ylabel("cost" if self.sense == "min" else "revenue")
+        ax.set_ylabel(_value(self.sense))
         ax.legend()
         return ax
+
+    def plot_timings(self, ax: Any = None) -> Any:
+        """Draws where the time went by iteration; needs matplotlib. Returns the axes."""
+        ax = _axes(ax)
+        table = self.timings
+        for part in ("forward", "backward", "communication"):
+            ax.plot(table["iteration"], table[f"{part}_seconds"], label=part)
+        ax.plot(table["iteration"], table["seconds"], label="in all")
+        ax.set_xlabel("iteration")
+        ax.set_ylabel("seconds so far")
+        ax.legend()
+        return ax
+
+
+def _text(title: str, facts: list[tuple[str, str]]) -> str:
+    return title + "\n" + "\n".join(f"  {name:<12} {value}" for name, value in facts)
+
+
+def _html(title: str, facts: list[tuple[str, str]]) -> str:
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+        for name, value in facts
+    )
+    return f"<table><caption>{title}</caption><tbody>{rows}</tbody></table>"
+
+
+def _axes(ax: Any) -> Any:
+    """What is drawn on: the caller's, or new ones."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install cobre[matplotlib]") from None
+    return pyplot.subplots()[1] if ax is None else ax
+
+
+def _value(sense: str) -> str:
+    return "cost" if sense == "min" else "revenue"
 
 
 CONVERGENCE = ("iteration", "bound", "estimate", "half_width_95", "paths", "gap", "cuts", "lp_solves")
@@ -130,6 +162,7 @@ def training_result(found: dict[str, Any], workers: tuple[Worker, ...]) -> Train
         seconds={part: found[f"{part}_seconds"] for part in ("train", "simulate", "write")},
         workers=workers,
         policy=Policy(found["policy"]),
+        resumed_from=found["resumed_from"],
     )
 
 
@@ -146,12 +179,30 @@ class SimulationResult:
     seconds: float
     workers: tuple[Worker, ...]
 
+    def _facts(self) -> list[tuple[str, str]]:
+        backend = self.workers[0].backend
+        return [
+            ("estimate", str(self.estimate)),
+            ("least, most", f"{self.values.min():.8g}, {self.values.max():.8g}"),
+            ("LP solves", str(self.lp_solves)),
+            ("simulation", f"{self.seconds:.3f} s on {len(self.workers)} × {backend}"),
+        ]
+
     def __repr__(self) -> str:
-        return f"SimulationResult\n  estimate     {self.estimate}\n  LP solves    {self.lp_solves}"
+        return _text("SimulationResult", self._facts())
 
     def _repr_html_(self) -> str:
-        mean = html.escape(str(self.estimate))
-        return f"<table><caption>SimulationResult</caption><tr><th>estimate</th><td>{mean}</td></tr></table>"
+        return _html("SimulationResult", self._facts())
+
+    def plot_values(self, ax: Any = None, bins: int | str = "auto") -> Any:
+        """Draws how the values of paths are spread, with their mean; needs matplotlib. Returns the axes."""
+        ax = _axes(ax)
+        ax.hist(self.values, bins=bins)
+        ax.axvline(self.estimate.mean, color="black", linestyle="--", label="mean")
+        ax.set_xlabel(_value(self.sense))
+        ax.set_ylabel("paths")
+        ax.legend()
+        return ax
 
 
 def simulation_result(tried: dict[str, Any], workers: tuple[Worker, ...]) -> SimulationResult:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from cobre import _native
@@ -25,12 +27,20 @@ def count(name: str, value: Any, least: int = 1) -> int:
     return number
 
 
-def given(case: CaseLike, bound: float | None, risk: str | None) -> dict[str, Any]:
+def given(
+    case: CaseLike,
+    bound: float | None,
+    risk: str | None,
+    config_overrides: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """What is to be solved, as the native part takes it."""
     if bound is not None and not math.isfinite(bound):
         raise ValidationError(f"bound={bound}: a finite number is expected")
+    overrides = None if config_overrides is None else _overrides(config_overrides)
     if isinstance(case, Problem):
-        return {"source": case.collected(), "bound": bound, "risk": risk}
+        if overrides is not None:
+            raise ValidationError("config_overrides: a Problem has no config.json; only the directory of a case has one")
+        return {"source": case.collected(), "bound": bound, "risk": risk, "overrides": None}
     known = getattr(case, "given", None)
     if known is not None:
         again = dict(known)
@@ -38,9 +48,22 @@ def given(case: CaseLike, bound: float | None, risk: str | None) -> dict[str, An
             again["bound"] = bound
         if risk is not None:
             again["risk"] = risk
+        if overrides is not None:
+            again["overrides"] = overrides
         return again
-    path = os.path.abspath(os.fspath(case))
-    return {"source": path, "bound": bound, "risk": risk}
+    path = os.path.abspath(os.fsdecode(case))
+    return {"source": path, "bound": bound, "risk": risk, "overrides": overrides}
+
+
+def _overrides(config: Mapping[str, Any]) -> str:
+    """What mirrors config.json, as JSON."""
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config_overrides={config!r}: a dictionary is expected")
+    try:
+        # Numbers of NumPy know themselves as Python's.
+        return json.dumps(config, allow_nan=False, default=lambda value: value.item())
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValidationError(f"config_overrides: it cannot be written as JSON: {error}") from None
 
 
 def threads_per_worker(threads: int | None, workers: int) -> int:

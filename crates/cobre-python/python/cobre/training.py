@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from cobre import _native
-from cobre.errors import WorkerError
+from cobre.errors import ValidationError, WorkerError
 from cobre.policy import Policy
-from cobre.progress import Bar, Callback, Progress
+from cobre.progress import Bar, Callback, PathBar, Progress
 from cobre.results import SimulationResult, TrainingResult, Worker, simulation_result, training_result
 from cobre.settings import CaseLike, count, given, threads_per_worker
 from cobre.workers import Team
@@ -22,6 +24,7 @@ GRACE_SECS = 60.0
 def train(
     case: CaseLike,
     *,
+    config_overrides: Mapping[str, Any] | None = None,
     bound: float | None = None,
     iterations: int | None = None,
     seed: int | None = None,
@@ -42,6 +45,9 @@ def train(
 ) -> TrainingResult:
     """Trains a policy for ``case``: a path, a loaded :class:`Case` or a :class:`Problem`.
 
+    What is not given, the ``config.json`` of a case says, with ``config_overrides`` over it: a
+    dictionary of the same form. StochOptFormat files and problems have no ``config.json``.
+
     With ``num_workers`` above 1, fresh interpreters share the work through shared memory
     (``backend="shm"``) or sockets (``"tcp"``). The result is the same bits for any number of workers
     and threads, and the same as that of ``cobre run`` with the same options.
@@ -49,8 +55,14 @@ def train(
     ``progress`` is called with a :class:`Progress` after every iteration, once per worker; ``True``
     draws a bar. If it raises, or Ctrl-C is pressed, the run ends after the iteration, writes what
     it has to ``output``, and the exception is raised.
+
+    With ``output``, the state of training is kept there as ``checkpoint`` says (``"minutes:M"``,
+    ``"iterations:K"`` or ``"none"``), and when it is interrupted. ``resume=True`` goes on from the newest
+    one, with the bits of a run that was never interrupted.
     """
     workers = count("num_workers", num_workers)
+    if resume and output is None:
+        raise ValidationError("resume=True: output, the directory with the checkpoints, is needed")
     request = {
         **_request(seed, threads, workers, output, solver),
         "iterations": _maybe("iterations", iterations),
@@ -69,16 +81,11 @@ def train(
         if callback is not None and "iteration" in step:
             callback(Progress(worker_id=rank, **step))
 
-    try:
-        found, team = _run(
-            ("train", given(case, bound, risk), request),
-            workers,
-            backend,
-            None if callback is None else tell,
-        )
-    finally:
-        if bar is not None:
-            bar.close()
+    task = ("train", given(case, bound, risk, config_overrides), request)
+    with bar or nullcontext():
+        found, team = _run(task, workers, backend, None if callback is None else tell)
+    for text in found["warnings"]:
+        warnings.warn(text, stacklevel=2)
     return training_result(found, team)
 
 
@@ -86,21 +93,23 @@ def simulate(
     case: CaseLike,
     policy: Policy | TrainingResult | str | os.PathLike[str],
     *,
-    paths: int = 1000,
+    paths: int | None = None,
+    config_overrides: Mapping[str, Any] | None = None,
     bound: float | None = None,
     seed: int | None = None,
     num_workers: int = 1,
     backend: str = "auto",
     threads: int | None = None,
     output: str | os.PathLike[str] | None = None,
-    progress: Callable[[int, int], Any] | None = None,
+    progress: bool | Callable[[int, int], Any] | None = None,
     solver: str | None = None,
 ) -> SimulationResult:
-    """Tries a policy on ``paths`` new paths.
+    """Tries a policy on ``paths`` new paths: as many as the case says if not given, else 1000.
 
     ``seed`` is the policy's own if not given: then these are the paths that training with
     ``simulate=paths`` tries it on, with the same bits. ``progress`` is called with the number of paths
-    done and the number of all. With ``output``, every stage of every path is written there.
+    done and the number of all; ``True`` draws a bar. If it raises, or Ctrl-C is pressed, the
+    simulation ends soon and the exception is raised. With ``output``, every stage of every path is written there.
     """
     workers = count("num_workers", num_workers)
     if isinstance(policy, TrainingResult):
@@ -115,17 +124,21 @@ def simulate(
         "cut_selection": None,
         "stop": [],
         "stop_when_all": False,
-        "simulate": count("paths", paths),
+        "simulate": _maybe("paths", paths),
         "checkpoint": "none",
         "resume": False,
     }
 
-    def tell(rank: int, step: dict[str, Any]) -> None:
-        if progress is not None and rank == 0:
-            progress(step["done"], step["all"])
+    bar = PathBar() if progress is True else None
+    callback = bar or (progress if callable(progress) else None)
 
-    task = ("simulate", given(case, bound, None), request, bare)
-    tried, team = _run(task, workers, backend, None if progress is None else tell)
+    def tell(rank: int, step: dict[str, Any]) -> None:
+        if callback is not None and rank == 0:
+            callback(step["done"], step["all"])
+
+    task = ("simulate", given(case, bound, None, config_overrides), request, bare)
+    with bar or nullcontext():
+        tried, team = _run(task, workers, backend, None if callback is None else tell)
     return simulation_result(tried, team)
 
 
@@ -145,7 +158,7 @@ def _request(
         "seed": _maybe("seed", seed, least=0),
         "threads": threads_per_worker(threads, workers),
         "solver": solver,
-        "output": None if output is None else os.path.abspath(os.fspath(output)),
+        "output": None if output is None else os.path.abspath(os.fsdecode(output)),
     }
 
 
@@ -160,7 +173,7 @@ def _run(
     if workers == 1 and backend in ("auto", "local"):
         alone = Worker(rank=0, pid=os.getpid(), host=socket.gethostname(), backend="local")
         hear = None if tell is None else lambda step: tell(0, step)
-        return getattr(_native, what)(asked, request, *more, True, hear), (alone,)
+        return getattr(_native, what)(asked, request, *more, None, hear), (alone,)
     team = Team(workers, backend, grace_secs=GRACE_SECS, bind=request["threads"] == 1)
     # Workers would all find the same errors.
     _native.describe(asked)

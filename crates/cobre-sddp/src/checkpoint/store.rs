@@ -49,7 +49,7 @@ impl Store {
         {
             let place = self.directory.display();
             return Err(SddpError::Checkpoint(format!(
-                "{place} holds iteration {newest} of a run that has not finished: go on from it with --resume, \
+                "{place} holds iteration {newest} of a run that has not finished: go on from it with --resume (Python: resume=True), \
                  or remove that directory to begin anew"
             )));
         }

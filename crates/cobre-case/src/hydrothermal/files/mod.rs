@@ -119,11 +119,16 @@ macro_rules! files {
 
         impl Files {
             /// Reads all files of a case, or finds everything that is wrong with them.
-            pub(crate) fn read(case: &Path, findings: &mut Findings) -> Option<Self> {
+            pub(crate) fn read(
+                case: &Path,
+                overrides: Option<&str>,
+                findings: &mut Findings,
+            ) -> Option<Self> {
                 strangers(case, findings);
-                $( let $needed = json::<$needed_kind>(case, $needed_file, true, findings)
+                let of = |file| overrides.filter(|_| file == config::FILE);
+                $( let $needed = json::<$needed_kind>(case, $needed_file, true, of($needed_file), findings)
                     .or_else(|| stand_in($stand_in)); )*
-                $( let $optional = json::<$optional_kind>(case, $optional_file, false, findings); )*
+                $( let $optional = json::<$optional_kind>(case, $optional_file, false, None, findings); )*
                 $( let $table = table::read::<$row>(case, findings).unwrap_or_default(); )*
                 Some(Self { $( $needed: $needed?, )* $( $optional, )* $( $table, )* })
             }
@@ -183,6 +188,7 @@ fn json<T: Read>(
     case: &Path,
     file: &'static str,
     needed: bool,
+    overrides: Option<&str>,
     findings: &mut Findings,
 ) -> Option<T> {
     let at = Place::file(file);
@@ -199,13 +205,19 @@ fn json<T: Read>(
             return None;
         }
     };
-    match serde_json::from_slice::<Json>(&text) {
-        Ok(json) => T::read(&json, &at, findings),
-        Err(error) => {
-            findings.wrong(&at, format!("it is no sound JSON: {error}"));
-            None
-        }
-    }
+    let json = sound(&text, &at, findings)?;
+    let Some(overrides) = overrides else {
+        return T::read(&json, &at, findings);
+    };
+    let at = Place::file(format!("{file} with its overrides"));
+    let overrides = sound(overrides.as_bytes(), &at, findings)?;
+    T::read(&json.overridden_by(overrides), &at, findings)
+}
+
+fn sound(text: &[u8], at: &Place, findings: &mut Findings) -> Option<Json> {
+    let json = serde_json::from_slice::<Json>(text);
+    json.map_err(|error| findings.wrong(at, format!("it is no sound JSON: {error}")))
+        .ok()
 }
 
 /// Says which files in the directories of the format are refused, or none of its.

@@ -31,6 +31,24 @@ impl Json {
     }
 }
 
+impl Json {
+    /// This with the values of `other` in place of its own; objects are gone through key by key.
+    pub(crate) fn overridden_by(self, other: Self) -> Self {
+        let (Self::Object(mut entries), Self::Object(others)) = (self, &other) else {
+            return other;
+        };
+        for (key, value) in others {
+            match entries.iter_mut().find(|(own, _)| own == key) {
+                Some((_, own)) => {
+                    *own = std::mem::replace(own, Self::Null).overridden_by(value.clone());
+                }
+                None => entries.push((key.clone(), value.clone())),
+            }
+        }
+        Self::Object(entries)
+    }
+}
+
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Any)
@@ -84,5 +102,19 @@ impl<'de> Visitor<'de> for Any {
             found.push(entry);
         }
         Ok(Json::Object(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Json;
+
+    #[test]
+    fn overrides_go_through_objects_and_replace_the_rest() {
+        let json = |text| serde_json::from_str::<Json>(text).expect("it is JSON");
+        let own = json(r#"{"a": {"b": 1, "c": [1, 2]}, "d": 4}"#);
+        let other = json(r#"{"a": {"c": [3], "e": null}, "d": {"f": 5}}"#);
+        let both = json(r#"{"a": {"b": 1, "c": [3], "e": null}, "d": {"f": 5}}"#);
+        assert_eq!(own.overridden_by(other), both);
     }
 }
