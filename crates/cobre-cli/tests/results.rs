@@ -139,7 +139,7 @@ fn what_is_no_result_or_is_damaged_is_named() {
     );
     refused(&example("cascade"), "it does not hold the results of a run");
     let files = outputs::files(&good);
-    for name in files.keys().filter(|name| !name.ends_with(".lock")) {
+    for name in files.keys().filter(|name| name.as_str() != ".lock") {
         // Tables that a summary does not read are compared byte by byte, which is no error.
         let read = [
             "run.json",

@@ -259,6 +259,7 @@ pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
         problem,
         settings,
         warnings,
+        ..
     } = given.load(py)?;
     let summary = problem.summary();
     let steps = |edges: &[cobre_sddp::problem::Edge]| {
