@@ -7,7 +7,7 @@ if ! "$python" -c 'import pandas, polars, pyarrow' 2>/dev/null; then
     python3 -m venv --clear target/tables-test
     "$python" -m pip install --quiet pandas polars pyarrow
 fi
-cargo build --release --quiet -p cobre-cli
+cargo build --release --quiet --workspace --bins
 output=$(mktemp -d)
 trap 'rm -rf "$output"' EXIT
 cobre=target/release/cobre

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::launch::MAX_RANKS;
@@ -36,7 +37,10 @@ impl Members {
         let here = host.as_bytes() == rustix::system::uname().nodename().to_bytes();
         let known = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let process = known.filter(|_| here);
-        let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let process = process.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        // Gone before its word was heard: before all whose end is seen.
+        let ended = matches!(process, Some(Err(Errno::SRCH))).then_some(0);
+        let process = process.and_then(Result::ok);
         if self.ends.is_none() {
             self.ends = epoll::create(epoll::CreateFlags::CLOEXEC).ok();
         }
@@ -50,7 +54,7 @@ impl Members {
             host,
             process,
             left: false,
-            ended: None,
+            ended,
         };
         self.ranks.insert(rank, member);
     }
@@ -147,12 +151,32 @@ mod tests {
         assert_eq!(named(&members), "one of ranks 0-2");
     }
 
+    fn host() -> String {
+        let name = rustix::system::uname();
+        name.nodename().to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn who_is_gone_before_his_word_is_heard_was_the_first() {
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let mut other = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let mut members = Members::default();
+        members.joined(0, other.id(), host());
+        members.joined(1, gone.id(), host());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        members.note_ends();
+        let first = named(&members);
+        assert!(first.starts_with("rank 1 (pid "), "{first}");
+    }
+
     #[test]
     fn processes_are_known_in_the_order_of_their_ends() {
-        let host = rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned();
+        let host = host();
         let mut children: Vec<_> = (0..3)
             .map(|_| {
                 std::process::Command::new("sleep")

@@ -101,7 +101,7 @@ impl<R: Rules> Kernel for Checked<R> {
 }
 
 /// Whether HiGHS's two values say the same. From the basis of another solve it can end with values
-/// that are both off, by more than they are apart; from nothing it does not.
+/// that are both off, by more than they are apart; from nothing that was not seen.
 fn is_exact(answer: &Answer) -> bool {
     (answer.cost + answer.future - answer.bound).abs() <= EXACT * (1.0 + answer.bound.abs())
 }
