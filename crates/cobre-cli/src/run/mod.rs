@@ -4,15 +4,15 @@ mod report;
 mod show;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, CaseError, CaseSettings, Options, Wishes};
+use cobre_case::{Case, CaseSettings, Options, Wishes};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::SddpError;
 use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::output::About;
+use cobre_sddp::output::{About, read_policy};
 use cobre_sddp::policy::{Policy, Selection};
 use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver, Start, run_from, simulate};
@@ -205,11 +205,8 @@ fn wrong_usage(args: &Args) -> Option<String> {
 /// Starts the ranks of a job: this program again, without `-n`.
 fn start(ranks: usize, args: &Args) -> u8 {
     // Ranks would all find the same errors.
-    if let Err(error) = read(args) {
-        return Failure::of_case(&error).tell(exit::of_case(&error), args.json);
-    }
-    if let Err(error) = args.warm_start.as_deref().map(read_policy).transpose() {
-        return Failure::of_run(&error).tell(exit::of_run(&error), args.json);
+    if let Err((failure, code)) = read(args) {
+        return failure.tell(code, args.json);
     }
     let mut left = args.retries;
     let mut resume = args.resume;
@@ -372,17 +369,20 @@ fn threads(args: &Args, ranks: usize) -> usize {
         .unwrap_or_else(|| (cpus::usable() / ranks).max(1))
 }
 
-/// The policy in a run's output directory.
-fn read_policy(output: &Path) -> Result<Policy, SddpError> {
-    cobre_sddp::output::read_policy(&output.join("policy"))
-}
-
-fn read(args: &Args) -> Result<Case, CaseError> {
+/// The case, and the policy to begin with if one is asked for; or why not, with the code to exit with.
+fn read(args: &Args) -> Result<(Case, Option<Policy>), (Failure, u8)> {
     let options = Options {
         bound: args.bound,
         risk: args.risk,
     };
-    cobre_case::load(&args.path, &options)
+    let case = cobre_case::load(&args.path, &options)
+        .map_err(|error| (Failure::of_case(&error), exit::of_case(&error)))?;
+    let policy = args.warm_start.as_deref();
+    let policy = policy.map(|output| read_policy(&output.join("policy")));
+    let policy = policy
+        .transpose()
+        .map_err(|error| (Failure::of_run(&error), exit::of_run(&error)))?;
+    Ok((case, policy))
 }
 
 /// Runs as a rank of the job this process belongs to, or alone.
@@ -414,24 +414,17 @@ fn join(args: &Args) -> u8 {
 fn solve(comm: &CommBackend, args: &Args) -> u8 {
     let first = comm.rank() == 0;
     let start = Instant::now();
+    let (case, policy) = match read(args) {
+        Ok(brought) => brought,
+        Err((failure, code)) => return failure.tell_if(first, code, args.json),
+    };
     let Case {
         kind,
         problem,
         tables,
         settings,
         warnings,
-    } = match read(args) {
-        Ok(case) => case,
-        Err(error) => {
-            return Failure::of_case(&error).tell_if(first, exit::of_case(&error), args.json);
-        }
-    };
-    let policy = match args.warm_start.as_deref().map(read_policy).transpose() {
-        Ok(policy) => policy,
-        Err(error) => {
-            return Failure::of_run(&error).tell_if(first, exit::of_run(&error), args.json);
-        }
-    };
+    } = case;
     let load = start.elapsed().as_secs_f64();
     let settings = chosen(args, settings.as_ref(), comm.size());
     if args.simulate_only && settings.simulate == 0 {

@@ -175,8 +175,10 @@ impl<C: Backend> CutPool<C> {
     ) -> Result<(), CommError> {
         let nowhere = vec![0.0; problem.states.len()];
         for level in 0..self.levels.len() {
-            let nodes = (0..problem.nodes.len()).filter(|&node| problem.graph.level(node) == level);
-            let cuts = nodes.flat_map(|node| policy.cuts[node].iter().map(move |cut| (node, cut)));
+            let nodes =
+                || (0..problem.nodes.len()).filter(|&node| problem.graph.level(node) == level);
+            let cuts =
+                nodes().flat_map(|node| policy.cuts[node].iter().map(move |cut| (node, cut)));
             let cuts = cuts.enumerate().map(|(number, (node, cut))| NewCut {
                 pass: number % self.passes,
                 node,
@@ -189,13 +191,16 @@ impl<C: Backend> CutPool<C> {
                 self.write(ranks, problem, level, iteration, cuts)?;
                 self.given = self.given.max(iteration + 1);
             }
-            for (slot, cut) in (0..).zip(&cuts) {
-                let mut own = std::mem::take(&mut self.nodes[cut.node]);
-                let key = hash(&self.view(problem, cut.node, &[]), slot);
-                own.known.entry(key).or_default().push(slot);
-                own.used.push(slot);
-                own.given += 1;
-                self.nodes[cut.node] = own;
+            let mut slots = 0..;
+            for node in nodes() {
+                let mut own = std::mem::take(&mut self.nodes[node]);
+                own.given = policy.cuts[node].len();
+                own.used = slots.by_ref().take(own.given).collect();
+                let all = self.view(problem, node, &[]);
+                for &slot in &own.used {
+                    own.known.entry(hash(&all, slot)).or_default().push(slot);
+                }
+                self.nodes[node] = own;
             }
         }
         Ok(())

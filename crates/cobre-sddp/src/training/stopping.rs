@@ -132,23 +132,23 @@ impl Stopping {
 impl Rule {
     fn reason(self, progress: &Progress) -> Option<StopReason> {
         let bounds = &progress.bounds;
-        if let Self::Iterations(limit) = self {
-            return (bounds.len() >= limit).then_some(StopReason::IterationLimit);
-        }
-        // No other rule ends a run that has not begun.
-        let last = bounds.last().copied()?;
+        // Only a limit of iterations ends a run that has not begun.
         match self {
-            Self::Iterations(_) => None,
+            Self::Iterations(limit) => {
+                (bounds.len() >= limit).then_some(StopReason::IterationLimit)
+            }
             Self::TimeLimit(limit) => {
-                (progress.elapsed() >= limit).then_some(StopReason::TimeLimit)
+                (!bounds.is_empty() && progress.elapsed() >= limit).then_some(StopReason::TimeLimit)
             }
             Self::BoundStalling { window, tolerance } => {
+                let last = *bounds.last()?;
                 let before = bounds.len().checked_sub(window)?.checked_sub(1)?;
                 let before = bounds[before];
                 let still = (last - before).abs() <= tolerance * last.abs().max(1.0);
                 still.then_some(StopReason::BoundStalling)
             }
             Self::Statistical { paths } => {
+                let last = *bounds.last()?;
                 let estimate = progress.estimate(paths);
                 let half_width = estimate.half_width_95.filter(|_| estimate.paths >= paths)?;
                 let inside = (last - estimate.mean).abs() <= half_width;
