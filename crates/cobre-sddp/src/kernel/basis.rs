@@ -373,9 +373,10 @@ impl Basis {
     /// Computes the values of basic variables from the inverse, and corrects them until they keep
     /// the rows of the basis: only then is what they cost the value of a solution.
     #[inline]
-    pub(super) fn compute_values(&mut self, scene: Scene<'_>) -> Result<(), Trouble> {
-        self.compute_rough_values(scene);
+    pub(super) fn correct_values(&mut self, scene: Scene<'_>) -> Result<(), Trouble> {
+        self.compute_values(scene);
         for _ in 0..tolerance::MOST_CORRECTIONS {
+            self.compute_state(scene.program);
             if self.keeps_rows(scene) {
                 return Ok(());
             }
@@ -387,18 +388,18 @@ impl Basis {
                 *value += *change;
             }
         }
+        self.compute_state(scene.program);
         if self.keeps_rows(scene) {
             return Ok(());
         }
         Err(Trouble::Unstable)
     }
 
-    /// Whether the values keep the rows of the basis; what is open in each goes into `shift`.
-    /// Computes the state and the cost to go.
+    /// Whether the values, and the state and the cost to go that go with them, keep the rows of the
+    /// basis; what is open in each goes into `shift`.
     #[inline]
-    fn keeps_rows(&mut self, scene: Scene<'_>) -> bool {
+    pub(super) fn keeps_rows(&mut self, scene: Scene<'_>) -> bool {
         let (program, size) = (scene.program, self.size());
-        self.compute_state(program);
         let open = &mut self.scratch.shift;
         open[size..padded(size)].fill(0.0);
         for (open, &row) in open.iter_mut().zip(&self.rows) {
@@ -429,8 +430,9 @@ impl Basis {
         })
     }
 
+    /// Computes the values of basic variables from the inverse.
     #[inline]
-    fn compute_rough_values(&mut self, scene: Scene<'_>) {
+    pub(super) fn compute_values(&mut self, scene: Scene<'_>) {
         let (program, size) = (scene.program, self.size());
         self.bound_state(program);
         let rhs = &mut self.scratch.rhs;

@@ -94,7 +94,7 @@ impl Dictionary {
         entry.load(scene, basis)?;
         if entry.age > tolerance::MOST_AGE {
             basis.refactor(scene)?;
-            basis.compute_values(scene)?;
+            basis.correct_values(scene)?;
             entry.keep(scene, basis)?;
             entry.evaluate(&parameters[..scene.program.states]);
         }

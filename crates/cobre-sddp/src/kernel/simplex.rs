@@ -32,6 +32,21 @@ impl From<Singular> for Trouble {
     }
 }
 
+/// How far the dual value of a cut may be below zero in the ratio test: they add up to one, whatever
+/// costs are, and each counts as much as the cost to go is large.
+const CUT_SLACK: f64 = tolerance::DUAL_STEP;
+
+/// Where the values of basic variables come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Values {
+    /// Pivots have moved them.
+    Moved,
+    /// The inverse.
+    Computed,
+    /// The inverse, and corrections until they keep the rows of the basis.
+    Corrected,
+}
+
 impl Basis {
     /// Solves; returns the number of pivots. Values, the state and the cost to go are computed;
     /// dual values and reduced costs are as pivots left them.
@@ -40,8 +55,8 @@ impl Basis {
         let most =
             tolerance::MOST_PIVOTS + tolerance::PIVOTS_PER_ROW * scene.program.largest_basis();
         let mut pivots = 0;
-        // Whether values come from the inverse, and whether the inverse is new.
-        let (mut exact, mut new) = (true, self.settle(scene, false)?);
+        self.compute_values(scene);
+        let (mut values, mut new) = (Values::Computed, false);
         loop {
             let position = if let Some(position) = self.leaving() {
                 position
@@ -50,26 +65,29 @@ impl Basis {
                     if new {
                         return Err(Trouble::Unstable);
                     }
-                    if exact {
+                    if values == Values::Corrected {
                         self.renew(scene)?;
                         new = true;
                     } else {
                         new = self.settle(scene, new)?;
                     }
-                    exact = true;
+                    values = Values::Corrected;
                     continue;
                 }
                 self.add_row(scene, row, value);
                 self.size() - 1
-            } else if exact {
+            } else if values == Values::Corrected
+                || values == Values::Computed && self.keeps_rows(scene)
+            {
                 return self.boxed(scene).map(|()| pivots);
             } else {
-                if !scene.program.boxed.is_empty() || self.age > tolerance::MOST_AGE {
+                let old = !scene.program.boxed.is_empty() || self.age > tolerance::MOST_AGE;
+                if values == Values::Moved && old {
                     self.refactor(scene)?;
                     new = true;
                 }
                 new = self.settle(scene, new)?;
-                exact = true;
+                values = Values::Corrected;
                 continue;
             };
             pivots += 1;
@@ -77,11 +95,11 @@ impl Basis {
                 return Err(Trouble::Long);
             }
             match self.pivot::<R>(scene, position) {
-                Ok(()) => (exact, new) = (false, false),
+                Ok(()) => (values, new) = (Values::Moved, false),
                 Err(trouble) if new => return Err(trouble),
                 Err(_) => {
                     self.renew(scene)?;
-                    (exact, new) = (true, true);
+                    (values, new) = (Values::Corrected, true);
                 }
             }
         }
@@ -90,7 +108,7 @@ impl Basis {
     /// Computes values, with a new inverse if the present one, unless it is new, is not exact
     /// enough; returns whether the inverse is new.
     fn settle(&mut self, scene: Scene<'_>, new: bool) -> Result<bool, Trouble> {
-        match self.compute_values(scene) {
+        match self.correct_values(scene) {
             Ok(()) => Ok(new),
             Err(trouble) if new => Err(trouble),
             Err(_) => self.renew(scene).map(|()| true),
@@ -101,7 +119,7 @@ impl Basis {
     fn renew(&mut self, scene: Scene<'_>) -> Result<(), Trouble> {
         self.refactored += 1;
         self.refactor(scene)?;
-        self.compute_values(scene)
+        self.correct_values(scene)
     }
 
     /// Invented bounds hold nothing.
@@ -310,6 +328,8 @@ impl Basis {
                 size: scratch.alpha[column].abs(),
                 range: program.ranges[column],
             };
+            let is_future = program.future == Some(column);
+            let slack = if is_future { CUT_SLACK } else { slack };
             candidates.push(candidate, slack);
         }
         for &column in &program.free {
@@ -350,6 +370,8 @@ impl Basis {
                     size,
                     range: f64::INFINITY,
                 };
+                let is_cut = self.rows[row] as usize >= program.rows;
+                let slack = if is_cut { CUT_SLACK } else { slack };
                 candidates.push(candidate, slack);
             }
         }
