@@ -52,6 +52,6 @@ openmpi: setup ## every contract of the backend mpi on Open MPI, if that is inst
 
 differential: build ## solve 100,000 linear programs and more with the kernel and with HiGHS, and compare
 	$(differential) --test differential -- --nocapture
-	$(differential) --test published -- --nocapture
+	$(differential) --test published --test hydrothermal -- --nocapture
 	$(cobre) bench sddp --solver check --iterations 64 --json
 	$(cobre) bench sddp --solver check --iterations 20 --system par6 --system 60r3b --json

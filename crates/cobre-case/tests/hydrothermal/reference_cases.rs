@@ -79,6 +79,25 @@ fn known_values_are_reached() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// `COBRE_DIFFERENTIAL` asks for more than a sample.
+#[test]
+fn the_kernel_and_highs_agree_on_every_linear_program_of_the_cases() {
+    let Some(directory) = reference() else {
+        println!("skipped: no reference data");
+        return;
+    };
+    let iterations = match std::env::var_os("COBRE_DIFFERENTIAL") {
+        Some(_) => 256,
+        None => 12,
+    };
+    let names = VALUES.iter().map(|value| value.0);
+    for name in names.chain(["1dtoy", "4ree"]) {
+        let results = solve(&directory.join(name), iterations, Solver::Check);
+        println!("{name}: {:?}", results.lp);
+        assert!(results.lp.checked > 0 && results.lp.fallbacks == 0);
+    }
+}
+
 #[test]
 fn past_inflows_shift_in_the_forward_pass() {
     let Some(directory) = reference() else {
