@@ -315,6 +315,16 @@ impl Basis {
         }
     }
 
+    /// How large the numbers are that a plain column's reduced cost is the sum of.
+    pub(super) fn terms(&mut self, scene: Scene<'_>, column: usize) -> f64 {
+        let list = &mut self.scratch.entering;
+        Self::column(scene, &self.rows, &self.row_places, column, list);
+        let terms = list.iter().map(|&(row, value)| value * self.duals[row]);
+        terms.fold(scene.program.cost[column].abs(), |sum, term| {
+            sum + term.abs()
+        })
+    }
+
     /// Makes the dual values of cuts add up to one again where the cost to go is basic: to be off
     /// there costs as much as the cost to go is large.
     fn balance_cuts(&mut self, program: &Program) {

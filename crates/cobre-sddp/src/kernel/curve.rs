@@ -9,6 +9,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::simplex::Trouble;
+use super::tolerance;
+
 /// Columns of one equality row, by ascending cost per unit.
 #[derive(Debug)]
 pub(super) struct Curve {
@@ -72,6 +75,26 @@ impl Piece {
     #[inline]
     pub(super) fn reduced(&self, dual: f64) -> f64 {
         self.sign * (self.cost - dual * self.factor)
+    }
+
+    /// What it adds to a dual value.
+    pub(super) fn worth(&self, dual: f64, on: bool) -> f64 {
+        (self.cost - dual * self.factor) * self.value(on)
+    }
+
+    /// What it adds to a dual value at least, on or off. If it has no value where it is on, its
+    /// reduced cost must be zero but for rounding.
+    pub(super) fn least(&self, dual: f64) -> Result<f64, Trouble> {
+        let reduced = self.reduced(dual);
+        let terms = self.cost.abs() + (dual * self.factor).abs();
+        let is_on = reduced < 0.0;
+        if !is_on || self.on.is_finite() {
+            Ok(self.worth(dual, is_on))
+        } else if -reduced <= tolerance::DUAL * terms {
+            Ok(self.worth(dual, false))
+        } else {
+            Err(Trouble::Wrong)
+        }
     }
 
     /// The value.

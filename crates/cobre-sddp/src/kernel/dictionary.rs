@@ -199,7 +199,7 @@ impl Entry {
     fn keep(&mut self, scene: Scene<'_>, basis: &mut Basis) -> Result<(), Trouble> {
         let (program, size) = (scene.program, basis.size());
         basis.compute_exact_duals(scene);
-        self.constant = bound_part(program, basis)?;
+        self.constant = bound_part(scene, basis)?;
         self.slopes.clear();
         self.slopes
             .resize(program.states + program.parameters.len(), 0.0);
@@ -247,28 +247,35 @@ impl Entry {
 /// What the bounds of columns add to the dual value: Σ reduced cost × the bound that its sign
 /// points to, for basic columns as for others, unless it is zero but for rounding. So a wrong sign
 /// lowers the value, and widens the gap to the primal one. Where there is no such bound a sign is
-/// wrong by a tolerance at most, or the basis is refused.
-fn bound_part(program: &Program, basis: &mut Basis) -> Result<f64, Trouble> {
-    let rounding = tolerance::DUAL_STEP * program.cost_scale;
-    let most = tolerance::DUAL * program.cost_scale;
+/// wrong by a tolerance at most, relative to what the reduced cost is the sum of, or the basis is
+/// refused.
+fn bound_part(scene: Scene<'_>, basis: &mut Basis) -> Result<f64, Trouble> {
+    let program = scene.program;
     let mut sum = 0.0;
-    let mut worst: f64 = 0.0;
-    let columns = basis.reduced.iter_mut().zip(&basis.sense);
-    let bounds = program.lower.iter().zip(&program.upper);
-    for ((reduced, &sense), (&lower, &upper)) in columns.zip(bounds) {
-        let own = if sense > 0.0 { lower } else { upper };
-        let pointed = if *reduced > 0.0 { lower } else { upper };
-        let right = sense * *reduced > 0.0;
-        if !right && reduced.abs() > rounding && pointed.is_finite() {
-            sum += *reduced * pointed;
-        } else if sense == 0.0 {
-            worst = worst.max(reduced.abs());
+    for column in 0..program.plain {
+        let (reduced, sense) = (basis.reduced[column], basis.sense[column]);
+        let own = basis.at_bound(program, column);
+        if sense * reduced > 0.0 || reduced == 0.0 {
+            sum += reduced * own;
+            continue;
+        }
+        let (off, terms) = (reduced.abs(), basis.terms(scene, column));
+        let pointed = if reduced > 0.0 {
+            program.lower[column]
         } else {
-            worst = worst.max(-sense * *reduced);
-            sum += *reduced * own;
+            program.upper[column]
+        };
+        if off <= tolerance::DUAL_STEP * terms {
+            sum += reduced * own;
+        } else if pointed.is_finite() {
+            sum += reduced * pointed;
+        } else if off <= tolerance::DUAL * terms {
+            sum += reduced * own;
+        } else {
+            return Err(Trouble::Wrong);
         }
         if sense == 0.0 {
-            *reduced = 0.0;
+            basis.reduced[column] = 0.0;
         }
     }
     for (curve, &mark) in program.curves.iter().zip(&basis.marks) {
@@ -276,17 +283,23 @@ fn bound_part(program: &Program, basis: &mut Basis) -> Result<f64, Trouble> {
         let (activity, cost) = curve.at_bounds(pieces, mark);
         sum += cost - dual * activity;
         let on = mark.on as usize;
-        let between = mark.basic.then(|| pieces[on].reduced(dual).abs());
-        let last_on = on.checked_sub(1).map(|place| pieces[place].reduced(dual));
-        let first_off = pieces.get(on + usize::from(mark.basic));
-        let first_off = first_off.map(|piece| -piece.reduced(dual));
-        for beyond in [between, last_on, first_off].into_iter().flatten() {
-            worst = worst.max(beyond);
+        let first_off = on + usize::from(mark.basic);
+        if mark.basic {
+            sum += pieces[on].least(dual)?;
+        }
+        // In the order of prices: beyond a piece that is right all others are.
+        for piece in &pieces[first_off..] {
+            if piece.reduced(dual) >= 0.0 {
+                break;
+            }
+            sum += piece.least(dual)? - piece.worth(dual, false);
+        }
+        for piece in pieces[..on].iter().rev() {
+            if piece.reduced(dual) <= 0.0 {
+                break;
+            }
+            sum += piece.least(dual)? - piece.worth(dual, true);
         }
     }
-    if worst <= most {
-        Ok(sum)
-    } else {
-        Err(Trouble::Wrong)
-    }
+    Ok(sum)
 }

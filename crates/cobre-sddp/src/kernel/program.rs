@@ -18,6 +18,8 @@ const BOX: f64 = 1e8;
 
 /// The fewest columns that make a curve.
 const LEAST_CURVE: usize = 3;
+/// The smallest entry of a curve's column in its row, relative to the largest there.
+const LEAST_PIECE: f64 = 1e-3;
 
 /// Why the kernel does not take a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -260,6 +262,11 @@ impl Build {
         let mut curves = Vec::new();
         for (row, (terms, _)) in self.equalities.iter().enumerate() {
             let alone = terms.iter().filter(|term| rows_of[term.0 as usize] == 1);
+            let largest = alone
+                .clone()
+                .fold(0.0, |most: f64, term| most.max(term.1.abs()));
+            // The ratio test looks at one piece at a time: none must be too small for it.
+            let alone = alone.filter(|term| term.1.abs() >= LEAST_PIECE * largest);
             let pieces = alone.map(|&(column, factor)| {
                 let column = column as usize;
                 (column, self.piece(column, curves.len(), factor))

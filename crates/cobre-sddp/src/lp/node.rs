@@ -36,6 +36,9 @@ const MOST_AT_ONCE: usize = 8;
 /// perturbed.
 const FEW_ROWS: usize = 100;
 
+/// Steps after which the interior point method has failed: it goes on for ever on some programs.
+const MOST_INTERIOR_STEPS: i32 = 300;
+
 /// What is tried, in this order, when a run does not end well.
 const LADDER: [Rung; 5] = [
     Rung::Cold,
@@ -117,7 +120,8 @@ impl Kernel for HighsNode {
         let rows = memory.first_rows(&view.cuts);
         self.set_rows(&view.cuts, &rows).map_err(refused)?;
         self.start_from(memory).map_err(refused)?;
-        let mut tight = Vec::new();
+        // Cuts that were tight for some opening, in the order in which they first were.
+        let mut working: Vec<u32> = Vec::new();
         let first = openings.start;
         for opening in openings {
             self.counts.solves += 1;
@@ -125,25 +129,33 @@ impl Kernel for HighsNode {
             let constant = self
                 .put_in_place(view, incoming, opening)
                 .map_err(refused)?;
-            self.run(view, incoming, opening)?;
+            let mut from_nothing = false;
             loop {
+                self.run(view, incoming, opening)?;
                 let violated = self.most_violated(&view.cuts);
-                if violated.is_empty() {
+                if !violated.is_empty() {
+                    self.add_rows(&view.cuts, &violated).map_err(refused)?;
+                    continue;
+                }
+                self.read_answer(view, constant);
+                if from_nothing || self.adds_up() {
                     break;
                 }
-                self.add_rows(&view.cuts, &violated).map_err(refused)?;
-                self.run(view, incoming, opening)?;
+                from_nothing = true;
+                self.counts.retries += 1;
+                self.set_rows(&view.cuts, &[]).map_err(refused)?;
+                self.highs.clear_solver().map_err(refused)?;
             }
             let (columns, rows) = &mut self.statuses;
             self.highs.basis(columns, rows);
             if opening == first {
                 memory.keep(columns, rows, &self.loaded);
             }
-            tight.resize(self.loaded.len(), false);
-            for (tight, status) in tight.iter_mut().zip(&rows[self.template_rows..]) {
-                *tight |= is_tight(*status);
+            for (slot, status) in self.loaded.iter().zip(&rows[self.template_rows..]) {
+                if is_tight(*status) && !working.contains(slot) {
+                    working.push(*slot);
+                }
             }
-            self.read_answer(view, constant);
             if want == Want::All {
                 let duals = &self.solution.row_duals[..self.template_rows];
                 self.answer.duals.clear();
@@ -152,8 +164,7 @@ impl Kernel for HighsNode {
             }
             each(opening, &self.answer);
         }
-        let working = self.loaded.iter().zip(&tight).filter(|(_, tight)| **tight);
-        memory.end_visit(working.map(|(slot, _)| *slot).collect(), &view.cuts);
+        memory.end_visit(working, &view.cuts);
         Ok(())
     }
 
@@ -282,6 +293,19 @@ impl HighsNode {
         violated.sort_by(|left, right| right.0.total_cmp(&left.0));
         violated.truncate(MOST_AT_ONCE);
         violated.into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    /// Whether the answer's two values are the same, and the dual values of cuts add up to what a
+    /// unit of cost to go costs: what is missing counts as much as the cost to go is large. From
+    /// the basis of another solve the solver can miss either; from nothing that was not seen.
+    fn adds_up(&self) -> bool {
+        let (answer, solution) = (&self.answer, &self.solution);
+        let gap = answer.cost + answer.future - answer.bound;
+        let future = self.future.map_or(0.0, |future| {
+            let cuts = solution.row_duals[self.template_rows..].iter();
+            cuts.sum::<f64>() + solution.column_duals[future] - self.lp.costs[future]
+        });
+        gap.abs() <= self.violation * (1.0 + answer.bound.abs()) && future.abs() <= self.violation
     }
 
     /// Adds the row `cost to go − gradient · outgoing state ≥ intercept` of each of these cuts.
@@ -521,11 +545,11 @@ struct Haste {
 }
 
 impl Haste {
-    /// As the solver has it by default.
+    /// As the solver has it by default, but for an end of its steps.
     const NONE: Self = Self {
         pricing: -1,
         perturbation: 1.0,
-        most_steps: i32::MAX,
+        most_steps: 1_000_000,
     };
 
     fn of(template: &Template) -> Self {
@@ -556,6 +580,7 @@ fn set_options(highs: &mut Highs) -> Result<(), Refused> {
     highs.set_integer(c"threads", 1)?;
     highs.set_integer(c"simplex_strategy", 1)?;
     highs.set_integer(c"simplex_scale_strategy", 0)?;
+    highs.set_integer(c"ipm_iteration_limit", MOST_INTERIOR_STEPS)?;
     highs.set_number(c"small_matrix_value", NO_ENTRY)
 }
 
