@@ -217,7 +217,7 @@ fn problem(seed: u64) -> Problem {
 }
 
 /// Trains on a problem with both solvers; any difference is an error.
-fn check(seed: u64) -> Counts {
+fn check(problem: Problem, seed: u64) -> Counts {
     // Where tables are written, dual values are asked for, and checked.
     let output = tempfile::tempdir().expect("a directory");
     let settings = Settings {
@@ -236,7 +236,7 @@ fn check(seed: u64) -> Counts {
         output: Some(output.path().to_owned()),
         csv: false,
     };
-    run(&LocalBackend, problem(seed), &settings, &mut ())
+    run(&LocalBackend, problem, &settings, &mut ())
         .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
         .lp
 }
@@ -248,7 +248,7 @@ fn the_kernel_and_highs_find_the_same_values() {
     let mut all = Counts::default();
     let mut seed = 0;
     while all.checked < wanted {
-        all += check(seed);
+        all += check(problem(seed), seed);
         seed += 1;
     }
     println!("{seed} problems: {all:?}");
@@ -257,4 +257,81 @@ fn the_kernel_and_highs_find_the_same_values() {
     assert!(all.fallbacks * 200 < all.checked, "{all:?}");
     assert_eq!(all.highs, all.fallbacks, "every node is one for the kernel");
     assert!(all.remembered * 20 > all.checked, "{all:?}");
+}
+
+/// Four stages with a store of water, whose other columns and rows `rest` adds; it is given the store's
+/// release. Half of the openings bring 0.1 of `scale`, half 0.3.
+fn store(scale: f64, rest: impl Fn(&mut Template, ColumnId)) -> Problem {
+    let mut lp = Template::new();
+    let before = lp.column("before", 0.0, -INFINITY, INFINITY);
+    let after = lp.column("after", 0.0, 0.0, INFINITY);
+    lp.state("water", before, after);
+    let release = lp.column("release", 0.0, 0.0, INFINITY);
+    let spill = lp.column("spill", 0.0, 0.0, INFINITY);
+    let terms = [(after, 1.0), (release, 1.0), (spill, 1.0), (before, -1.0)];
+    let balance = lp.row("water", 0.0, 0.0, &terms);
+    rest(&mut lp, release);
+    let mut draft = Draft::new(Sense::Minimize, 0.0);
+    draft.state("water", 0.2 * scale);
+    let lp = draft.template(lp);
+    let nodes = ["1", "2", "3", "4"].map(|name| draft.node(name, lp));
+    draft.start(nodes[0], 1.0);
+    for stage in nodes.windows(2) {
+        draft.edge(stage[0], stage[1], 1.0);
+    }
+    for node in nodes {
+        for inflow in [0.1 * scale, 0.3 * scale] {
+            let change = Change::RowBounds {
+                row: balance,
+                lower: inflow,
+                upper: inflow,
+            };
+            draft.opening(node, 0.5, vec![change]);
+        }
+    }
+    draft.build().expect("it is sound")
+}
+
+#[test]
+fn a_price_counts_beside_one_that_is_much_larger() {
+    for largest in [1e4, 1e6, 1e8, 1e10] {
+        let counts = check(
+            store(1e4, |lp, release| {
+                // In two rows each, and without limits.
+                let one = lp.column("one", 1e-4, 0.0, INFINITY);
+                let other = lp.column("other", 2e-4, 0.0, INFINITY);
+                let missing = lp.column("missing", largest, 0.0, INFINITY);
+                let terms = [(one, 1.0), (other, 3.0), (missing, 1.0), (release, 1.0)];
+                lp.row("demand", 1e4, 1e4, &terms);
+                lp.row("apart", -1e12, INFINITY, &[(one, 1.0), (other, -1.0)]);
+            }),
+            1,
+        );
+        println!("{largest:e}: {counts:?}");
+    }
+}
+
+#[test]
+fn columns_of_a_supply_curve_may_differ_in_size() {
+    for factor in [1.0, 1e-3, 1e-6, 1e-9, 1e3, 1e6] {
+        let counts = check(
+            store(10.0, |lp, release| {
+                let odd = lp.column("odd", factor, 0.0, 1.0);
+                let cheap = lp.column("cheap", 2.0, 0.0, 5.0);
+                let dear = lp.column("dear", 3.0, 0.0, 6.0);
+                let missing = lp.column("missing", 50.0, 0.0, INFINITY);
+                let terms = [
+                    (odd, factor),
+                    (cheap, 1.0),
+                    (dear, 1.0),
+                    (missing, 1.0),
+                    (release, 1.0),
+                ];
+                lp.row("demand", 13.0, 13.0, &terms);
+                lp.row("also", -INFINITY, 1e3, &[(missing, 1.0), (release, 1.0)]);
+            }),
+            1,
+        );
+        println!("{factor:e}: {counts:?}");
+    }
 }

@@ -319,10 +319,9 @@ impl Basis {
     pub(super) fn terms(&mut self, scene: Scene<'_>, column: usize) -> f64 {
         let list = &mut self.scratch.entering;
         Self::column(scene, &self.rows, &self.row_places, column, list);
+        let cost = scene.program.cost[column].abs();
         let terms = list.iter().map(|&(row, value)| value * self.duals[row]);
-        terms.fold(scene.program.cost[column].abs(), |sum, term| {
-            sum + term.abs()
-        })
+        terms.fold(cost, |sum, term| sum + term.abs())
     }
 
     /// Makes the dual values of cuts add up to one again where the cost to go is basic: to be off

@@ -69,6 +69,11 @@ impl Dictionary {
         }
     }
 
+    /// Entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The entry with the highest value, the first of equals.
     #[inline]
     pub(super) fn best(&self, program: &Program, parameters: &[f64]) -> Option<usize> {
@@ -251,6 +256,7 @@ impl Entry {
 /// refused.
 fn bound_part(scene: Scene<'_>, basis: &mut Basis) -> Result<f64, Trouble> {
     let program = scene.program;
+    let rounding = tolerance::ROUNDING * program.cost_scale;
     let mut sum = 0.0;
     for column in 0..program.plain {
         let (reduced, sense) = (basis.reduced[column], basis.sense[column]);
@@ -265,9 +271,10 @@ fn bound_part(scene: Scene<'_>, basis: &mut Basis) -> Result<f64, Trouble> {
         } else {
             program.upper[column]
         };
-        if off <= tolerance::DUAL_STEP * terms {
+        let is_bound = pointed.is_finite() && !program.boxed.contains(&column);
+        if off <= rounding + tolerance::DUAL_STEP * terms {
             sum += reduced * own;
-        } else if pointed.is_finite() {
+        } else if is_bound {
             sum += reduced * pointed;
         } else if off <= tolerance::DUAL * terms {
             sum += reduced * own;

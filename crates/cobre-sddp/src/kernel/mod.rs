@@ -66,7 +66,7 @@ impl<R: Rules> Kernel for StageKernel<R> {
     const OPENINGS_PER_BLOCK: usize = 25;
 
     fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
-        let node = match Program::new(view, R::MOST_EQUALITIES) {
+        let node = match Program::new::<R>(view) {
             Ok(program) => Node::Own(Box::new(Own::new(program))),
             Err(_) => Node::Highs(Box::new(HighsNode::load(view)?)),
         };
@@ -98,10 +98,11 @@ impl<R: Rules> Kernel for StageKernel<R> {
         for opening in openings {
             self.counts.solves += 1;
             own.setting.start_opening(view, opening);
-            let before = own.basis.pivots;
+            let (known, before) = (dictionary.len(), own.basis.pivots);
             match own.climb::<R>(dictionary, &mut self.counts) {
                 Ok(entry) => {
-                    self.counts.remembered += u64::from(own.basis.pivots == before);
+                    let remembered = entry < known && own.basis.pivots == before;
+                    self.counts.remembered += u64::from(remembered);
                     own.read_answer(dictionary, entry, want);
                     each(opening, &own.answer);
                 }

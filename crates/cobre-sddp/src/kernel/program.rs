@@ -7,6 +7,7 @@
 use super::curve::{Curve, Mark, Piece};
 use super::known::{Ground, Known};
 use super::linear::Linear;
+use super::rules::Rules;
 use super::sparse::Sparse;
 use super::worth::{Given, Side};
 use crate::lp::NodeView;
@@ -28,8 +29,8 @@ pub(super) enum Refusal {
     Costs,
     /// Openings change entries of the matrix.
     Coefficients,
-    /// There are more equality rows than the rules allow.
-    Equalities,
+    /// There are more rows than the rules allow.
+    Rows,
 }
 
 /// A row that has no columns left: `what` is from `lower` to `upper`, or there is no solution.
@@ -109,7 +110,7 @@ pub(super) struct Program {
 
 impl Program {
     /// The program of a node, or why the kernel does not take it.
-    pub(super) fn new(view: &NodeView<'_>, most_equalities: usize) -> Result<Self, Refusal> {
+    pub(super) fn new<R: Rules>(view: &NodeView<'_>) -> Result<Self, Refusal> {
         let mut ground = Ground::new(view)?;
         let known = Known::find(&mut ground);
         let mut build = Build::default();
@@ -119,8 +120,9 @@ impl Program {
             build.column(1.0, bound, f64::INFINITY)
         });
         build.rows(&ground, &known);
-        if build.equalities.len() > most_equalities {
-            return Err(Refusal::Equalities);
+        let equalities = build.equalities.len();
+        if equalities > R::MOST_EQUALITIES || equalities + build.inequalities.len() > R::MOST_ROWS {
+            return Err(Refusal::Rows);
         }
         Ok(build.finish(view, &ground, known, future))
     }

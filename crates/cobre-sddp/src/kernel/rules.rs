@@ -6,6 +6,8 @@ pub trait Rules: Send + 'static {
     const NAME: &'static str;
     /// The most equality rows of a node: the least size of a basis.
     const MOST_EQUALITIES: usize;
+    /// The most rows of a node, which a basis has room for.
+    const MOST_ROWS: usize = 2000;
     /// What a reduced cost at an upper bound is multiplied by in the ratio test.
     const AT_UPPER: f64 = -1.0;
     /// Whether columns that the ratio test passes go to their other bound.
@@ -21,6 +23,7 @@ pub struct Auto;
 impl Rules for Auto {
     const NAME: &'static str = "auto";
     const MOST_EQUALITIES: usize = 150;
+    const MOST_ROWS: usize = 600;
 }
 
 /// Nodes of any size at which a dense inverse is sound.

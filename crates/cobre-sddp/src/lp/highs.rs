@@ -301,7 +301,7 @@ impl Highs {
         let status = unsafe { c::Highs_getModelStatus(self.raw()) };
         self.solved = status == c::MODEL_STATUS_OPTIMAL;
         match status {
-            c::MODEL_STATUS_OPTIMAL => Status::Optimal,
+            c::MODEL_STATUS_OPTIMAL | c::MODEL_STATUS_MODEL_EMPTY => Status::Optimal,
             c::MODEL_STATUS_INFEASIBLE => Status::Infeasible,
             c::MODEL_STATUS_UNBOUNDED => Status::Unbounded,
             c::MODEL_STATUS_UNBOUNDED_OR_INFEASIBLE => Status::Either,
