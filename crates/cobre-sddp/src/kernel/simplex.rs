@@ -310,6 +310,7 @@ impl Basis {
         candidates: &mut Candidates,
     ) {
         let program = scene.program;
+        let rounding = tolerance::ROUNDING * program.cost_scale;
         let scratch = &mut self.scratch;
         let direction = if below { -1.0 } else { 1.0 };
         // Without a branch for each column: which ones are chosen cannot be predicted.
@@ -328,9 +329,10 @@ impl Basis {
                 size: scratch.alpha[column].abs(),
                 range: program.ranges[column],
             };
-            let is_future = program.future == Some(column);
-            let slack = if is_future { CUT_SLACK } else { slack };
-            candidates.push(candidate, slack);
+            // A cost that is small beside others must not drown in their slack.
+            let (cost, reduced) = (program.cost[column], self.reduced[column]);
+            let own = tolerance::OWN_STEP * (cost.abs() + (cost - reduced).abs());
+            candidates.push(candidate, slack.min(rounding + own));
         }
         for &column in &program.free {
             let size = scratch.alpha[column].abs();

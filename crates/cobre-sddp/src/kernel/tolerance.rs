@@ -7,9 +7,10 @@ const PRIMAL_RELATIVE: f64 = 1e-11;
 /// that a cut's value is the sum of.
 const CUT: f64 = 1e-10;
 const CUT_ROUNDING: f64 = 1e-14;
-/// How far a reduced cost may be beyond zero: in the ratio test, relative to the largest cost; and in
-/// an answer, relative to the numbers that it is the sum of.
+/// How far a reduced cost may be beyond zero: in the ratio test, relative to the largest cost and
+/// to the numbers that it is the sum of; and in an answer, relative to those.
 pub(super) const DUAL_STEP: f64 = 1e-12;
+pub(super) const OWN_STEP: f64 = 1e-10;
 pub(super) const DUAL: f64 = 1e-9;
 /// What rounding makes of a reduced cost of zero, relative to the largest cost.
 pub(super) const ROUNDING: f64 = 1e-15;
