@@ -218,6 +218,10 @@ fn problem(seed: u64) -> Problem {
 
 /// Trains on a problem with both solvers; any difference is an error.
 fn check(problem: Problem, seed: u64) -> Counts {
+    train(problem, seed, Solver::Check)
+}
+
+fn train(problem: Problem, seed: u64, solver: Solver) -> Counts {
     // Where tables are written, dual values are asked for, and checked.
     let output = tempfile::tempdir().expect("a directory");
     let settings = Settings {
@@ -230,7 +234,7 @@ fn check(problem: Problem, seed: u64) -> Counts {
         threads: 1,
         simulate: 20,
         sampling: Sampling::Fresh,
-        solver: Solver::Check,
+        solver,
         checkpoints: Cadence::Never,
         resume: false,
         output: Some(output.path().to_owned()),
@@ -333,5 +337,34 @@ fn columns_of_a_supply_curve_may_differ_in_size() {
             1,
         );
         println!("{factor:e}: {counts:?}");
+    }
+}
+
+#[test]
+fn a_node_with_many_rows_is_for_highs() {
+    for (rows, theirs) in [(500, false), (700, true)] {
+        let problem = store(10.0, |lp, release| {
+            let missing = lp.column("missing", 50.0, 0.0, INFINITY);
+            lp.row("demand", 13.0, 13.0, &[(missing, 1.0), (release, 1.0)]);
+            for number in 0..rows {
+                let terms = [(missing, 1.0 + f64::from(number)), (release, 1.0)];
+                lp.row(format!("loose{number}"), -INFINITY, 1e6, &terms);
+            }
+        });
+        let counts = train(problem, 1, Solver::Auto);
+        let all = if theirs { counts.solves } else { 0 };
+        assert_eq!(counts.highs, all, "{rows} rows: {counts:?}");
+    }
+}
+
+#[test]
+fn a_stage_without_rows_and_columns_costs_nothing() {
+    for solver in [Solver::Highs, Solver::Kernel, Solver::Check] {
+        let mut draft = Draft::new(Sense::Minimize, 0.0);
+        let lp = draft.template(Template::new());
+        let node = draft.node("empty", lp);
+        draft.start(node, 1.0);
+        let problem = draft.build().expect("it is sound");
+        assert!(train(problem, 1, solver).solves > 0);
     }
 }

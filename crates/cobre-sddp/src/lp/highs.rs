@@ -299,14 +299,16 @@ impl Highs {
         let _ = unsafe { c::Highs_run(self.raw()) };
         // SAFETY: the object lives.
         let status = unsafe { c::Highs_getModelStatus(self.raw()) };
-        self.solved = status == c::MODEL_STATUS_OPTIMAL;
-        match status {
+        let status = match status {
+            // Without rows and columns.
             c::MODEL_STATUS_OPTIMAL | c::MODEL_STATUS_MODEL_EMPTY => Status::Optimal,
             c::MODEL_STATUS_INFEASIBLE => Status::Infeasible,
             c::MODEL_STATUS_UNBOUNDED => Status::Unbounded,
             c::MODEL_STATUS_UNBOUNDED_OR_INFEASIBLE => Status::Either,
             other => Status::Other(other),
-        }
+        };
+        self.solved = status == Status::Optimal;
+        status
     }
 
     /// The solution of the last run.
