@@ -52,7 +52,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME", value_parser = system)]
     system: Vec<System>,
 
-    /// Measures this StochOptFormat file, whose cost to go is never below 0, instead
+    /// Measures this case, or StochOptFormat file whose cost to go is never below 0, instead
     #[arg(long, value_name = "PATH", conflicts_with = "system")]
     problem: Option<PathBuf>,
 
