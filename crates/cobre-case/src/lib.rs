@@ -98,16 +98,18 @@ pub fn load_with(
             path: path.to_owned(),
         });
     }
+    let unreadable = |source| CaseError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    std::fs::metadata(path).map_err(unreadable)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if !name.ends_with(".sof.json") {
         return Err(CaseError::UnknownKind {
             path: path.to_owned(),
         });
     }
-    let text = std::fs::read(path).map_err(|source| CaseError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = std::fs::read(path).map_err(unreadable)?;
     let problem = stoch_opt_format::read(&text, options).map_err(|errors| CaseError::Invalid {
         path: path.to_owned(),
         errors,

@@ -38,7 +38,10 @@ fn write(directory: &Path) -> Result<usize, String> {
     let schemas = cobre_case::schemas();
     for (file, schema) in &schemas {
         let path = directory.join(cobre_case::schema_name(file));
-        std::fs::write(&path, format!("{schema:#}\n")).map_err(failed(&path))?;
+        let written = std::fs::write(&path, format!("{schema:#}\n"));
+        // Half a schema is worse than none.
+        let written = written.inspect_err(|_| drop(std::fs::remove_file(&path)));
+        written.map_err(failed(&path))?;
     }
     Ok(schemas.len())
 }

@@ -1,4 +1,4 @@
-//! Small tables for a terminal.
+//! Words and small tables for a terminal.
 
 use std::fmt::Write as _;
 
@@ -6,6 +6,12 @@ use crate::exit::say;
 
 /// The columns of a terminal that texts are to fit in.
 const WIDTH: usize = 80;
+
+/// How many there are of what the word names.
+pub(crate) fn plural(count: usize, word: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{end}")
+}
 
 /// A table for a terminal: the first column is words, the others are numbers.
 pub(crate) struct Sheet(Vec<Vec<String>>);

@@ -6,6 +6,7 @@ use cobre_case::{Case, CaseError, Finding, Options, Severity};
 use serde_json::{Value, json};
 
 use crate::exit::{self, say};
+use crate::sheet::plural;
 
 /// In front of every message.
 const NAME: &str = "cobre validate";
@@ -58,14 +59,14 @@ fn tell(args: &Args, case: &Case) {
     }
     let size = case.problem.summary();
     say!(
-        "{}: sound; {} warnings; {} stages, {} states, {} openings, at most {} rows × {} columns per stage",
+        "{}: sound; {}; {}, {}, {}, at most {} × {} per stage",
         args.path.display(),
-        case.warnings.len(),
-        size.stages,
-        size.states,
-        size.openings,
-        size.rows,
-        size.columns
+        plural(case.warnings.len(), "warning"),
+        plural(size.stages, "stage"),
+        plural(size.states, "state"),
+        plural(size.openings, "opening"),
+        plural(size.rows, "row"),
+        plural(size.columns, "column")
     );
 }
 
@@ -79,10 +80,10 @@ fn refuse(args: &Args, error: &CaseError) {
     }
     let errors = error.errors().len();
     say!(
-        "{}: {errors} {}, {} warnings",
+        "{}: {}, {}",
         args.path.display(),
-        if errors == 1 { "error" } else { "errors" },
-        findings.len() - errors
+        plural(errors, "error"),
+        plural(findings.len() - errors, "warning")
     );
 }
 

@@ -159,6 +159,32 @@ fn a_large_case_trains_without_a_second_try() {
 }
 
 #[test]
+fn what_is_not_there_is_said_to_be_missing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for command in ["run", "validate"] {
+        let output = finish(cobre(&[command]).arg(directory.path().join("pond")));
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("pond: No such file or directory"), "{text}");
+    }
+}
+
+#[test]
+fn init_that_cannot_go_on_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let case = directory.path().join("case");
+    // No file may have more than a few blocks, so the first large one fails.
+    let script = "ulimit -f 8; trap '' XFSZ; exec \"$0\" init large \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_cobre")]);
+    let output = finish(command.arg(&case));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("File too large"), "{text}");
+    assert!(!case.exists());
+}
+
+#[test]
 fn init_writes_nothing_over_what_is_there() {
     let (_directory, case) = initialised("cascade");
     let before = files(&case);

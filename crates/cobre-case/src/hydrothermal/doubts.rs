@@ -3,9 +3,10 @@
 use cobre_sddp::problem::{Problem, Range};
 
 use super::files::config::NonNegativity;
-use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats};
+use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
-use super::files::{Files, stages};
+use super::files::{Files, config, stages};
+use super::model;
 use super::system::{Hydro, System};
 use super::table::Row;
 use crate::finding::{Findings, Place};
@@ -26,6 +27,7 @@ pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
     for (plant, file) in system.hydros.iter().zip(&files.hydros.hydros) {
         let thing = format!("hydro plant {} ({})", file.id, file.name);
         inflows(system, plant, &thing, findings);
+        cheap_water(system, plant, &thing, findings);
         let at = Place::file(names::HYDROS).rows(thing);
         let most = plant
             .limits
@@ -39,6 +41,8 @@ pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
         }
     }
     load(system, findings);
+    sources(files, system, findings);
+    discount(files, findings);
     dear_plants(files, system, findings);
     hours(files, system, findings);
 }
@@ -52,7 +56,8 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
     let stages = plant.inflow.stages.iter().zip(&system.stages);
     let overall = stages.filter_map(|(model, stage)| Some((model.overall?, stage)));
     let mut negative = overall.clone().filter(|(inflow, _)| {
-        inflow.deviation > 0.0 && inflow.mean < DEVIATIONS * inflow.deviation
+        let uncertain = inflow.deviation > 0.0 && inflow.mean < DEVIATIONS * inflow.deviation;
+        uncertain || inflow.mean < 0.0
     });
     if let Some((inflow, stage)) = negative.next() {
         let what = match system.non_negativity {
@@ -94,8 +99,53 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
     }
 }
 
-/// Load that all plants together cannot serve.
+/// Water that can be added to an inflow above zero, for less than it saves.
+fn cheap_water(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings) {
+    let (cost, saving) = (plant.costs.added_water, model::saving(system, plant));
+    let unlimited = !plant.inflow.past.is_empty();
+    if system.non_negativity == NonNegativity::Penalty && unlimited && cost < saving {
+        let at = Place::file(config::FILE).key("modeling.inflow_non_negativity");
+        let message = format!(
+            "water can be added to the inflow of {thing} for {cost} $/(m³/s·h), and may save {saving}: where energy is \
+             short it is bought, though no inflow is below zero; raise penalty_cost, or use truncation"
+        );
+        findings.doubtful(&at, message);
+    }
+}
+
+/// Sources that have more than they can.
+fn sources(files: &Files, system: &System, findings: &mut Findings) {
+    let named = files
+        .sources
+        .iter()
+        .flat_map(|file| &file.non_controllable_sources);
+    for (source, file) in system.sources.iter().zip(named) {
+        let mut means = source.availability.iter().map(|share| share.mean);
+        if let Some(mean) = means.find(|mean| *mean > 1.0) {
+            let thing = format!("source {} ({})", file.id, file.name);
+            let message =
+                format!("the mean is a part of the capacity, but {mean} is found; is it in MW?");
+            findings.doubtful(&Place::file(SourceStats::FILE).rows(thing), message);
+        }
+    }
+}
+
+/// A discount that halves costs within a year.
+fn discount(files: &Files, findings: &mut Findings) {
+    let rate = files.stages.policy_graph.annual_discount_rate.0;
+    if rate >= 1.0 {
+        let at = Place::file(stages::FILE).key("policy_graph.annual_discount_rate");
+        let message = format!("{rate} is {} % per year; 0.12 is 12 %", 100.0 * rate);
+        findings.doubtful(&at, message);
+    }
+}
+
+/// No load at all, or load that all plants together cannot serve.
 fn load(system: &System, findings: &mut Findings) {
+    let mut loads = system.buses.iter().flat_map(|bus| &bus.load);
+    if loads.all(|load| load.mean == 0.0 && load.deviation == 0.0) {
+        findings.doubtful(&Place::file(LoadStats::FILE), "no bus has any load");
+    }
     for (number, stage) in system.stages.iter().enumerate() {
         for block in 0..stage.hours.len() {
             let load = system.buses.iter();

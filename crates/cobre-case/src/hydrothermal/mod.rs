@@ -34,6 +34,13 @@ pub(crate) fn is_case(path: &Path) -> bool {
         .any(|(file, needed, _)| *needed && path.join(file).exists())
 }
 
+/// Whether there is anything at a path: a directory or a link to nothing is not what was meant, but it is
+/// there.
+fn is_there(path: &Path) -> bool {
+    let absent = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    !path.symlink_metadata().is_err_and(absent)
+}
+
 /// The case in a directory, with everything that looks wrong, or everything that is wrong.
 pub(crate) fn read(
     path: &Path,

@@ -6,6 +6,19 @@ use super::json::{Json, Read, expected};
 use super::table::{Cell, Column};
 use crate::finding::{Findings, Place};
 
+/// The largest number of a case, either way. Solvers take what is larger for infinite, and no unit makes sense
+/// of it.
+const LARGEST: f64 = 1e15;
+
+/// A number that is found where another is expected.
+pub(crate) fn shown(value: f64) -> String {
+    if value.abs() > LARGEST {
+        format!("{value:?} (beyond ±{LARGEST:e})")
+    } else {
+        format!("{value:?}")
+    }
+}
+
 /// Declares a kind of number.
 macro_rules! number {
     ($(#[doc = $about:literal])+ $name:ident, $what:literal, $valid:expr, $schema:expr) => {
@@ -16,7 +29,7 @@ macro_rules! number {
         impl $name {
             fn checked(value: f64) -> Option<Self> {
                 let valid: fn(f64) -> bool = $valid;
-                (value.is_finite() && valid(value)).then_some(Self(value))
+                (value.abs() <= LARGEST && valid(value)).then_some(Self(value))
             }
         }
 
@@ -49,17 +62,18 @@ macro_rules! number {
 
 number!(
     /// Any finite number.
-    Number, "a number", |_| true, json!({"type": "number"})
+    Number, "a number", |_| true,
+    json!({"type": "number", "minimum": -LARGEST, "maximum": LARGEST})
 );
 number!(
     /// A number that is not negative.
     NonNegative, "a number that is at least 0", |value| value >= 0.0,
-    json!({"type": "number", "minimum": 0})
+    json!({"type": "number", "minimum": 0, "maximum": LARGEST})
 );
 number!(
     /// A number above 0.
     Positive, "a number above 0", |value| value > 0.0,
-    json!({"type": "number", "exclusiveMinimum": 0})
+    json!({"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST})
 );
 number!(
     /// A share of a whole.
@@ -133,6 +147,6 @@ impl Read for Seed {
     }
 
     fn schema() -> Value {
-        json!({"type": "integer", "minimum": 0})
+        json!({"type": "integer", "minimum": 0, "maximum": u64::MAX})
     }
 }

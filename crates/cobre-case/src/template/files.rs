@@ -47,7 +47,7 @@ impl CaseFiles {
     /// Writes them below `directory`, which must be empty or not there yet.
     ///
     /// # Errors
-    /// When something is there already, or the system refuses.
+    /// When something is there already, or the system refuses; then nothing is left of them.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         let taken = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
         if taken || directory.is_file() {
@@ -56,6 +56,17 @@ impl CaseFiles {
                 "something is there already; choose a new directory",
             ));
         }
+        let new = !directory.exists();
+        self.write_below(directory).inspect_err(|_| {
+            // Half a case is of no use, and would be in the way of the next try.
+            let _ = std::fs::remove_dir_all(directory);
+            if !new {
+                let _ = std::fs::create_dir(directory);
+            }
+        })
+    }
+
+    fn write_below(&self, directory: &Path) -> io::Result<()> {
         for (path, bytes) in &self.0 {
             let path = directory.join(path);
             if let Some(folder) = path.parent() {

@@ -17,13 +17,28 @@ fn text(files: &CaseFiles, path: &str) -> Value {
     serde_json::from_slice(bytes).expect("it is JSON")
 }
 
-/// What is said about a case.
-fn errors(files: &CaseFiles) -> Vec<String> {
+/// The case in a directory of its own.
+fn written(files: &CaseFiles) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     files.write(directory.path()).expect("it can be written");
-    let before = listing(directory.path());
-    let loaded = load(directory.path(), &Options::default());
-    assert_eq!(listing(directory.path()), before, "nothing is written");
+    directory
+}
+
+/// What looks wrong with a case that is not.
+fn warnings(files: &CaseFiles) -> Vec<String> {
+    let case = load(written(files).path(), &Options::default()).expect("it is legal");
+    case.warnings.iter().map(ToString::to_string).collect()
+}
+
+/// What is wrong with a case.
+fn errors(files: &CaseFiles) -> Vec<String> {
+    said_of(written(files).path())
+}
+
+fn said_of(directory: &Path) -> Vec<String> {
+    let before = listing(directory);
+    let loaded = load(directory, &Options::default());
+    assert_eq!(listing(directory), before, "nothing is written");
     match loaded {
         Ok(_) => Vec::new(),
         Err(error @ CaseError::Case { .. }) => error.errors(),
@@ -83,6 +98,8 @@ stages.json | /stages/3/risk_measure | {"cvar": {"alpha": 2, "lambda": 0.5}} | s
 stages.json | /stages/0/state_variables | {"storage": false} | stages[0].state_variables.storage: false, but plant upper_lake can store
 stages.json | /stages/0/state_variables | {"inflow_lags": false} | inflow_lags: false, but plant upper_lake has AR coefficients
 stages.json | /pre_study_stages | [] | add a row for stage -1, or its season to pre_study_stages
+stages.json | /pre_study_stages | [{"id": -1, "start_date": "2025-12-01", "end_date": "2026-01-01", "season_id": 11}, {"id": -1, "start_date": "2025-12-01", "end_date": "2026-01-01", "season_id": 3}] | pre_study_stages[1].id: stage -1 is there already, at [0]
+penalties.json | /hydro/spillage_cost | 1e300 | hydro.spillage_cost: a number that is at least 0 is expected, 1e300 (beyond ±1e15) is found
 penalties.json | /hydro/spillage_cost | -1 | hydro.spillage_cost: a number that is at least 0 is expected, -1 is found
 penalties.json | /bus/deficit_segments/1/depth_mw | 10 | bus.deficit_segments[1].depth_mw: the last segment has no end
 penalties.json | /bus/deficit_segments/1/cost | 10 | bus.deficit_segments[1].cost: 10 is below the 800
@@ -102,6 +119,8 @@ system/thermals.json | /thermals/0/generation/max_mw | -5 | thermals[0].generati
 system/thermals.json | /thermals/1/id | 0 | thermals[1].id: thermal plant 0 is there already
 system/thermals.json | /thermals/0/name | 7 | thermals[0].name: a text is expected, 7 is found
 scenarios/load_factors.json | /load_factors/0/block_factors/1/block_id | 4 | load_factors[0].block_factors[1].block_id: stage 0 has no block 4
+scenarios/load_factors.json | /load_factors/0/block_factors/1/block_id | 0 | load_factors[0].block_factors[1].block_id: block 0 has a factor already
+scenarios/correlation.json | /schedule | [{"stage_id": 3, "profile_name": "default"}, {"stage_id": 3, "profile_name": "default"}] | schedule[1].stage_id: stage 3 has a profile already
 scenarios/correlation.json | /profiles/default/correlation_groups/0/matrix/0/1 | 0.5 | matrix[0][1]: the matrix is not symmetric
 scenarios/correlation.json | /profiles/default/correlation_groups/0/entities/0/id | 8 | entities[0].id: there is no hydro plant 8
 "#;
@@ -176,6 +195,50 @@ fn files_that_are_refused_or_unknown_are_named() {
         found[1].contains("scenarios/inflow_seasonal_stat.parquet: no file of the format"),
         "{found:#?}"
     );
+}
+
+#[test]
+fn files_that_nothing_reads_are_named() {
+    let (load, factors) = ("load_seasonal_stats.parquet", "scenarios/load_factors.json");
+    let mut files = sound();
+    let bytes = files
+        .remove(&format!("scenarios/{load}"))
+        .expect("it is there");
+    files.insert(&format!("scenario/{load}"), bytes.clone());
+    files.insert(load, bytes.clone());
+    let said = warnings(&files);
+    let home = format!("{load}: nothing reads it here; its place is scenarios/{load}");
+    assert_eq!(said[..2], [home.clone(), format!("scenario/{home}")]);
+    assert!(said[2].contains("no bus has any load"), "{said:#?}");
+    // A directory and a link to nothing are not tables and files, but they are not nothing either.
+    let mut files = sound();
+    files.remove(&format!("scenarios/{load}"));
+    files.insert(&format!("scenarios/{load}/part-0.parquet"), bytes);
+    files.remove(factors);
+    let directory = written(&files);
+    let link = directory.path().join(factors);
+    std::os::unix::fs::symlink("/nowhere/at/all", link).expect("a link");
+    let found = said_of(directory.path());
+    assert_eq!(
+        found[1],
+        format!("scenarios/{load}: it is a directory; one file is expected")
+    );
+    assert!(
+        found[0].starts_with("scenarios/load_factors.json: it cannot be read"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn text_of_a_file_stays_on_its_line() {
+    let mut files = sound();
+    files.insert(
+        "system/lines.json",
+        r#"{"lines": "\u001b[2J\nerror: all is well"}"#,
+    );
+    let said =
+        r#"system/lines.json: lines: a list is expected, "\u{1b}[2J\nerror: all is well" is found"#;
+    assert_eq!(errors(&files), [said]);
 }
 
 #[test]
@@ -276,19 +339,119 @@ fn wrong_rows_of_a_table_are_named() {
 }
 
 #[test]
-fn an_empty_table_lacks_the_inflow_of_reservoirs() {
-    let found = errors(&inflows(|_, _| false));
+fn a_mean_below_zero_is_suspicious_without_any_deviation() {
+    let mut files = inflows(|_, row| {
+        (row.2, row.3) = (-50.0, 0.0);
+        true
+    });
+    files.remove("scenarios/inflow_ar_coefficients.parquet");
+    let said = warnings(&files);
     assert!(
-        found[0].contains("there is no inflow, but the plant has a reservoir"),
+        said[0].contains("negative inflows are likely in stage 0 (mean -50, deviation 0)"),
+        "{said:#?}"
+    );
+}
+
+#[test]
+fn an_empty_table_is_an_error_if_it_could_be_about_something() {
+    let mut files = sound();
+    let ids = || Column::Ids(Vec::new());
+    files.table(
+        "constraints/line_bounds.parquet",
+        &[("line_id", ids()), ("stage_id", ids())],
+    );
+    assert_eq!(errors(&files), [""; 0], "there are no lines");
+    files.table(
+        "constraints/thermal_bounds.parquet",
+        &[("thermal_id", ids()), ("stage_id", ids())],
+    );
+    let said = "constraints/thermal_bounds.parquet: the table has no rows; give it some, or remove the file";
+    assert_eq!(errors(&files), [said]);
+}
+
+#[test]
+fn a_row_is_counted_as_the_file_has_it() {
+    let mut files = sound();
+    let columns = [
+        ("thermal_id", Column::Ids(vec![0, 0, 9, 0, 0, 0])),
+        ("stage_id", Column::Ids(vec![0, 1, 0, 0, 0, 0])),
+        ("block_id", Column::Ids(vec![0, 0, 1, 0, 2, -1])),
+    ];
+    files.table("constraints/thermal_bounds.parquet", &columns);
+    let file = "constraints/thermal_bounds.parquet";
+    let said = [
+        "row 3: there is no thermal plant 9",
+        "row 4: there is a row of thermal plant 0, stage 0, block 0 already",
+        "row 5: stage 0 has no block 2",
+        "row 6: stage 0 has no block -1",
+    ];
+    assert_eq!(errors(&files), said.map(|said| format!("{file}: {said}")));
+}
+
+#[test]
+fn reservoirs_that_only_tables_know_need_inflows_and_keep_their_water() {
+    let mut files = inflows(|_, row| row.0 == 0);
+    files.remove("scenarios/inflow_ar_coefficients.parquet");
+    let mut hydros = text(&files, "system/hydros.json");
+    hydros["hydros"][1]["reservoir"]["max_storage_hm3"] = json!(0.0);
+    files.insert("system/hydros.json", hydros.to_string());
+    let mut initial = text(&files, "initial_conditions.json");
+    initial["storage"]
+        .as_array_mut()
+        .expect("a list")
+        .truncate(1);
+    files.insert("initial_conditions.json", initial.to_string());
+    assert_eq!(errors(&files), [""; 0], "a plant without a reservoir");
+    let most = |hydro: i32, most: f64| {
+        [
+            ("hydro_id", Column::Ids(vec![hydro; 12])),
+            ("stage_id", Column::Ids((0..12).collect())),
+            ("max_storage_hm3", Column::Numbers(vec![most; 12])),
+        ]
+    };
+    let bounds = "constraints/hydro_bounds.parquet";
+    files.table(bounds, &most(1, 10.0));
+    let found = errors(&files);
+    assert!(
+        found[0].contains("hydro plant 1 (lower lake): there is no inflow, but"),
         "{found:#?}"
     );
+    // Water that may not stay must leave; it is not forgotten.
+    files.table(bounds, &most(0, 0.0));
+    let case = load(written(&files).path(), &Options::default()).expect("it is sound");
+    assert_eq!(case.problem.initial_state(), [500.0]);
+}
+
+#[test]
+fn a_table_that_is_compressed_by_something_else_or_too_long_is_said_to_be() {
+    let mut files = sound();
+    let mut table = files.remove(INFLOWS).expect("it is there");
+    // In the footer the name of a column comes just before its codec: 6 is zstd and 2 is gzip, each twice.
+    let codec = b"mean_m3s\x15\x0c";
+    let found = table.windows(codec.len()).position(|part| part == codec);
+    table[found.expect("it is compressed by zstd") + codec.len() - 1] = 4;
+    files.insert(INFLOWS, table);
+    let said = format!("{INFLOWS}: it is compressed by GZIP; snappy, zstd or nothing is expected");
+    assert_eq!(errors(&files)[0], said);
+    let ids = || Column::Ids(vec![0; 10_000_001]);
+    files.table(INFLOWS, &[("hydro_id", ids()), ("stage_id", ids())]);
+    let said = format!("{INFLOWS}: it has 10000001 rows; at most 10000000 are expected");
+    assert_eq!(errors(&files)[0], said);
+}
+
+#[test]
+fn an_empty_table_lacks_the_inflow_of_reservoirs() {
+    let lacks = |found: &[String]| {
+        let said = "there is no inflow, but the plant has a reservoir";
+        found.iter().filter(|error| error.ends_with(said)).count()
+    };
+    let found = errors(&inflows(|_, _| false));
+    assert!(found[0].contains("the table has no rows"), "{found:#?}");
+    assert_eq!(lacks(&found), 2, "{found:#?}");
     let mut files = sound();
     files.remove(INFLOWS);
     let found = errors(&files);
-    assert!(
-        found[0].contains("there is no inflow, but the plant has a reservoir"),
-        "{found:#?}"
-    );
+    assert_eq!(lacks(&found), 2, "{found:#?}");
 }
 
 #[test]
@@ -365,11 +528,28 @@ fn what_is_legal_but_suspicious_is_said() {
         }]})
         .to_string(),
     );
-    let directory = tempfile::tempdir().expect("a directory");
-    files.write(directory.path()).expect("it can be written");
-    let case = load(directory.path(), &Options::default()).expect("it is legal");
-    let said: Vec<String> = case.warnings.iter().map(ToString::to_string).collect();
+    let wind = json!({"non_controllable_sources": [
+        {"id": 4, "name": "wind", "bus_id": 0, "max_generation_mw": 30.0},
+    ]});
+    files.json("system/non_controllable_sources.json", wind);
+    let columns = [
+        ("ncs_id", Column::Ids(vec![4; 12])),
+        ("stage_id", Column::Ids((0..12).collect())),
+        ("mean", Column::Numbers(vec![12.0; 12])),
+        ("std", Column::Numbers(vec![0.0; 12])),
+    ];
+    files.table("scenarios/non_controllable_stats.parquet", &columns);
+    let mut stages = text(&files, "stages.json");
+    stages["policy_graph"]["annual_discount_rate"] = json!(12.0);
+    files.insert("stages.json", stages.to_string());
+    let mut config = text(&files, "config.json");
+    config["modeling"]["inflow_non_negativity"]["method"] = json!("penalty");
+    files.insert("config.json", config.to_string());
+    let said = warnings(&files);
     for part in [
+        "source 4 (wind): the mean is a part of the capacity, but 12 is found; is it in MW?",
+        "annual_discount_rate: 12 is 1200 % per year",
+        "water can be added to the inflow of hydro plant 0 (upper lake) for 1000 $/(m³/s·h), and may save 5600:",
         "more than any on earth; is it in m³?",
         "gold): its energy costs 9000 $/MWh, more than load that is not served",
         "is above the capacity of all plants",

@@ -181,6 +181,9 @@ impl World {
                 ("std_m3s", Column::Numbers(deviations)),
             ],
         );
+        if lags.is_empty() {
+            return memory;
+        }
         let zeros = vec![0.0; lags.len()];
         files.table(
             "scenarios/inflow_ar_coefficients.parquet",

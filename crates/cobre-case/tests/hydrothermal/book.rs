@@ -14,8 +14,8 @@ the files. Keys not listed here are errors, and so are keys and files of the for
 cannot honour: the message names them. `\"$schema\"` is allowed in every object, and null is as good as
 leaving an optional key out.
 
-Numbers have units in their names: MW, m³/s (`m3s`), hm³ (`hm3`), $/MWh, hours. What
-the numbers do is on the page about [the model](../reference/hydrothermal-model.md).
+Numbers have units in their names: MW, m³/s (`m3s`), hm³ (`hm3`), $/MWh, hours. None may be beyond 10¹⁵ either
+way: solvers take such numbers for infinite. What the numbers do is on the page about [the model](../reference/hydrothermal-model.md).
 ";
 
 const TABLES_HEAD: &str = "# Every table of a simulation
@@ -128,7 +128,7 @@ fn page() -> String {
         .expect("memory");
         keys("", &schema, &mut page);
     }
-    page.push_str("\n## Parquet tables\n\nCompressed by snappy or zstd, or not at all. int64 is as good as int32, and float as double.\n");
+    page.push_str("\n## Parquet tables\n\nCompressed by snappy or zstd, or not at all. int64 is as good as int32, and float as double. A table has at least one\nrow if there is anything that it could be about, and at most ten million.\n");
     for (file, columns) in cobre_case::tables() {
         write!(
             page,

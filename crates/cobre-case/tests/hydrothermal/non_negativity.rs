@@ -3,8 +3,10 @@
 use cobre_case::template::{CaseFiles, Column, Template};
 use cobre_case::{Case, Options, load};
 use cobre_sddp::problem::Problem;
+use cobre_sddp::run::Solver;
 
 use crate::balances::{Decided, decide};
+use crate::reference_cases::solve;
 
 const PLANTS: [&str; 2] = ["upper_lake", "lower_lake"];
 
@@ -98,4 +100,43 @@ fn a_penalty_hands_on_what_the_model_gives() {
         assert!(decided.of(&format!("added.{plant}")) >= -1e-9);
     });
     assert!(below >= 3, "{below} inflows were below zero");
+}
+
+/// A case whose inflows are certain, above zero and strongly felt by those after them, and in which every
+/// drop is worth the dearest deficit.
+fn thirsty(method: &str, files: &mut CaseFiles) {
+    let config = files.remove("config.json").expect("it is there");
+    let config = String::from_utf8(config).expect("it is text");
+    files.insert("config.json", config.replace("truncation", method));
+    let rows = || (0..2).flat_map(|plant| (0..12).map(move |stage| (plant, stage)));
+    let ids = || Column::Ids(rows().map(|row| row.0).collect());
+    let stages = || Column::Ids(rows().map(|row| row.1).collect());
+    let columns = [
+        ("hydro_id", ids()),
+        ("stage_id", stages()),
+        ("lag", Column::Ids(vec![1; 24])),
+        ("coefficient", Column::Numbers(vec![0.9; 24])),
+        ("residual_std_ratio", Column::Numbers(vec![0.0; 24])),
+    ];
+    files.table("scenarios/inflow_ar_coefficients.parquet", &columns);
+    let columns = [
+        ("bus_id", Column::Ids(vec![0; 12])),
+        ("stage_id", Column::Ids((0..12).collect())),
+        ("mean_mw", Column::Numbers(vec![900.0; 12])),
+        ("std_mw", Column::Numbers(vec![0.0; 12])),
+    ];
+    files.table("scenarios/load_seasonal_stats.parquet", &columns);
+}
+
+#[test]
+fn truncation_buys_no_inflow_for_what_it_does_to_later_ones() {
+    let [as_it_is, truncated] = ["none", "truncation"].map(|method| {
+        let mut files: CaseFiles = Template::find("cascade").expect("it is there").files();
+        thirsty(method, &mut files);
+        let directory = tempfile::tempdir().expect("a directory");
+        files.write(directory.path()).expect("it can be written");
+        solve(directory.path(), 40, Solver::Kernel).trained.bound
+    });
+    let error = (truncated / as_it_is - 1.0).abs();
+    assert!(error < 1e-9, "{truncated} instead of {as_it_is}");
 }

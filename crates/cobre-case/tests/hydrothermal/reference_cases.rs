@@ -37,7 +37,7 @@ fn reference() -> Option<PathBuf> {
 }
 
 /// Trains a case as it wants to be trained, for so many iterations at most.
-fn solve(path: &Path, iterations: usize, solver: Solver) -> Results {
+pub fn solve(path: &Path, iterations: usize, solver: Solver) -> Results {
     let case = load(path, &Options::default()).expect("it is sound");
     let wanted = case.settings.expect("a case has settings");
     let mut stopping = wanted.stopping;

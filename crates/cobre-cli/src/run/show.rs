@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::NAME;
 use crate::exit::{self, say};
+use crate::sheet::plural;
 
 /// Shows a run on standard output, on the rank that speaks, and listens for signals on all ranks.
 pub(super) struct Show {
@@ -67,10 +68,6 @@ impl Show {
     /// The problem's size and the range of its numbers.
     pub(super) fn header(&self, path: &Path, problem: &Problem, backend: &str, ranks: usize) {
         let size = problem.summary();
-        let plural = |count: usize, word: &str| {
-            let end = if count == 1 { "" } else { "s" };
-            format!("{count} {word}{end}")
-        };
         self.line(&format!(
             "{}: {}imise, {}, {}, {}, {}, at most {} × {} per node",
             path.display(),

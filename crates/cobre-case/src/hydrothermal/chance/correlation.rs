@@ -1,5 +1,7 @@
 //! Series that move together.
 
+use std::collections::HashSet;
+
 use super::Kinds;
 use super::factor;
 use crate::finding::{Findings, Place};
@@ -69,6 +71,7 @@ fn schedule(
         find("default")
     };
     let mut chosen: Vec<Option<usize>> = vec![default; system.stages.len()];
+    let mut seen = HashSet::new();
     for (place, entry) in correlation.schedule.iter().flatten().enumerate() {
         let at = at.key("schedule").index(place);
         let profile = find(&entry.profile_name);
@@ -82,6 +85,10 @@ fn schedule(
             .find(entry.stage_id, &at.key("stage_id"), findings);
         if let Some(stage) = stage {
             chosen[stage] = profile;
+            if !seen.insert(stage) {
+                let message = format!("stage {} has a profile already", entry.stage_id);
+                findings.wrong(&at.key("stage_id"), message);
+            }
         }
     }
     if chosen.iter().any(Option::is_none) {

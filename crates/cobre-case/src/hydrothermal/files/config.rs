@@ -151,7 +151,7 @@ choice! {
 object! {
     /// Which cuts are used.
     CutSelection {
-        /// Whether cuts are selected at all.
+        /// Whether cuts are selected at all; not if left out.
         enabled: Option<bool>,
         /// The rule; level1 if left out.
         method: Option<CutMethod>,

@@ -21,6 +21,7 @@ use self::scenarios::{
 };
 use self::stages::Stages;
 use self::system::{Buses, Hydros, Lines, Sources, Thermals};
+use super::is_there;
 use super::json::{Json, Read};
 use super::table::{self, Column, Row};
 use crate::finding::{Findings, Place};
@@ -115,6 +116,8 @@ macro_rules! files {
             $( pub(crate) $needed: $needed_kind, )*
             $( pub(crate) $optional: Option<$optional_kind>, )*
             $( pub(crate) $table: Vec<$row>, )*
+            /// The tables that are there and have no rows.
+            pub(crate) empty: Vec<&'static str>,
         }
 
         impl Files {
@@ -129,8 +132,11 @@ macro_rules! files {
                 $( let $needed = json::<$needed_kind>(case, $needed_file, true, of($needed_file), findings)
                     .or_else(|| stand_in($stand_in)); )*
                 $( let $optional = json::<$optional_kind>(case, $optional_file, false, None, findings); )*
-                $( let $table = table::read::<$row>(case, findings).unwrap_or_default(); )*
-                Some(Self { $( $needed: $needed?, )* $( $optional, )* $( $table, )* })
+                $( let $table = table::read::<$row>(case, findings); )*
+                let mut empty = Vec::new();
+                $( if $table.as_ref().is_some_and(Vec::is_empty) { empty.push(<$row>::FILE); } )*
+                $( let $table = $table.unwrap_or_default(); )*
+                Some(Self { $( $needed: $needed?, )* $( $optional, )* $( $table, )* empty })
             }
         }
 
@@ -194,7 +200,7 @@ fn json<T: Read>(
     let at = Place::file(file);
     let text = match std::fs::read(case.join(file)) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(_) if !is_there(&case.join(file)) => {
             if needed {
                 findings.wrong(&at, "the file is missing");
             }
@@ -236,16 +242,46 @@ fn strangers(case: &Path, findings: &mut Findings) {
         .chain(tables().iter().map(|(file, _)| *file))
         .chain(REFUSED.iter().map(|(file, _)| *file))
         .collect();
-    for folder in ["system", "scenarios", "constraints"] {
-        let entries = std::fs::read_dir(case.join(folder)).into_iter().flatten();
-        let mut names: Vec<String> = entries
-            .flatten()
-            .map(|entry| format!("{folder}/{}", entry.file_name().to_string_lossy()))
-            .filter(|name| [".json", ".parquet"].iter().any(|end| name.ends_with(end)))
-            .collect();
-        names.sort();
-        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
-            findings.wrong(&Place::file(name), "no file of the format has this name");
+    let at_home = |name: &str| {
+        let home = |known: &&&str| known.rsplit_once('/').is_some_and(|(_, own)| own == name);
+        known.iter().find(home)
+    };
+    for name in listed(case, "") {
+        if let Some(home) = at_home(&name) {
+            findings.doubtful(&Place::file(&name), unread(home));
+        }
+        let own = FOLDERS.contains(&name.as_str());
+        for inner in listed(case, &name) {
+            let path = format!("{name}/{inner}");
+            let at = Place::file(&path);
+            let is_data = [".json", ".parquet"].iter().any(|end| path.ends_with(end));
+            match at_home(&inner) {
+                _ if known.contains(&path.as_str()) => {}
+                Some(home) if own => findings.wrong(&at, unread(home)),
+                Some(home) => findings.doubtful(&at, unread(home)),
+                None if own && is_data => {
+                    findings.wrong(&at, "no file of the format has this name");
+                }
+                None => {}
+            }
         }
     }
+}
+
+/// The directories of the format.
+const FOLDERS: [&str; 3] = ["system", "scenarios", "constraints"];
+
+fn unread(home: &str) -> String {
+    format!("nothing reads it here; its place is {home}")
+}
+
+/// What is in a folder of a case, by name; nothing if it is no folder.
+fn listed(case: &Path, folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(case.join(folder)).into_iter().flatten();
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
 }

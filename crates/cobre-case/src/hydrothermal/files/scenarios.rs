@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::finding::{Findings, Place};
-use crate::hydrothermal::json::{Json, Read, choice, expected, object};
+use crate::hydrothermal::json::{Json, Object, Read, choice, object};
 use crate::hydrothermal::number::{Id, NonNegative, Number};
 use crate::hydrothermal::table::table;
 
@@ -202,17 +202,14 @@ pub(crate) struct Profiles(pub(crate) Vec<(String, Profile)>);
 
 impl Read for Profiles {
     fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
-        let Json::Object(entries) = json else {
-            return expected("an object of profiles", json, at, findings);
-        };
-        let read = |(name, profile): &(String, Json)| {
-            Profile::read(profile, &at.key(name), findings).map(|profile| (name.clone(), profile))
-        };
-        let profiles: Vec<Option<(String, Profile)>> = entries.iter().map(read).collect();
-        profiles.into_iter().collect::<Option<_>>().map(Self)
+        Object::open(json, at, findings)?.all().map(Self)
     }
 
     fn schema() -> Value {
-        json!({"type": "object", "additionalProperties": Profile::schema()})
+        json!({
+            "type": "object",
+            "properties": {"$schema": {"type": "string"}},
+            "additionalProperties": Profile::schema(),
+        })
     }
 }

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 use super::{Json, Read, expected};
 use crate::finding::{Findings, Place};
 
+/// The key that tells editors what an object may have; it is allowed in all.
+const SCHEMA: &str = "$schema";
+
 /// An object that is being read.
 pub(crate) struct Object<'j, 'f> {
     entries: Vec<(&'j str, &'j Json, bool)>,
@@ -69,10 +72,22 @@ impl<'j, 'f> Object<'j, 'f> {
         self.known.pop();
     }
 
+    /// The values of all keys, where the file chooses their names.
+    pub(crate) fn all<T: Read>(self) -> Option<Vec<(String, T)>> {
+        let named = self.entries.iter().filter(|(key, _, _)| *key != SCHEMA);
+        let read: Vec<Option<(String, T)>> = named
+            .map(|(key, value, _)| {
+                let read = T::read(value, &self.at.key(key), self.findings);
+                read.map(|read| ((*key).to_owned(), read))
+            })
+            .collect();
+        read.into_iter().collect()
+    }
+
     /// Says which keys are none of the format.
     pub(crate) fn close(self) {
         let strange = self.entries.iter();
-        for (key, _, _) in strange.filter(|(key, _, seen)| !seen && *key != "$schema") {
+        for (key, _, _) in strange.filter(|(key, _, seen)| !seen && *key != SCHEMA) {
             let message = format!("unknown key; {} are known", self.known.join(", "));
             self.findings.wrong(&self.at.key(key), message);
         }
@@ -83,7 +98,7 @@ impl<'j, 'f> Object<'j, 'f> {
 /// means.
 pub(crate) fn schema(about: &str, keys: Vec<(&str, Value, bool, &str)>) -> Value {
     let mut properties = Map::new();
-    properties.insert("$schema".to_owned(), json!({"type": "string"}));
+    properties.insert(SCHEMA.to_owned(), json!({"type": "string"}));
     let mut required = Vec::new();
     for (key, mut schema, optional, means) in keys {
         schema["description"] = json!(means);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::hydrothermal::number;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A JSON value.
@@ -9,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 pub(crate) enum Json {
     Null,
     Bool(bool),
-    Integer(i64),
+    Integer(i128),
     Number(f64),
     Text(String),
     List(Vec<Json>),
@@ -23,7 +24,7 @@ impl Json {
             Self::Null => "null".to_owned(),
             Self::Bool(value) => value.to_string(),
             Self::Integer(value) => value.to_string(),
-            Self::Number(value) => value.to_string(),
+            Self::Number(value) => number::shown(*value),
             Self::Text(text) => format!("\"{text}\""),
             Self::List(_) => "a list".to_owned(),
             Self::Object(_) => "an object".to_owned(),
@@ -73,11 +74,11 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(Json::Integer(value))
+        Ok(Json::Integer(value.into()))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(i64::try_from(value).map_or(Json::Number(value as f64), Json::Integer))
+        Ok(Json::Integer(value.into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Json, E> {

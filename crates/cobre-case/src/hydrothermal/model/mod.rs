@@ -12,6 +12,7 @@ use cobre_sddp::problem::{ColumnId, Draft, Problem, Sense, Template};
 
 pub(crate) use self::layout::{BusLayout, HydroLayout, Layout};
 use self::openings::Openings;
+pub(crate) use self::water::saving;
 use super::chance::Chance;
 use super::system::{Stage, System};
 use crate::Options;

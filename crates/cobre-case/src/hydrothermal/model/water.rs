@@ -141,7 +141,7 @@ fn inflow(
 ) -> (ColumnId, cobre_sddp::problem::RowId) {
     let label = &plant.label;
     let truncated = program.system.non_negativity == NonNegativity::Truncation;
-    let cost = worth(program.system, plant) * program.stage.total_hours();
+    let (system, stage) = (program.system, program.number);
     let lp = &mut program.lp;
     let past: Vec<ColumnId> = (0..plant.inflow.past.len())
         .map(|place| {
@@ -159,6 +159,7 @@ fn inflow(
             .map(|(past, factor)| (*past, -factor)),
     );
     if truncated {
+        let cost = price(system, plant, stage);
         let lifted = lp.column(format!("truncated.{label}"), cost, 0.0, UNLIMITED);
         terms.push((lifted, -1.0));
         program.layout.hydros[number].truncated = Some(lifted);
@@ -187,14 +188,36 @@ fn inflow(
     (inflow, row)
 }
 
-/// More than what 1 m³/s for an hour can save anywhere below a plant, $/(m³/s·h): at this price no
-/// water is bought that need not be.
-fn worth(system: &System, plant: &Hydro) -> f64 {
+/// More than one m³/s of inflow in a stage can be worth, $: what it saves or spares in this stage, and
+/// what it does to later inflows, each at its own price. At this price none is bought that need not be.
+fn price(system: &System, plant: &Hydro, number: usize) -> f64 {
+    let worth = 1.1 * (saving(system, plant) + burden(system, plant));
+    let stages = &plant.inflow.stages;
+    let mut prices = vec![0.0; stages.len()];
+    for stage in (number..stages.len()).rev() {
+        let later = stages[stage + 1..].iter().zip(&prices[stage + 1..]);
+        let felt = later.take(plant.inflow.past.len()).enumerate();
+        let felt = felt.map(|(place, (model, price))| {
+            let factor = model.coefficients.get(place);
+            factor.map_or(0.0, |factor| factor.abs() * price)
+        });
+        prices[stage] = worth * system.stages[stage].total_hours() + felt.sum::<f64>();
+    }
+    prices[number]
+}
+
+/// A plant and those that its water flows to.
+fn course<'s>(system: &'s System, plant: &'s Hydro) -> impl Iterator<Item = &'s Hydro> {
+    let below = |plant: &&Hydro| plant.downstream.map(|below| &system.hydros[below]);
+    std::iter::successors(Some(plant), below)
+}
+
+/// The most that 1 m³/s for an hour can save in a plant and below it, $/(m³/s·h).
+pub(crate) fn saving(system: &System, plant: &Hydro) -> f64 {
     let segments = system.buses.iter().flat_map(|bus| &bus.deficit);
     let energy = segments.map(|(_, cost)| *cost).fold(0.0, f64::max);
     let mut sum = 0.0;
-    let mut next = Some(plant);
-    while let Some(plant) = next {
+    for plant in course(system, plant) {
         let costs = &plant.costs;
         let asked =
             |least: fn(&HydroLimits) -> f64| plant.limits.iter().any(|limits| least(limits) > 0.0);
@@ -212,9 +235,23 @@ fn worth(system: &System, plant: &Hydro) -> f64 {
             // Water that stays counts at the end of every stage.
             sum += costs.storage_below * 3600.0 / 1e6 * system.stages.len() as f64;
         }
-        next = plant.downstream.map(|below| &system.hydros[below]);
     }
-    1.1 * sum
+    sum
+}
+
+/// The most that 1 m³/s too much for an hour can cost in a plant and below it, $/(m³/s·h).
+fn burden(system: &System, plant: &Hydro) -> f64 {
+    let costs = course(system, plant).map(|plant| {
+        let limited = |limits: &HydroLimits| limits.max_outflow.is_finite();
+        let above = plant.limits.iter().any(limited);
+        plant.costs.spillage
+            + if above {
+                plant.costs.outflow_above
+            } else {
+                0.0
+            }
+    });
+    costs.sum()
 }
 
 /// The least and the most of flows and generation, with what it costs to miss them.

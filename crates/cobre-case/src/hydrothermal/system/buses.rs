@@ -1,5 +1,7 @@
 //! Buses and their load, and the lines between them.
 
+use std::collections::HashSet;
+
 use super::index::{Index, by_stage, complete};
 use super::time::Stage;
 use crate::finding::{Findings, Place};
@@ -151,7 +153,7 @@ pub(super) fn block_factors<'r>(
 ) -> Vec<Vec<Vec<f64>>> {
     let ones = |stage: &Stage| vec![1.0; stage.hours.len()];
     let mut found = vec![stages.iter().map(ones).collect::<Vec<_>>(); things.len()];
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (number, (thing, stage, blocks)) in rows.enumerate() {
         let at = list.index(number);
         let thing_found = things.find(thing, &at.key(key), findings);
@@ -159,25 +161,23 @@ pub(super) fn block_factors<'r>(
         let (Some(thing_at), Some(stage_at)) = (thing_found, stage_found) else {
             continue;
         };
-        if seen.contains(&(thing, stage)) {
+        if !seen.insert((thing, stage)) {
             let what = things.what();
             findings.wrong(
                 &at,
                 format!("there are factors of {what} {thing}, stage {stage} already"),
             );
         }
-        seen.push((thing, stage));
         for (place, block) in blocks.iter().enumerate() {
+            let at = at.key("block_factors").index(place).key("block_id");
             let factors = &mut found[thing_at][stage_at];
-            let id = usize::try_from(block.block_id).ok();
-            if let Some(factor) = id.and_then(|id| factors.get_mut(id)) {
-                *factor = block.factor.0;
-            } else {
-                let at = at.key("block_factors").index(place).key("block_id");
-                findings.wrong(
-                    &at,
-                    format!("stage {stage} has no block {}", block.block_id),
-                );
+            let id = block.block_id;
+            match usize::try_from(id).ok().and_then(|id| factors.get_mut(id)) {
+                Some(factor) => *factor = block.factor.0,
+                None => findings.wrong(&at, format!("stage {stage} has no block {id}")),
+            }
+            if blocks[..place].iter().any(|other| other.block_id == id) {
+                findings.wrong(&at, format!("block {id} has a factor already"));
             }
         }
     }

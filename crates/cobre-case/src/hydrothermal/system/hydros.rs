@@ -7,6 +7,7 @@ use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::constraints::HydroBounds;
 use crate::hydrothermal::files::penalties::HydroPenalties;
+use crate::hydrothermal::files::scenarios::InflowStats;
 use crate::hydrothermal::files::{config, initial, system};
 use crate::hydrothermal::number::NonNegative;
 use crate::hydrothermal::table::Row;
@@ -33,7 +34,7 @@ pub(crate) struct Hydro {
 impl Hydro {
     /// Whether it can store water.
     pub(crate) fn stores(&self) -> bool {
-        self.limits.iter().any(|limits| limits.max_storage > 0.0)
+        self.initial_storage > 0.0 || self.limits.iter().any(|limits| limits.max_storage > 0.0)
     }
 }
 
@@ -159,6 +160,7 @@ pub(super) fn resolve(
     let mut downstream = Vec::new();
     for (place, (plant, inflow)) in files.hydros.hydros.iter().zip(inflows).enumerate() {
         let at = list.index(place);
+        let thing = format!("hydro plant {} ({})", plant.id, plant.name);
         let bus = buses.find(plant.bus_id, &at.key("bus_id"), findings);
         let below = plant
             .downstream_id
@@ -189,7 +191,7 @@ pub(super) fn resolve(
                 findings.wrong(&at, format!("{key}: {least} is above the most, {most}"));
             }
         }
-        found.push(Hydro {
+        let plant = Hydro {
             label: index.labels[place].clone(),
             bus: bus.unwrap_or(0),
             downstream: below,
@@ -198,7 +200,12 @@ pub(super) fn resolve(
             limits,
             initial_storage: check_storage(plant, place, storage[place].take(), findings),
             inflow,
-        });
+        };
+        if plant.stores() && !plant.inflow.known {
+            let at = Place::file(InflowStats::FILE).rows(thing);
+            findings.wrong(&at, "there is no inflow, but the plant has a reservoir");
+        }
+        found.push(plant);
     }
     cascade(&downstream, files, &list, findings);
     found

@@ -1,6 +1,6 @@
 //! Finding things by the numbers that files give them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::number::Id;
@@ -56,7 +56,7 @@ impl Index {
 }
 
 /// Names fit for a linear program: letters, digits and underscores, with the number where two are
-/// the same.
+/// the same; all have it if that would not tell them apart.
 fn labels<'n>(things: impl Iterator<Item = (Id, &'n str)> + Clone) -> Vec<String> {
     let plain = |name: &str| -> String {
         let fits = |letter: char| letter.is_alphanumeric() || letter == '-';
@@ -69,12 +69,17 @@ fn labels<'n>(things: impl Iterator<Item = (Id, &'n str)> + Clone) -> Vec<String
     for (_, name) in things.clone() {
         *counts.entry(plain(name)).or_default() += 1;
     }
+    let short = things.clone().map(|(id, name)| match plain(name) {
+        plain if plain.is_empty() => id.to_string(),
+        plain if counts[&plain] > 1 => format!("{plain}_{id}"),
+        plain => plain,
+    });
+    let short: Vec<String> = short.collect();
+    if short.iter().collect::<HashSet<_>>().len() == short.len() {
+        return short;
+    }
     things
-        .map(|(id, name)| match plain(name) {
-            plain if plain.is_empty() => id.to_string(),
-            plain if counts[&plain] > 1 => format!("{plain}_{id}"),
-            plain => plain,
-        })
+        .map(|(id, name)| format!("{}_{id}", plain(name)))
         .collect()
 }
 
@@ -146,5 +151,7 @@ mod tests {
             labels(things.into_iter()),
             ["Três_Marias", "A_B_2", "A_B_3", "4"]
         );
+        let things = [(1, "A"), (2, "A"), (3, "A_1")];
+        assert_eq!(labels(things.into_iter()), ["A_1", "A_2", "A_1_3"]);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Inflow {
     /// Past inflows that are handed from stage to stage, m³/s, the most recent first: their values
     /// before the first stage.
     pub(crate) past: Vec<f64>,
-    /// Whether there are data at all.
+    /// Whether there are data at all; they may lack some stages, which is an error.
     pub(crate) known: bool,
 }
 
@@ -64,11 +64,9 @@ pub(super) fn resolve(
         let own: Vec<Option<Spread>> = own.collect();
         let own = complete(&own, InflowStats::FILE, &thing, stage_index, findings);
         let file = Place::file(InflowStats::FILE).rows(&thing);
-        if own.is_none() && plant.reservoir.max_storage_hm3.0 > 0.0 && !any(&stats, place, stages) {
-            findings.wrong(&file, "there is no inflow, but the plant has a reservoir");
-        }
         let Some(own) = own else {
-            if !lags[place].is_empty() && !any(&stats, place, stages) {
+            let known = any(&stats, place, stages);
+            if !lags[place].is_empty() && !known {
                 findings.wrong(
                     &file,
                     "there are AR coefficients, but no mean and deviation",
@@ -76,6 +74,7 @@ pub(super) fn resolve(
             }
             found.push(Inflow {
                 stages: vec![InflowModel::default(); stages.len()],
+                known,
                 ..Inflow::default()
             });
             continue;

@@ -19,7 +19,10 @@ pub(crate) use time::Stage;
 
 use super::files::Files;
 use super::files::config::NonNegativity;
+use super::files::constraints::{HydroBounds, LineBounds, ThermalBounds};
+use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
+use super::table::Row;
 use crate::finding::{Findings, Place};
 
 /// A hydrothermal system over time.
@@ -48,6 +51,7 @@ impl System {
     /// The system of these files; says everything that does not fit together. What comes back after
     /// an error is fit for nothing but further checks.
     pub(crate) fn resolve(files: &Files, findings: &mut Findings) -> Self {
+        check_tables(files, findings);
         let (stages, stage_index) = time::resolve(&files.stages, findings);
         let named = files.buses.buses.iter();
         let named = named.map(|bus| (bus.id, bus.name.as_str()));
@@ -115,6 +119,30 @@ impl System {
                 let message = format!("false, but plant {} has AR coefficients", plant.label);
                 findings.wrong(&at.key("inflow_lags"), message);
             }
+        }
+    }
+}
+
+/// Says which tables have no rows, though there are things that they could be about.
+fn check_tables(files: &Files, findings: &mut Findings) {
+    let sources = files.sources.as_ref();
+    let sources = sources.map_or(0, |file| file.non_controllable_sources.len());
+    let hydros = files.hydros.hydros.len();
+    let things = [
+        (InflowStats::FILE, hydros),
+        (ArCoefficients::FILE, hydros),
+        (HydroBounds::FILE, hydros),
+        (LoadStats::FILE, files.buses.buses.len()),
+        (LineBounds::FILE, files.lines.lines.len()),
+        (ThermalBounds::FILE, files.thermals.thermals.len()),
+        (SourceStats::FILE, sources),
+    ];
+    for (file, count) in things {
+        if count > 0 && files.empty.contains(&file) {
+            findings.wrong(
+                &Place::file(file),
+                "the table has no rows; give it some, or remove the file",
+            );
         }
     }
 }

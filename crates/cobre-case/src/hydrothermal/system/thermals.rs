@@ -1,6 +1,8 @@
 //! Thermal plants.
 
-use super::index::{Index, by_stage};
+use std::collections::HashSet;
+
+use super::index::Index;
 use super::time::Stage;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
@@ -83,7 +85,7 @@ pub(super) fn resolve(
         .collect()
 }
 
-/// Puts the bounds of stages in place, and then those of blocks.
+/// Puts the bounds of stages in place, and then those of blocks, which beat them.
 fn bounds(
     files: &Files,
     index: &Index,
@@ -92,49 +94,38 @@ fn bounds(
     limits: &mut [Vec<Vec<ThermalLimits>>],
     findings: &mut Findings,
 ) {
-    let file = ThermalBounds::FILE;
-    let most = stages
-        .iter()
-        .map(|stage| stage.hours.len())
-        .max()
-        .unwrap_or(0);
-    for block in std::iter::once(None).chain((0..most).map(Some)) {
-        let of_block = |row: &&ThermalBounds| match (row.block_id, block) {
-            (None, None) => true,
-            (Some(id), Some(block)) => usize::try_from(id) == Ok(block),
-            _ => false,
-        };
-        let rows: Vec<ThermalBounds> = files
-            .thermal_bounds
-            .iter()
-            .filter(of_block)
-            .copied()
-            .collect();
-        let read = |row: &ThermalBounds| (row.thermal_id, row.stage_id, *row);
-        let found = by_stage(&rows, file, index, stage_index, read, findings);
-        for (plant, of_plant) in found.iter().enumerate() {
-            for (stage, row) in of_plant.iter().enumerate() {
-                let Some(row) = row else { continue };
-                let limits = &mut limits[plant][stage];
-                match block {
-                    None => limits
-                        .iter_mut()
-                        .for_each(|limits| *limits = limits.changed(row)),
-                    Some(block) if block < limits.len() => {
-                        limits[block] = limits[block].changed(row);
-                    }
-                    Some(_) => {}
-                }
+    let file = Place::file(ThermalBounds::FILE);
+    let mut seen = HashSet::new();
+    for of_block in [false, true] {
+        let rows = files.thermal_bounds.iter().enumerate();
+        for (number, row) in rows.filter(|(_, row)| row.block_id.is_some() == of_block) {
+            let at = file.row(number);
+            let plant = index.find(row.thermal_id, &at, findings);
+            let stage = stage_index.find(row.stage_id, &at, findings);
+            let (Some(plant), Some(stage)) = (plant, stage) else {
+                continue;
+            };
+            if !seen.insert((plant, stage, row.block_id)) {
+                let block = row.block_id.map(|id| format!(", block {id}"));
+                let message = format!(
+                    "there is a row of thermal plant {}, stage {}{} already",
+                    row.thermal_id,
+                    row.stage_id,
+                    block.unwrap_or_default()
+                );
+                findings.wrong(&at, message);
             }
-        }
-    }
-    for (number, row) in files.thermal_bounds.iter().enumerate() {
-        let at = Place::file(file).row(number);
-        let Some(id) = row.block_id else { continue };
-        let stage = stages.iter().find(|stage| stage.id == row.stage_id);
-        let exists = |stage: &Stage| usize::try_from(id).is_ok_and(|id| id < stage.hours.len());
-        if stage.is_some_and(|stage| !exists(stage)) {
-            findings.wrong(&at, format!("stage {} has no block {id}", row.stage_id));
+            let limits = &mut limits[plant][stage];
+            let Some(id) = row.block_id else {
+                for limits in limits {
+                    *limits = limits.changed(row);
+                }
+                continue;
+            };
+            match usize::try_from(id).ok().and_then(|id| limits.get_mut(id)) {
+                Some(limits) => *limits = limits.changed(row),
+                None => findings.wrong(&at, format!("stage {} has no block {id}", row.stage_id)),
+            }
         }
     }
     for (plant, of_plant) in limits.iter().enumerate() {
@@ -151,7 +142,7 @@ fn bounds(
                     "the least generation, {}, is above the most, {}",
                     wrong.min, wrong.max
                 );
-                findings.wrong(&Place::file(file).rows(thing), message);
+                findings.wrong(&file.rows(thing), message);
             }
         }
     }

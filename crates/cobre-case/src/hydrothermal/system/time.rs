@@ -139,6 +139,9 @@ fn resolve_stage(
 
 fn pre_study(file: &Stages, findings: &mut Findings) {
     let list = Place::file(stages::FILE).key("pre_study_stages");
+    let ids = file.pre_study_stages.iter().flatten();
+    let ids = ids.map(|stage| (stage.id, ""));
+    Index::new("stage", ids, &list, findings);
     for (place, stage) in file.pre_study_stages.iter().flatten().enumerate() {
         let at = list.index(place);
         if stage.id >= 0 {

@@ -3,13 +3,16 @@
 use std::fs::File;
 use std::path::Path;
 
+use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::Cell;
 use crate::finding::{Findings, Place};
+use crate::hydrothermal::number;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,10 @@ pub(crate) struct Columns<'f> {
 impl<'f> Columns<'f> {
     /// Reads all columns of a file, or says why it cannot be read.
     pub(super) fn read(path: &Path, at: Place, findings: &'f mut Findings) -> Option<Self> {
+        if path.is_dir() {
+            findings.wrong(&at, "it is a directory; one file is expected");
+            return None;
+        }
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) => {
@@ -65,7 +72,7 @@ impl<'f> Columns<'f> {
                 findings,
             }),
             Err(error) => {
-                findings.wrong(&at, format!("it is no sound Parquet file: {error}"));
+                findings.wrong(&at, error);
                 None
             }
         }
@@ -110,7 +117,7 @@ impl<'f> Columns<'f> {
         for (row, value) in values.iter().enumerate() {
             let cell = value.map_or_else(T::none, T::of);
             if cell.is_none() {
-                let value = value.map_or("nothing".to_owned(), |value| value.to_string());
+                let value = value.map_or("nothing".to_owned(), number::shown);
                 let message = format!("{name}: {} is expected, {value} is found", T::WHAT);
                 self.findings.wrong(&self.at.row(row), message);
             }
@@ -148,8 +155,38 @@ impl<'f> Columns<'f> {
 
 type Found = Vec<(String, Values, bool)>;
 
-fn read_all(file: File) -> Result<(Found, usize), ParquetError> {
-    let reader = SerializedFileReader::new(file)?;
+/// More rows than any case has: a file of a few bytes can claim any number.
+const MOST_ROWS: i64 = 10_000_000;
+
+/// All columns of a file, and how many rows it has; else what is wrong with it.
+fn read_all(file: File) -> Result<(Found, usize), String> {
+    let unsound = |error: ParquetError| format!("it is no sound Parquet file: {error}");
+    let reader = SerializedFileReader::new(file).map_err(unsound)?;
+    let groups = reader.metadata().row_groups();
+    let rows = groups.iter().map(RowGroupMetaData::num_rows);
+    let rows = rows.fold(0, i64::saturating_add);
+    if rows > MOST_ROWS {
+        return Err(format!(
+            "it has {rows} rows; at most {MOST_ROWS} are expected"
+        ));
+    }
+    let columns = groups.iter().flat_map(RowGroupMetaData::columns);
+    for codec in columns.map(ColumnChunkMetaData::compression) {
+        if !matches!(
+            codec,
+            Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_)
+        ) {
+            let codec = codec.to_string();
+            let name = codec.split('(').next().unwrap_or_default();
+            return Err(format!(
+                "it is compressed by {name}; snappy, zstd or nothing is expected"
+            ));
+        }
+    }
+    read_sound(&reader).map_err(unsound)
+}
+
+fn read_sound(reader: &SerializedFileReader<File>) -> Result<(Found, usize), ParquetError> {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let mut columns: Found = Vec::new();
     for (number, column) in schema.columns().iter().enumerate() {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 pub(crate) use columns::{Column, Columns};
 
+use super::is_there;
 use crate::finding::{Findings, Place};
 
 /// What can stand in a row.
@@ -57,7 +58,7 @@ pub(crate) trait Row: Sized {
 pub(crate) fn read<R: Row>(case: &Path, findings: &mut Findings) -> Option<Vec<R>> {
     let path = case.join(R::FILE);
     let at = Place::file(R::FILE);
-    if !path.is_file() {
+    if !is_there(&path) {
         return None;
     }
     let columns = Columns::read(&path, at, findings)?;
