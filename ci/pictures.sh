@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 PATH="$PWD/target/release:$PATH"
 
 # Those that the book shows; together they stay below 300 kB.
-shown='convergence storage mix water-value deficit-risk'
+shown='convergence storage mix exchange water-value deficit-risk'
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
