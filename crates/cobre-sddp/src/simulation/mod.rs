@@ -186,6 +186,8 @@ impl<K: Kernel> Simulation<K> {
             }
         }
         self.pieces = tables.map_or(Ok(Vec::new()), |tables| tables.pieces(&rows));
+        // What helped to solve its stages is of no use to others, and there are many units in a batch.
+        self.walker.memory = Vec::new();
         (Ok(()), self.paths.end)
     }
 
