@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cobre_results::statistics::mean;
 use cobre_results::{Results, ResultsError, Table, Values};
@@ -49,8 +49,7 @@ fn compare(both: &[Results; 2]) -> Result<bool, ResultsError> {
     let files = files(both);
     let mut different = Vec::new();
     for file in &files {
-        let pair = both.each_ref().map(|results| results.path.join(file));
-        if !same_bytes(&pair)? {
+        if !same_bytes(both, file)? {
             different.push(file);
         }
     }
@@ -83,34 +82,26 @@ fn files(both: &[Results; 2]) -> BTreeSet<String> {
     tables.chain(others).collect()
 }
 
-/// Whether two files are the same bytes; files that are both not there are.
-fn same_bytes(pair: &[PathBuf; 2]) -> Result<bool, ResultsError> {
-    let [Some(mut one), Some(mut other)] = [open(&pair[0])?, open(&pair[1])?] else {
-        return Ok(pair.iter().all(|path| !path.exists()));
+/// Whether a file is the same bytes in both runs.
+fn same_bytes([one, other]: &[Results; 2], name: &str) -> Result<bool, ResultsError> {
+    let [Some(mut here), Some(mut there)] = [one.file(name)?, other.file(name)?] else {
+        return Ok(false);
     };
-    let read = |file: &mut File, path: &Path, buffer: &mut Vec<u8>| {
+    let read = |file: &mut File, of: &Results, buffer: &mut Vec<u8>| {
         buffer.clear();
         let part = file.take(1 << 20).read_to_end(buffer);
-        part.map_err(ResultsError::io("read", path))
+        part.map_err(ResultsError::io("read", &of.path.join(name)))
     };
-    let (mut here, mut there) = (Vec::new(), Vec::new());
+    let (mut left, mut right) = (Vec::new(), Vec::new());
     loop {
-        let count = read(&mut one, &pair[0], &mut here)?;
-        read(&mut other, &pair[1], &mut there)?;
-        if here != there {
+        let count = read(&mut here, one, &mut left)?;
+        read(&mut there, other, &mut right)?;
+        if left != right {
             return Ok(false);
         }
         if count == 0 {
             return Ok(true);
         }
-    }
-}
-
-fn open(path: &Path) -> Result<Option<File>, ResultsError> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(ResultsError::io("read", path)(error)),
     }
 }
 
@@ -162,27 +153,29 @@ fn of_tables(one: &Table, other: &Table) -> Result<[String; 3], ResultsError> {
     Ok([columns.to_string(), column.to_owned(), number(apart)])
 }
 
-/// How far values are apart, relative to them; none if they are the same bits, infinite for words.
+/// How far values are apart, relative to them; none if they are the same bits, infinite for words and for values
+/// that only one has.
 fn distance(pair: &[Values; 2]) -> Option<f64> {
     match pair {
         [Values::Numbers(here), Values::Numbers(there)] => {
-            let pairs = here.iter().zip(there);
+            let pairs = here.iter().copied().zip(there.iter().copied());
             let other = pairs.filter(|(here, there)| here.to_bits() != there.to_bits());
-            let apart = other.map(|(here, there)| {
-                (here - there).abs() / here.abs().max(there.abs()).max(f64::MIN_POSITIVE)
-            });
-            apart.reduce(f64::max)
+            other.map(apart).reduce(f64::max)
         }
         [Values::Integers(here), Values::Integers(there)] => {
-            let apart = here
-                .iter()
-                .zip(there)
-                .map(|(here, there)| here.abs_diff(*there));
-            let most = apart.max().filter(|most| *most > 0);
-            most.map(|most| most as f64)
+            let other = here.iter().zip(there).filter(|(here, there)| here != there);
+            let other = other.map(|(here, there)| apart((*here as f64, *there as f64)));
+            other.reduce(f64::max)
         }
         [here, there] => (here != there).then_some(f64::INFINITY),
     }
+}
+
+/// How far two numbers are apart, relative to the larger one.
+fn apart((here, there): (f64, f64)) -> f64 {
+    let larger = here.abs().max(there.abs()).max(f64::MIN_POSITIVE);
+    let share = (here - there).abs() / larger;
+    if share.is_nan() { f64::INFINITY } else { share }
 }
 
 /// Bounds and estimates, side by side.
@@ -202,13 +195,20 @@ fn values(both: &[Results; 2]) {
         });
         let whole = matches!(what, "scenarios" | "iterations");
         let said = |value: f64| match value {
-            value if value.is_nan() => "-".to_owned(),
-            value if whole => format!("{value}"),
-            value => format!("{value:.6e}"),
+            value if whole && !value.is_nan() => format!("{value}"),
+            value => exact(value),
         };
         sheet.row([what.to_owned(), said(pair[0]), said(pair[1]), change(pair)]);
     }
     sheet.print();
+}
+
+/// A number with seven digits; nothing if there is none.
+fn exact(value: f64) -> String {
+    if value.is_nan() {
+        return "-".to_owned();
+    }
+    format!("{value:.6e}")
 }
 
 /// How much the second number is above the first, relative to it.
@@ -226,27 +226,28 @@ fn change([one, other]: [f64; 2]) -> String {
 
 /// Mean costs by kind, side by side.
 fn costs(both: &[Results; 2]) -> Result<(), ResultsError> {
-    let [one, other] = [by_kind(&both[0])?, by_kind(&both[1])?];
-    if one.is_empty() && other.is_empty() {
+    let pair = [by_kind(&both[0])?, by_kind(&both[1])?];
+    let mut kinds: Vec<&String> = Vec::new();
+    for (kind, _) in pair.iter().flatten().flatten() {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    if kinds.is_empty() {
         return Ok(());
     }
-    let mut kinds: Vec<&String> = one.iter().map(|(kind, _)| kind).collect();
-    let others = other.iter().map(|(kind, _)| kind);
-    let more: Vec<&String> = others.filter(|kind| !kinds.contains(kind)).collect();
-    kinds.extend(more);
     title("mean costs of a scenario, $ (discounted)", false);
     let mut sheet = Sheet::new(["kind", "one", "other", "difference"]);
     for kind in kinds {
-        let pair = [&one, &other].map(|costs| {
-            let found = costs.iter().find(|(name, _)| name == kind);
-            found.map_or(0.0, |(_, costs)| mean(costs.iter().copied()))
+        let pair = pair.each_ref().map(|costs| {
+            // Without a simulation there is no cost, not even one of zero.
+            costs.as_ref().map_or(f64::NAN, |costs| {
+                let found = costs.iter().find(|(name, _)| name == kind);
+                found.map_or(0.0, |(_, costs)| mean(costs.iter().copied()))
+            })
         });
-        sheet.row([
-            plain(kind),
-            format!("{:.6e}", pair[0]),
-            format!("{:.6e}", pair[1]),
-            change(pair),
-        ]);
+        let [one, other] = pair.map(exact);
+        sheet.row([plain(kind), one, other, change(pair)]);
     }
     sheet.print();
     Ok(())
@@ -268,6 +269,9 @@ fn facts(both: &[Results; 2], settings: bool) {
             "/settings/stop",
             "/settings/stop_when_all",
             "/settings/simulate",
+            "/settings/sampling",
+            "/problem_sha256",
+            "/warm_start_sha256",
         ]);
     }
     let mut sheet = Sheet::new(["", "one", "other"]);
@@ -277,6 +281,11 @@ fn facts(both: &[Results; 2], settings: bool) {
         if one != other {
             any = true;
             let name = place.rsplit('/').next().unwrap_or(place);
+            // A few digits of a fingerprint tell it from others.
+            let (name, digits) = name
+                .strip_suffix("_sha256")
+                .map_or((name, usize::MAX), |name| (name, 12));
+            let [one, other] = [one, other].map(|text| text.chars().take(digits).collect());
             sheet.row([name.replace('_', " "), one, other]);
         }
     }
@@ -289,6 +298,6 @@ fn facts(both: &[Results; 2], settings: bool) {
         title(what, false);
         sheet.print();
     } else if settings {
-        title("no setting differs: the cases do, or the versions", false);
+        title("no setting and no fact of the runs differs", false);
     }
 }

@@ -12,8 +12,8 @@ const NAME: &str = "cobre report";
 
 /// Writes the results of a run as one HTML page that needs no network.
 ///
-/// It has convergence, costs, storage, generation, marginal costs, water values, deficit risk, violations and the
-/// facts of the run. With --png the charts are also written as pictures, for work in a terminal.
+/// It has convergence, costs, storage, generation, exchange, marginal costs, water values, deficit risk, violations
+/// and the facts of the run. With --png the charts are also written as pictures, for work in a terminal.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Directory that `cobre run --output` has written

@@ -6,6 +6,8 @@ use crate::exit::say;
 
 /// The columns of a terminal that texts are to fit in.
 const WIDTH: usize = 80;
+/// Those that the first column of a table takes at most.
+const WORDS: usize = 36;
 
 /// How many there are of what the word names.
 pub(crate) fn plural(count: usize, word: &str) -> String {
@@ -23,8 +25,9 @@ impl Sheet {
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, row: [String; N]) {
-        self.0.push(row.into());
+    pub(crate) fn row<const N: usize>(&mut self, mut row: [String; N]) {
+        row[0] = short(&row[0]);
+        self.0.push(row.iter().map(|cell| safe(cell)).collect());
     }
 
     /// Prints it.
@@ -50,18 +53,31 @@ impl Sheet {
     }
 }
 
+/// Words of which the end is left out if they are many.
+fn short(text: &str) -> String {
+    if text.chars().count() <= WORDS {
+        return text.to_owned();
+    }
+    text.chars().take(WORDS - 1).chain(['…']).collect()
+}
+
+/// A text of a case that cannot tell a terminal what to do.
+fn safe(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 /// Prints the title of what follows, after an empty line unless it is the first.
 pub(crate) fn title(text: &str, first: bool) {
     if !first {
         say!("");
     }
-    say!("{text}");
+    say!("{}", safe(text));
 }
 
 /// Prints what something is and what it says, on as many lines as that takes.
 pub(crate) fn fact(name: &str, text: &str) {
     let mut line = format!("  {name:<11}");
-    for word in text.split_whitespace() {
+    for word in safe(text).split_whitespace() {
         if line.chars().count() + 1 + word.chars().count() > WIDTH {
             say!("{line}");
             line = " ".repeat(13);

@@ -1,9 +1,12 @@
 //! `cobre report` from the outside: what a run leaves becomes a page, and what is damaged is refused.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use cobre_results::Results;
+use serde_json::Value;
 use tempfile::TempDir;
 
 fn cobre(arguments: &[&str]) -> Output {
@@ -133,6 +136,123 @@ fn a_run_becomes_one_page() {
     ];
     assert_sections(&page, &sections);
     assert!(!page.contains("NaN"), "a number is none");
+}
+
+/// What the scripts of a page are given about one of its charts.
+fn chart(page: &str, id: &str) -> Value {
+    let (_, data) = page.split_once("id=\"data\">").expect("it has data");
+    let (data, _) = data.split_once("</script>").expect("they end");
+    let data: Value = serde_json::from_str(data).expect("they are JSON");
+    let panels = data["panels"].as_array().expect("a list");
+    let found = panels.iter().find(|panel| panel["id"] == id);
+    found.unwrap_or_else(|| panic!("no chart {id}")).clone()
+}
+
+#[test]
+fn lines_have_a_chart_of_what_they_carry() {
+    let options = ["--iterations", "3", "--simulate", "5"];
+    let directory = run("four-regions", &options);
+    let panel = chart(&page(directory.path()), "exchange");
+    let view = &panel["views"][0];
+    assert_eq!(view["y"], "power sent (MW)");
+    let results = Results::open(directory.path()).expect("it is there");
+    let lines = results.needed("simulation/lines").expect("it has lines");
+    let column = |name: &str| lines.all_numbers(name).expect("a column");
+    let (id, stage, hours) = (column("line_id"), column("stage"), column("hours"));
+    let (direct, reverse) = (column("direct_mw"), column("reverse_mw"));
+    for (number, series) in view["series"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .enumerate()
+    {
+        let mean = |at: usize| {
+            let rows = 0..id.len();
+            let rows = rows.filter(|row| id[*row] == number as f64 && stage[*row] == at as f64);
+            let (sent, all) = rows.fold((0.0, 0.0), |(sent, all), row| {
+                (
+                    sent + (direct[row] - reverse[row]) * hours[row],
+                    all + hours[row],
+                )
+            });
+            sent / all
+        };
+        for (at, value) in (1..).zip(series["values"].as_array().expect("a list")) {
+            let (value, mean) = (value.as_f64().expect("a number"), mean(at));
+            assert!(
+                (value - mean).abs() <= 1e-4 * mean.abs() + 1e-9,
+                "{value} {mean}"
+            );
+        }
+    }
+    let first = view["series"][0]["name"].as_str().expect("a name");
+    assert_eq!(first, "south-centre (from south to centre)");
+}
+
+#[test]
+fn the_gap_of_a_page_is_that_of_the_run() {
+    let page = page(copy().path());
+    let run = std::fs::read_to_string(results().join("run.json")).expect("it is there");
+    let run: Value = serde_json::from_str(&run).expect("it is JSON");
+    let found = |place: &str| {
+        run.pointer(place)
+            .and_then(Value::as_f64)
+            .expect("a number")
+    };
+    let (bound, mean) = (found("/bound"), found("/estimate/mean"));
+    let gap = format!(
+        "<dt>mean above bound</dt><dd>{:.2} %</dd>",
+        100.0 * (mean - bound) / bound
+    );
+    assert!(page.contains(&gap), "{gap}");
+}
+
+#[test]
+fn violations_of_blocks_are_averaged_by_their_hours() {
+    let directory = run("cascade", &["--iterations=20", "--simulate=60", "--seed=1"]);
+    let page = page(directory.path());
+    let results = Results::open(directory.path()).expect("it is there");
+    let blocks = results
+        .needed("simulation/hydro_blocks")
+        .expect("it has plants");
+    let column = |name: &str| blocks.all_numbers(name).expect("a column");
+    let (scenario, stage, hours) = (column("scenario"), column("stage"), column("hours"));
+    let (block, plant) = (column("block"), column("hydro_id"));
+    let below = column("min_outflow_violation_m3s");
+    let mut sums: BTreeMap<(u64, u64), (f64, f64)> = BTreeMap::new();
+    for row in 0..scenario.len() {
+        let key = (scenario[row] as u64, stage[row] as u64);
+        let (sum, all) = sums.entry(key).or_default();
+        *sum += below[row] * hours[row];
+        // The hours of a stage, once.
+        *all += if plant[row] == plant[0] {
+            hours[row]
+        } else {
+            0.0
+        };
+    }
+    assert!(block.contains(&2.0), "a stage has blocks");
+    let largest = sums
+        .values()
+        .map(|(sum, hours)| sum / hours)
+        .fold(0.0, f64::max);
+    assert!(largest > 0.1, "nothing is violated: {largest}");
+    let (_, row) = page
+        .split_once("Violations by kind of limit")
+        .expect("a table");
+    let (_, row) = row
+        .split_once("<th scope=\"row\">min outflow violation</th><td>")
+        .expect("a row");
+    let (_, row) = row.split_once("<td>").expect("a cell");
+    let found: f64 = row
+        .split(' ')
+        .next()
+        .and_then(|text| text.parse().ok())
+        .expect("a number");
+    assert!(
+        (found - largest).abs() < 1e-4 * largest,
+        "{found} {largest}"
+    );
 }
 
 #[test]

@@ -65,6 +65,14 @@ fn a_summary_shows_the_essentials_in_eighty_columns() {
     ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
+    // What a policy is worth stands beside the bound, as run.json has them.
+    let run = std::fs::read_to_string(case.join("run.json")).expect("it is there");
+    let run: serde_json::Value = serde_json::from_str(&run).expect("it is JSON");
+    let found = |place: &str| run.pointer(place).and_then(serde_json::Value::as_f64);
+    for place in ["/bound", "/estimate/mean"] {
+        let value = format!("{:.6e}", found(place).expect("a number"));
+        assert!(text.contains(&value), "{place} is missing in\n{text}");
+    }
     let path = case.display().to_string();
     let own = |line: &&str| !line.contains(&path);
     let widest = text
@@ -100,6 +108,108 @@ fn runs_compare_equal_on_any_ranks_and_different_with_another_seed() {
     let without = compare(one, none);
     assert_eq!(without.status.code(), Some(1), "{without:?}");
     assert!(lines(&without).contains("only one"), "{without:?}");
+    // Where nothing was simulated nothing is known of costs; they are not zero.
+    assert!(!lines(&without).contains("-100"), "{without:?}");
+    let shown = lines(&finish(cobre(&["summary"]).arg(none)));
+    assert!(shown.contains("simulation  none"), "{shown}");
+}
+
+#[test]
+fn a_table_that_both_runs_have_lost_is_missed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let places = ["a", "b"].map(|name| directory.path().join(name));
+    for place in &places {
+        run("one-reservoir", &["--simulate=5"], place);
+        std::fs::remove_file(place.join("simulation/buses.parquet")).expect("it is there");
+    }
+    let compared = compare(&places[0], &places[1]);
+    assert_eq!(compared.status.code(), Some(1), "{compared:?}");
+    let text = told(&compared);
+    assert!(
+        text.contains("simulation/buses.parquet: it is missing"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_training_started_from_is_compared() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [one, lower, warm] = ["a", "b", "c"].map(|name| directory.path().join(name));
+    let file = "two_reservoirs.sof.json";
+    run(file, &["--bound=0"], &one);
+    run(file, &["--bound=-1000"], &lower);
+    let start = format!("--warm-start={}", one.display());
+    run(file, &["--bound=0", &start], &warm);
+    for (other, name) in [(&lower, "  problem "), (&warm, "  warm start ")] {
+        let text = lines(&compare(&one, other));
+        assert!(text.contains(name), "{name} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn differences_are_relative_to_the_values() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [one, other] = ["a", "b"].map(|name| directory.path().join(name));
+    // With one pass there is no half-width, with two there is.
+    run("one-reservoir", &["--forward-passes=1"], &one);
+    run("one-reservoir", &["--forward-passes=2"], &other);
+    let text = lines(&compare(&one, &other));
+    let row = text
+        .lines()
+        .find(|line| line.contains("training/convergence"));
+    let row = row.unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        row.contains("estimate_half_width_95") && row.ends_with("inf"),
+        "{row}"
+    );
+}
+
+#[test]
+fn names_are_shown_whatever_is_in_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [file, output] = ["x.sof.json", "out"].map(|name| directory.path().join(name));
+    let text = std::fs::read_to_string(example("two_reservoirs.sof.json")).expect("it is there");
+    // A decision and a state; the sets of the file have a key of the state's name.
+    let names = [
+        (r#""gas""#, r#""a \"b\",\n../c.parquet,""#),
+        (
+            r#""upper": 60.0, "lower""#,
+            r#""\u001b[31mred": 60.0, "lower""#,
+        ),
+        (r#""upper": {"in""#, r#""\u001b[31mred": {"in""#),
+    ];
+    let text = names
+        .iter()
+        .fold(text, |text, (name, odd)| text.replace(name, odd));
+    std::fs::write(&file, text).expect("it is written");
+    let options = ["--bound=0", "--simulate=3", "--csv"];
+    run(file.to_str().expect("text"), &options, &output);
+    let shown = finish(cobre(&["summary"]).arg(&output));
+    assert_eq!(shown.status.code(), Some(0), "{shown:?}");
+    assert!(lines(&shown).contains("[31mred"), "{shown:?}");
+    assert!(
+        !lines(&shown).contains('\u{1b}'),
+        "it commands the terminal"
+    );
+    let report = finish(cobre(&["report"]).arg(&output));
+    assert_eq!(report.status.code(), Some(0), "{report:?}");
+    assert_eq!(compare(&output, &output).status.code(), Some(0));
+}
+
+#[test]
+fn buses_of_one_name_are_told_apart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [case, output] = ["case", "out"].map(|name| directory.path().join(name));
+    let init = finish(cobre(&["init", "four-regions"]).arg(&case));
+    assert_eq!(init.status.code(), Some(0), "{init:?}");
+    let place = case.join("system/buses.json");
+    let text = std::fs::read_to_string(&place).expect("it is there");
+    std::fs::write(&place, text.replace("\"coast\"", "\"south\"")).expect("it is written");
+    run(case.to_str().expect("text"), &["--simulate=4"], &output);
+    let text = lines(&finish(cobre(&["summary"]).arg(&output)));
+    let (_, costs) = text.split_once("marginal cost").expect("it has them");
+    let south = costs.lines().filter(|line| line.starts_with("  south"));
+    assert_eq!(south.count(), 2, "{text}");
 }
 
 #[test]

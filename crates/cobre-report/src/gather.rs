@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cobre_results::{ResultsError, Table};
 
+use crate::grid::Grid;
 use crate::simulation::{Blocks, Entity, Gathered, MOST, Quantity, Simulation};
 
 impl Simulation {
@@ -13,34 +14,27 @@ impl Simulation {
             return Ok(None);
         };
         let names = names(&table, quantity.entity)?;
-        let hours = match quantity.blocks {
-            Blocks::Mean => stage_hours(&table, self)?,
-            _ => Vec::new(),
-        };
+        let weights = Weights::new(self, &table, quantity.blocks)?;
         let shown = largest(&table, quantity, &names)?;
         let mut places: HashMap<i64, usize> = HashMap::new();
         let mut entities = Vec::new();
         for (id, name) in &names {
             if shown.contains(id) {
                 places.insert(*id, entities.len());
-                let (name, grid) = (name.clone(), self.grid());
-                entities.push(Entity { name, grid });
+                entities.push(Entity {
+                    id: *id,
+                    name: name.clone(),
+                    grid: self.grid(),
+                });
             }
         }
         let mut total = self.grid();
         for group in 0..table.groups() {
             let ids = table.integers(group, &format!("{}_id", quantity.entity))?;
             let cells = self.places(&table, group)?;
-            let weights = weights(&table, group, quantity.blocks)?;
-            let values = table.numbers(group, quantity.column)?;
-            for (row, (stage, scenario)) in cells.into_iter().enumerate() {
-                let mut value = values[row];
-                if let Some(weights) = &weights {
-                    value *= weights[row];
-                }
-                if let Some(hours) = hours.get(stage) {
-                    value /= hours;
-                }
+            let mut values = quantity.values(&table, group)?;
+            weights.apply(&table, group, &cells, &mut values)?;
+            for ((row, (stage, scenario)), value) in cells.into_iter().enumerate().zip(values) {
                 total.add(stage, scenario, value);
                 if let Some(entity) = places.get(&ids[row]) {
                     entities[*entity].grid.add(stage, scenario, value);
@@ -52,6 +46,27 @@ impl Simulation {
             entities,
             count: names.len(),
         }))
+    }
+
+    /// The sum of a column over the rows of each stage, those of blocks weighed by their hours.
+    pub(crate) fn column(&self, table: &Table, column: &str) -> Result<Grid, ResultsError> {
+        let in_blocks = table.columns().iter().any(|name| name == "block");
+        let blocks = if in_blocks {
+            Blocks::Mean
+        } else {
+            Blocks::None
+        };
+        let weights = Weights::new(self, table, blocks)?;
+        let mut grid = self.grid();
+        for group in 0..table.groups() {
+            let places = self.places(table, group)?;
+            let mut values = table.numbers(group, column)?;
+            weights.apply(table, group, &places, &mut values)?;
+            for ((stage, scenario), value) in places.into_iter().zip(values) {
+                grid.add(stage, scenario, value);
+            }
+        }
+        Ok(grid)
     }
 
     /// The columns of a table that has one per entity, beside those that say which row it is.
@@ -68,8 +83,9 @@ impl Simulation {
             .filter(|column| !known.contains(&column.as_str()))
             .collect();
         let mut entities = Vec::new();
-        for column in columns.iter().take(MOST) {
+        for (id, column) in (0..).zip(columns.iter().take(MOST)) {
             entities.push(Entity {
+                id,
                 name: (*column).clone(),
                 grid: self.column(&table, column)?,
             });
@@ -94,7 +110,7 @@ fn largest(
     let mut sums: HashMap<i64, f64> = HashMap::new();
     for group in 0..table.groups() {
         let ids = table.integers(group, &format!("{}_id", quantity.entity))?;
-        let values = table.numbers(group, quantity.column)?;
+        let values = quantity.values(table, group)?;
         for (id, value) in ids.into_iter().zip(values) {
             *sums.entry(id).or_default() += value.abs();
         }
@@ -105,7 +121,7 @@ fn largest(
 }
 
 /// The entities of a table in the order of their first rows, with their names.
-fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, ResultsError> {
+pub(crate) fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, ResultsError> {
     let mut known = BTreeSet::new();
     let mut names = Vec::new();
     for group in 0..table.groups() {
@@ -123,11 +139,41 @@ fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, ResultsError
     Ok(names)
 }
 
-/// What the values of the rows of a group are multiplied by.
-fn weights(table: &Table, group: usize, blocks: Blocks) -> Result<Option<Vec<f64>>, ResultsError> {
-    match blocks {
-        Blocks::None => Ok(None),
-        Blocks::Mean | Blocks::Energy => table.numbers(group, "hours").map(Some),
+/// What the values of blocks count in those of their stage.
+struct Weights {
+    blocks: Blocks,
+    /// The hours of each stage, if they matter.
+    hours: Vec<f64>,
+}
+
+impl Weights {
+    fn new(simulation: &Simulation, table: &Table, blocks: Blocks) -> Result<Self, ResultsError> {
+        let hours = match blocks {
+            Blocks::Mean => stage_hours(table, simulation)?,
+            Blocks::None | Blocks::Energy => Vec::new(),
+        };
+        Ok(Self { blocks, hours })
+    }
+
+    /// Weighs the values of a row group, of which the stages and scenarios are given.
+    fn apply(
+        &self,
+        table: &Table,
+        group: usize,
+        places: &[(usize, usize)],
+        values: &mut [f64],
+    ) -> Result<(), ResultsError> {
+        if self.blocks == Blocks::None {
+            return Ok(());
+        }
+        let hours = table.numbers(group, "hours")?;
+        for ((value, hours), (stage, _)) in values.iter_mut().zip(hours).zip(places) {
+            *value *= hours;
+            if let Some(all) = self.hours.get(*stage) {
+                *value /= all;
+            }
+        }
+        Ok(())
     }
 }
 

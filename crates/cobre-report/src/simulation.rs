@@ -35,6 +35,8 @@ pub(crate) struct Single {
 /// Something that has values of its own: a plant, a bus, a state.
 #[derive(Debug)]
 pub(crate) struct Entity {
+    /// Its number in the case, or its place among the columns of a table.
+    pub(crate) id: i64,
     pub(crate) name: String,
     pub(crate) grid: Grid,
 }
@@ -68,7 +70,23 @@ pub(crate) struct Quantity {
     /// What an entity is, the name of its column.
     pub(crate) entity: &'static str,
     pub(crate) column: &'static str,
+    /// A column to take off it, if any.
+    pub(crate) less: Option<&'static str>,
     pub(crate) blocks: Blocks,
+}
+
+impl Quantity {
+    /// The values of a row group.
+    pub(crate) fn values(&self, table: &Table, group: usize) -> Result<Vec<f64>, ResultsError> {
+        let mut values = table.numbers(group, self.column)?;
+        if let Some(less) = self.less {
+            let off = table.numbers(group, less)?;
+            for (value, off) in values.iter_mut().zip(off) {
+                *value -= off;
+            }
+        }
+        Ok(values)
+    }
 }
 
 impl Simulation {
@@ -145,19 +163,6 @@ impl Simulation {
         };
         let places: Option<Vec<_>> = stages.into_iter().zip(scenarios).map(place).collect();
         places.ok_or_else(|| table.damaged("it has scenarios or stages that other tables have not"))
-    }
-
-    /// The values of a column of which rows have one per stage or per block.
-    pub(crate) fn column(&self, table: &Table, column: &str) -> Result<Grid, ResultsError> {
-        let mut grid = self.grid();
-        for group in 0..table.groups() {
-            let places = self.places(table, group)?;
-            let values = table.numbers(group, column)?;
-            for ((stage, scenario), value) in places.into_iter().zip(values) {
-                grid.add(stage, scenario, value);
-            }
-        }
-        Ok(grid)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The directory of a finished run.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -77,6 +78,24 @@ impl Results {
         Table::open(&place)?.ok_or_else(|| missing(&place))
     }
 
+    /// Opens a file that the run has written, given by its path below the directory; none if it is a table that
+    /// the run has not.
+    ///
+    /// # Errors
+    /// When the file should be there and is not, or cannot be read.
+    pub fn file(&self, name: &str) -> Result<Option<File>, ResultsError> {
+        let table = name.strip_suffix(".parquet");
+        if table.is_some_and(|table| !self.tables.iter().any(|known| known == table)) {
+            return Ok(None);
+        }
+        let place = self.path.join(name);
+        match File::open(&place) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(missing(&place)),
+            Err(error) => Err(ResultsError::io("read", &place)(error)),
+        }
+    }
+
     /// Whether the case is hydrothermal, so that its tables speak of plants and buses.
     pub fn hydrothermal(&self) -> bool {
         self.run.get("kind").and_then(Value::as_str) == Some("hydrothermal")
@@ -93,12 +112,18 @@ fn missing(place: &Path) -> ResultsError {
 /// The tables that a dictionary names, in order.
 fn dictionary(place: &Path) -> Result<Vec<String>, ResultsError> {
     let text = text(place)?.ok_or_else(|| missing(place))?;
-    if !text.ends_with('\n') {
+    let Some(text) = text.strip_suffix('\n') else {
         return Err(ResultsError::damaged(place, "its end is missing"));
-    }
+    };
+    let mut quoted = false;
+    // A name may have line breaks; inside quotes they end no row.
+    let rows = text.split(move |letter: char| {
+        quoted ^= letter == '"';
+        letter == '\n' && !quoted
+    });
     let mut tables: Vec<String> = Vec::new();
-    for line in text.lines().skip(1) {
-        let file = line.split(',').next().unwrap_or_default();
+    for row in rows.skip(1) {
+        let file = row.split(',').next().unwrap_or_default();
         let name = file.strip_suffix(".parquet").ok_or_else(|| {
             ResultsError::damaged(place, format!("{file:?} is not the name of a table"))
         })?;

@@ -357,6 +357,7 @@ fn whole_job<C: Backend, K: Kernel>(
             results: &results,
             settings,
             risk: problem.risk_name(),
+            origin,
             hosts,
             threads,
         })?;

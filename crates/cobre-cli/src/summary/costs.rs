@@ -11,10 +11,13 @@ use crate::sheet::{Sheet, magnitude, number, title};
 /// The last columns of the table of costs: those that are no kind.
 const NO_KINDS: [&str; 5] = ["scenario", "stage", "discount", "stage_cost", "future_cost"];
 
-/// By kind of cost and scenario, the discounted cost; kinds that cost nothing anywhere are left out.
-pub(crate) fn by_kind(results: &Results) -> Result<Vec<(String, Vec<f64>)>, ResultsError> {
+/// The discounted cost of each kind, by scenario.
+type Kinds = Vec<(String, Vec<f64>)>;
+
+/// The costs of a simulation by kind; kinds that cost nothing anywhere are left out. None without costs.
+pub(crate) fn by_kind(results: &Results) -> Result<Option<Kinds>, ResultsError> {
     let Some(table) = results.table("simulation/costs")? else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let kinds = table.columns().iter();
     let kinds = kinds.filter(|name| !NO_KINDS.contains(&name.as_str()));
@@ -32,9 +35,8 @@ pub(crate) fn by_kind(results: &Results) -> Result<Vec<(String, Vec<f64>)>, Resu
     }
     let found = found.into_iter();
     let found = found.map(|(kind, sums)| (kind, sums.into_values().collect::<Vec<f64>>()));
-    Ok(found
-        .filter(|(_, costs)| costs.iter().any(|cost| *cost != 0.0))
-        .collect())
+    let found = found.filter(|(_, costs)| costs.iter().any(|cost| *cost != 0.0));
+    Ok(Some(found.collect()))
 }
 
 /// A kind of cost as a person calls it.
@@ -46,7 +48,7 @@ pub(crate) fn plain(kind: &str) -> String {
 /// The costs of a hydrothermal case.
 pub(super) fn show(results: &Results) -> Result<(), ResultsError> {
     let totals = totals(results)?;
-    let kinds = by_kind(results)?;
+    let kinds = by_kind(results)?.unwrap_or_default();
     let whole = mean(totals.iter().copied());
     let (unit, word) = magnitude(whole);
     let count = totals.len();

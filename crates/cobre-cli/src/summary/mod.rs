@@ -57,7 +57,11 @@ pub(crate) fn told(run: &Value, place: &str) -> String {
     match run.pointer(place) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(list)) => {
-            let list = list.iter().map(|item| told(item, ""));
+            let runs = list.chunk_by(|left, right| left == right);
+            let list = runs.map(|run| match run.len() {
+                1 => told(&run[0], ""),
+                count => format!("{} ({count} times)", told(&run[0], "")),
+            });
             list.collect::<Vec<_>>().join(", ")
         }
         Some(Value::Number(found)) if found.is_f64() => number(found.as_f64().unwrap_or(f64::NAN)),
@@ -100,14 +104,10 @@ fn facts(results: &Results) {
             said("/stop_reason")
         ),
     );
-    fact(
-        "simulation",
-        &format!(
-            "{} scenarios in {} s",
-            said("/estimate/paths"),
-            said("/seconds/simulate")
-        ),
-    );
+    if let Some(bound) = results.run["bound"].as_f64() {
+        fact("bound", &format!("{bound:.6e}"));
+    }
+    fact("simulation", &simulation(results));
     fact(
         "solver",
         &format!(
@@ -131,6 +131,28 @@ fn facts(results: &Results) {
     );
     fact("stop", &said("/settings/stop"));
     fact("policy", &said("/policy_sha256"));
+}
+
+/// What the policy costs on the simulated scenarios, and how far that is from the bound.
+fn simulation(results: &Results) -> String {
+    let found = |place: &str| results.run.pointer(place).and_then(Value::as_f64);
+    let Some(mean) = found("/estimate/mean") else {
+        return "none".to_owned();
+    };
+    let half = found("/estimate/half_width_95");
+    let half = half.map(|half| format!(" ± {} (95 %)", number(half)));
+    // Under a measure of risk the bound is not one of the mean.
+    let neutral = results.manifest["risk"] == "expectation";
+    let bound = found("/bound").filter(|bound| neutral && *bound != 0.0);
+    let gap = bound.map(|bound| {
+        let gap = 100.0 * (mean - bound) / bound.abs();
+        let side = if gap < 0.0 { "below" } else { "above" };
+        format!(", {:.3} % {side} the bound", gap.abs())
+    });
+    let (half, gap) = (half.unwrap_or_default(), gap.unwrap_or_default());
+    let told = |place: &str| told(&results.run, place);
+    let (count, seconds) = (told("/estimate/paths"), told("/seconds/simulate"));
+    format!("{mean:.6e}{half}{gap}; {count} scenarios in {seconds} s")
 }
 
 /// About ten iterations, the first and the last among them.

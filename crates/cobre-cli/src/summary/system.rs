@@ -11,6 +11,8 @@ use crate::sheet::{Sheet, fact, number, title};
 /// A deficit below this, MW, is one of the solver's tolerance.
 const NO_DEFICIT_MW: f64 = 1e-6;
 
+/// The number and the name of a bus; names may occur twice.
+type Bus = (i64, String);
 /// Sums over rows by a key.
 type Sums<K> = BTreeMap<K, f64>;
 /// By scenario and stage: cost × hours, and hours.
@@ -52,10 +54,10 @@ pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
 pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
     let table = results.needed("simulation/buses")?;
     // By bus, and by scenario: MWh.
-    let mut unserved: BTreeMap<String, Sums<i64>> = BTreeMap::new();
+    let mut unserved: BTreeMap<Bus, Sums<i64>> = BTreeMap::new();
     for group in 0..table.groups() {
         let at = Places::read(&table, group)?;
-        let (hours, names) = (table.numbers(group, "hours")?, table.texts(group, "bus")?);
+        let (hours, buses) = (table.numbers(group, "hours")?, buses(&table, group)?);
         let deficits = table.numbers(group, "deficit_mw")?;
         for (row, deficit) in deficits.iter().enumerate() {
             let real = if *deficit > NO_DEFICIT_MW {
@@ -63,7 +65,7 @@ pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
             } else {
                 0.0
             };
-            let of_bus = unserved.entry(names[row].clone()).or_default();
+            let of_bus = unserved.entry(buses[row].clone()).or_default();
             *of_bus.entry(at.scenarios[row]).or_default() += real * hours[row];
         }
     }
@@ -81,7 +83,7 @@ pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
     let mut sheet = Sheet::new(["bus", "scenarios", "mean MWh", "p95 MWh", "most MWh"]);
     let rows = unserved
         .iter()
-        .map(|(name, of_bus)| (name.as_str(), of_bus));
+        .map(|((_, name), of_bus)| (name.as_str(), of_bus));
     for (name, of_bus) in rows.chain([("all", &all)]) {
         let energies: Vec<f64> = of_bus.values().copied().collect();
         let short = energies.iter().filter(|energy| **energy > 0.0).count();
@@ -102,13 +104,13 @@ pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
 /// What one more MWh costs at each bus: over scenarios and stages, weighted by the hours of blocks.
 pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
     let table = results.needed("simulation/buses")?;
-    let mut found: BTreeMap<String, Weighted> = BTreeMap::new();
+    let mut found: BTreeMap<Bus, Weighted> = BTreeMap::new();
     for group in 0..table.groups() {
         let at = Places::read(&table, group)?;
-        let (hours, names) = (table.numbers(group, "hours")?, table.texts(group, "bus")?);
+        let (hours, buses) = (table.numbers(group, "hours")?, buses(&table, group)?);
         let costs = table.numbers(group, "marginal_cost_per_mwh")?;
         for (row, cost) in costs.iter().enumerate() {
-            let of_bus = found.entry(names[row].clone()).or_default();
+            let of_bus = found.entry(buses[row].clone()).or_default();
             let place = of_bus.entry((at.scenarios[row], at.stages[row]));
             let sums = place.or_default();
             sums.0 += cost * hours[row];
@@ -117,7 +119,7 @@ pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
     }
     title("marginal cost of a stage, $/MWh", false);
     let mut sheet = Sheet::new(["bus", "mean", "p5", "p95", "most"]);
-    for (name, of_bus) in &found {
+    for ((_, name), of_bus) in &found {
         let means: Vec<f64> = of_bus.values().map(|(sum, hours)| sum / hours).collect();
         let [_, low, high] = spread(&means, number);
         let weight = mean(of_bus.values().map(|(_, hours)| *hours));
@@ -127,6 +129,12 @@ pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
     }
     sheet.print();
     Ok(())
+}
+
+/// Which bus each row of a group is about.
+fn buses(table: &Table, group: usize) -> Result<Vec<Bus>, ResultsError> {
+    let ids = table.integers(group, "bus_id")?;
+    Ok(ids.into_iter().zip(table.texts(group, "bus")?).collect())
 }
 
 /// Which scenario and stage the rows of a group are about.

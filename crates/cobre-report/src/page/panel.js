@@ -33,7 +33,7 @@ class PanelView {
       const options = panel.views.map((view, at) => html("option", { value: at }, view.name));
       const pick = html("select", { onchange: () => this.pick(Number(pick.value)) }, ...options);
       tools.append(html("label", {}, `${panel.pick} `, pick));
-    }
+    } else if (this.view.name) tools.append(html("span", {}, `${panel.pick} `, html("strong", {}, this.view.name)));
     if (this.rows) return;
     this.focusButton = html("button", { type: "button", onclick: () => this.turnFocus() }, "All values");
     this.resetButton = html("button", { type: "button", class: "reset", onclick: () => this.reset() }, "Reset zoom");
@@ -91,7 +91,7 @@ class PanelView {
     // One kind of bars is what the axis says it is.
     const listed = this.rows || (all.length === 1 && all[0].mark === "bar") ? [] : all;
     const entries = listed.map((series) =>
-      html("button", { type: "button", "aria-pressed": String(this.isOn(series)), onclick: () => this.turn(series) }, swatch(series), series.name),
+      html("button", { type: "button", "aria-pressed": String(this.isOn(series)), onclick: () => this.turn(series) }, swatch(series, this.shown), series.name),
     );
     const at = [...this.legend.children].indexOf(document.activeElement);
     this.legend.replaceChildren(...entries);
@@ -164,7 +164,7 @@ class PanelView {
     this.at = at;
     const title = this.rows ? places[at] : `${this.panel.x} ${told(places[at])}`;
     const value = (series) => (series.low ? `${told(series.low[at])} to ${told(series.values[at])}` : told(series.values[at]));
-    const rows = this.shown.map((series) => html("tr", {}, html("th", { scope: "row" }, swatch(series), series.name), html("td", {}, value(series))));
+    const rows = this.shown.map((series) => html("tr", {}, html("th", { scope: "row" }, swatch(series, this.shown), series.name), html("td", {}, value(series))));
     this.tip.replaceChildren(html("strong", {}, title), html("span", {}, this.view.y), html("table", {}, ...rows));
     this.tip.hidden = false;
     const { clientWidth: room } = this.frame;

@@ -2,11 +2,11 @@
 
 const MARGIN = { top: 26, right: 14, bottom: 40 };
 
-/** The whole range of the horizontal axis, with room for bars or a lonely point. */
+/** The whole range of the horizontal axis, with room for bars and lonely points. */
 function wholeRange(places, view) {
   const [first, last] = [places[0], places[places.length - 1]];
-  const bars = view.series.some((series) => series.mark === "bar");
-  if (!bars && places.length > 1) return [first, last];
+  const wide = view.series.some((series) => series.mark === "bar" || runs(series.values).some((run) => run.length === 1));
+  if (!wide && places.length > 1) return [first, last];
   const half = places.length > 1 ? spacing(places) / 2 : 0.5;
   return [first - half, last + half];
 }
@@ -50,17 +50,20 @@ function valueRange(places, series, [from, to]) {
   return [beyond(low, -room), beyond(high, room)];
 }
 
-/** The outline of a line, broken where values are missing. */
+/** The places of values that are there, in runs without a gap. */
+function runs(values) {
+  const found = [];
+  values.forEach((value, at) => {
+    if (value === null) return;
+    if (at > 0 && values[at - 1] !== null) found[found.length - 1].push(at);
+    else found.push([at]);
+  });
+  return found;
+}
+
+/** The outline of a line from point to point. */
 function outline(points) {
-  let [path, pen] = ["", "M"];
-  for (const [x, y] of points) {
-    if (y === null) pen = "M";
-    else {
-      path += `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
-      pen = "L";
-    }
-  }
-  return path;
+  return points.map(([x, y], at) => `${at ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 }
 
 /** Draws a chart; returns its picture and how places and values lie in it. */
@@ -102,18 +105,15 @@ function drawPlot(panel, view, series, range, focus, width) {
 
 function drawSeries(inner, places, series, x, y) {
   const paint = (of) => `color:var(--c${of.color})`;
-  const points = (values) => values.map((value, at) => [x(places[at]), value === null ? null : y(value)]);
+  const points = (values, run) => run.map((at) => [x(places[at]), y(values[at])]);
   const wide = places.length > 1 ? x(spacing(places)) - x(0) : x(0.6) - x(0);
   for (const of of series.filter((of) => of.mark === "band")) {
     const style = `${paint(of)};opacity:${of.tint / 100}`;
-    if (places.length > 1) {
-      const there = of.values.map((value, at) => at).filter((at) => of.values[at] !== null && of.low[at] !== null);
-      const [top, bottom] = [points(of.values), points(of.low)];
-      const edge = there.map((at) => top[at]).concat(there.map((at) => bottom[at]).reverse());
-      if (edge.length) inner.append(svg("path", { d: `${outline(edge)}Z`, class: "band", style }));
-    } else {
-      const [top, bottom] = [y(of.values[0]), y(of.low[0])];
-      inner.append(svg("rect", { x: x(places[0]) - wide / 4, y: top, width: wide / 2, height: Math.max(bottom - top, 1), class: "band", style }));
+    for (const run of runs(of.values)) {
+      const [top, bottom] = [points(of.values, run), points(of.low, run)];
+      const [[left, high], [, low]] = [top[0], bottom[0]];
+      if (run.length > 1) inner.append(svg("path", { d: `${outline(top.concat(bottom.reverse()))}Z`, class: "band", style }));
+      else inner.append(svg("rect", { x: left - wide / 4, y: high, width: wide / 2, height: Math.max(low - high, 1), class: "band", style }));
     }
   }
   const bars = series.filter((of) => of.mark === "bar");
@@ -128,7 +128,10 @@ function drawSeries(inner, places, series, x, y) {
   });
   for (const of of series.filter((of) => of.mark === "line" || of.mark === "dashes")) {
     const single = of.scenario !== undefined ? " single" : "";
-    if (places.length > 1) inner.append(svg("path", { d: outline(points(of.values)), class: `line ${of.mark}${single}`, style: paint(of) }));
-    else if (of.values[0] !== null) inner.append(svg("circle", { cx: x(places[0]), cy: y(of.values[0]), r: 4.5, class: "dot", style: paint(of) }));
+    const all = runs(of.values).map((run) => points(of.values, run));
+    const path = all.filter((run) => run.length > 1).map(outline).join("");
+    if (path) inner.append(svg("path", { d: path, class: `line ${of.mark}${single}`, style: paint(of) }));
+    for (const [[cx, cy]] of all.filter((run) => run.length === 1))
+      inner.append(svg("circle", { cx, cy, r: 4.5, class: `dot${single}`, style: paint(of) }));
   }
 }

@@ -65,10 +65,11 @@ pub(crate) fn picture(panel: &Panel, view: &View, singles: &[Single]) -> Vec<u8>
         Paint::Ink,
         &text::shortened(&title, 18.0, room),
     );
-    for (series, left, row) in legend {
+    for (number, (of, left, row)) in legend.into_iter().enumerate() {
         let base = EDGE + 46.0 + row as f32 * LEGEND_ROW;
-        swatch(&mut canvas, series, left, base);
-        canvas.text((left + 28.0, base), 12.0, Paint::Ink, &series.name);
+        swatch(&mut canvas, of, &series[..number], left, base);
+        let name = text::shortened(&of.name, 12.0, WIDTH - EDGE - left - 28.0);
+        canvas.text((left + 28.0, base), 12.0, Paint::Ink, &name);
     }
     match &panel.at {
         Places::Numbers(places) => {
@@ -96,11 +97,19 @@ fn legend<'s>(series: &[&'s Series]) -> Vec<(&'s Series, f32, usize)> {
     entries
 }
 
-fn swatch(canvas: &mut Canvas, series: &Series, left: f32, base: f32) {
+/// How a series looks in the legend; ribbons lie on those of their colour before them.
+fn swatch(canvas: &mut Canvas, series: &Series, before: &[&Series], left: f32, base: f32) {
     let paint = Paint::Series(series.color, series.tint.unwrap_or(100));
     match series.mark {
         Mark::Bar => canvas.rect((left + 4.0, base - 10.0, 14.0, 12.0), paint),
-        Mark::Band => canvas.rect((left, base - 10.0, 22.0, 12.0), paint),
+        Mark::Band => {
+            let below = before.iter().copied();
+            let below = below.filter(|of| of.mark == Mark::Band && of.color == series.color);
+            for of in below.chain([series]) {
+                let paint = Paint::Series(of.color, of.tint.unwrap_or(100));
+                canvas.rect((left, base - 10.0, 22.0, 12.0), paint);
+            }
+        }
         Mark::Line | Mark::Dashes => {
             let points = [(left, base - 4.0), (left + 22.0, base - 4.0)];
             canvas.line(&points, 2.0, series.mark == Mark::Dashes, paint);

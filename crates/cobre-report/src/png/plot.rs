@@ -85,14 +85,15 @@ pub(super) fn draw(
     canvas.confine(None);
 }
 
-/// The whole range of the horizontal axis, with room for bars or a lonely point.
+/// The whole range of the horizontal axis, with room for bars and lonely points.
 fn whole_range(places: &[f64], series: &[&Series]) -> (f64, f64) {
     let (first, last) = match places {
         [] => return (0.0, 1.0),
         [first, .., last] => (*first, *last),
         [only] => return (only - 0.5, only + 0.5),
     };
-    if series.iter().any(|of| of.mark == Mark::Bar) {
+    let lonely = |of: &Series| runs(&of.values).iter().any(|run| run.len() == 1);
+    if series.iter().any(|of| of.mark == Mark::Bar || lonely(of)) {
         let half = spacing(places) / 2.0;
         (first - half, last + half)
     } else {
@@ -120,23 +121,41 @@ fn across(canvas: &mut Canvas, area: &Area, places: &[f64]) {
     }
 }
 
+/// The places of values that are there, in runs without a gap.
+fn runs(values: &[f64]) -> Vec<Vec<usize>> {
+    let mut runs: Vec<Vec<usize>> = Vec::new();
+    for at in (0..values.len()).filter(|at| values[*at].is_finite()) {
+        match runs.last_mut() {
+            Some(run) if run.last() == at.checked_sub(1).as_ref() => run.push(at),
+            _ => runs.push(vec![at]),
+        }
+    }
+    runs
+}
+
 fn band(canvas: &mut Canvas, area: &Area, places: &[f64], of: &Series) {
     let paint = Paint::Series(of.color, of.tint.unwrap_or(100));
-    let there = |at: &usize| of.values[*at].is_finite() && of.low[*at].is_finite();
-    if let [only] = places {
-        if there(&0) {
-            let (top, bottom) = (area.y(of.values[0]), area.y(of.low[0]));
-            let wide = area.width * 0.15;
-            let height = (bottom - top).max(1.0);
-            canvas.rect((area.x(*only) - wide, top, 2.0 * wide, height), paint);
-        }
-        return;
-    }
-    let there: Vec<usize> = (0..places.len()).filter(there).collect();
     let corner = |values: &[f64], at: usize| (area.x(places[at]), area.y(values[at]));
-    let top = there.iter().map(|at| corner(&of.values, *at));
-    let bottom = there.iter().rev().map(|at| corner(&of.low, *at));
-    canvas.area(&top.chain(bottom).collect::<Vec<_>>(), paint);
+    for run in runs(&of.values) {
+        if let [only] = run.as_slice() {
+            let ((x, top), (_, bottom)) = (corner(&of.values, *only), corner(&of.low, *only));
+            let wide = thickness(area, places) / 2.0;
+            canvas.rect((x - wide / 2.0, top, wide, (bottom - top).max(1.0)), paint);
+            continue;
+        }
+        let top = run.iter().map(|at| corner(&of.values, *at));
+        let bottom = run.iter().rev().map(|at| corner(&of.low, *at));
+        canvas.area(&top.chain(bottom).collect::<Vec<_>>(), paint);
+    }
+}
+
+/// How wide the bar of a place is.
+fn thickness(area: &Area, places: &[f64]) -> f32 {
+    if places.len() > 1 {
+        (area.x(spacing(places)) - area.x(0.0)) * 0.86
+    } else {
+        area.width * 0.3
+    }
 }
 
 fn bars(canvas: &mut Canvas, area: &Area, places: &[f64], series: &[&Series]) {
@@ -145,11 +164,7 @@ fn bars(canvas: &mut Canvas, area: &Area, places: &[f64], series: &[&Series]) {
         .copied()
         .filter(|of| of.mark == Mark::Bar)
         .collect();
-    let thick = if places.len() > 1 {
-        (area.x(spacing(places)) - area.x(0.0)) * 0.86
-    } else {
-        area.width * 0.3
-    };
+    let thick = thickness(area, places);
     for (of, stack) in bars.iter().zip(stacked(&bars)) {
         for (place, (from, to)) in places.iter().zip(stack) {
             let (from, to) = (area.y(from), area.y(to));
@@ -169,16 +184,12 @@ fn line(canvas: &mut Canvas, area: &Area, places: &[f64], of: &Series) {
     }
     let paint = Paint::Series(of.color, 100);
     let width = if of.scenario.is_some() { 1.5 } else { 2.0 };
-    let points: Vec<(f32, f32)> = places
-        .iter()
-        .zip(&of.values)
-        .map(|(place, value)| (area.x(*place), area.y(*value)))
-        .collect();
-    // A line is broken where values are missing.
-    for part in points.split(|(_, y)| !y.is_finite()) {
-        match part {
+    for run in runs(&of.values) {
+        let points = run.into_iter();
+        let points = points.map(|at| (area.x(places[at]), area.y(of.values[at])));
+        match points.collect::<Vec<_>>().as_slice() {
             [only] => canvas.dot(*only, 4.5, paint),
-            part => canvas.line(part, width, of.mark == Mark::Dashes, paint),
+            points => canvas.line(points, width, of.mark == Mark::Dashes, paint),
         }
     }
 }

@@ -77,3 +77,36 @@ fn files_are_named_by_panel_and_view() {
     assert_eq!(file_name(&panel, 0), "storage.png");
     assert_eq!(file_name(&panel, 1), "storage-02-s-o-sim-o---2.png");
 }
+
+#[test]
+fn a_ribbon_has_the_same_colour_in_the_legend() {
+    let band = |name: &str, tint: u8, low: f64| {
+        Series::band(name, 0, tint, vec![low; 3], vec![10.0 - low; 3])
+    };
+    let bands = vec![band("all", 14, 1.0), band("half", 32, 3.0)];
+    let panel = panel(Places::Numbers(vec![1.0, 2.0, 3.0]), bands);
+    let found = colors(&picture(&panel, &panel.views[0], &[]));
+    let like = |wanted: [u8; 3]| {
+        let near = |color: &[u8; 3]| (0..3).all(|part| color[part].abs_diff(wanted[part]) < 3);
+        let counts = found.iter().filter(|(color, _)| near(color));
+        counts.map(|(_, count)| *count).sum::<usize>()
+    };
+    assert!(like([148, 196, 222]) > 10_000, "{found:?}");
+    // What the inner one is on white ground, where it never lies.
+    assert_eq!(like([173, 210, 230]), 0, "{found:?}");
+}
+
+#[test]
+fn a_stage_between_stages_without_values_is_painted() {
+    let gaps = || vec![f64::NAN, 4.0, f64::NAN];
+    let low = vec![f64::NAN, 1.0, f64::NAN];
+    let series = vec![
+        Series::band("all", 0, 100, low, gaps()),
+        Series::new("median", Mark::Line, 1, gaps()),
+    ];
+    let panel = panel(Places::Numbers(vec![1.0, 2.0, 3.0]), series);
+    let found = colors(&picture(&panel, &panel.views[0], &[]));
+    for (color, legend) in [([0, 0x72, 0xb2], 600), ([0xd5, 0x5e, 0], 100)] {
+        assert!(found[&color] > legend, "{color:?}: {}", found[&color]);
+    }
+}

@@ -36,7 +36,7 @@ pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> 
     };
     let with = (0..simulation.scenarios()).filter(any).count();
     section.text.push(format!(
-        "{with} of {} scenarios ({:.1} %) have a deficit in some stage.",
+        "{with} of {} scenarios ({:.2} %) have a deficit in some stage.",
         simulation.scenarios(),
         with as f64 * 100.0 / simulation.scenarios() as f64
     ));

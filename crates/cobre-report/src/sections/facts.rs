@@ -4,7 +4,7 @@ use cobre_results::ResultsError;
 use cobre_results::statistics::mean;
 use serde_json::Value;
 
-use crate::chart::{Section, TextTable, rounded, scale};
+use crate::chart::{Section, TextTable, scale};
 use crate::source::Source;
 use crate::statistics::half_width;
 
@@ -86,10 +86,6 @@ fn plain(value: &Value) -> String {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Number(number) => match number.as_f64() {
-            Some(value) if number.is_f64() => rounded(value).to_string(),
-            _ => number.to_string(),
-        },
         other => other.to_string(),
     }
 }
@@ -125,27 +121,32 @@ pub(crate) fn headline(source: &Source) -> Result<Vec<(String, String)>, Results
         let word = source.value_word();
         let (name, factor) = scale(level.abs(), unit);
         let level_told = short(level / factor);
-        if half > 0.0 {
-            let digits = level_told.split_once('.').map_or(0, |(_, part)| part.len());
-            let text = format!(
-                "{level_told}\u{a0}±\u{a0}{:.digits$} {name}{unit}",
-                half / factor
-            );
-            figures.push((format!("simulated {word}, mean and 95 %"), text));
+        let digits = level_told.split_once('.').map_or(0, |(_, part)| part.len());
+        let half = format!("{:.digits$}", half / factor);
+        // Scenarios that are all the same have no width but that of rounding.
+        let (what, half) = if half.contains(|digit: char| matches!(digit, '1'..='9')) {
+            (", mean and 95 %", format!("\u{a0}±\u{a0}{half}"))
         } else {
-            figures.push((
-                format!("simulated {word}"),
-                format!("{level_told} {name}{unit}"),
-            ));
-        }
-        if let Some(bound) = bounds.last().filter(|_| source.neutral && level != 0.0) {
+            ("", String::new())
+        };
+        let text = format!("{level_told}{half} {name}{unit}");
+        figures.push((
+            format!("simulated {word}{what}"),
+            text.trim_end().to_owned(),
+        ));
+        if let Some(bound) = bounds
+            .last()
+            .filter(|bound| source.neutral && **bound != 0.0)
+        {
             let (what, beyond) = if source.maximised {
                 ("mean below bound", bound - level)
             } else {
                 ("mean above bound", level - bound)
             };
-            let gap = beyond * 100.0 / level.abs();
-            figures.push((what.to_owned(), format!("{gap:.2} %")));
+            // As cobre run has it: relative to the bound.
+            let gap = (beyond * 1e4 / bound.abs()).round() / 100.0;
+            // Adding zero leaves no zero with a sign.
+            figures.push((what.to_owned(), format!("{:.2} %", gap + 0.0)));
         }
         let count = simulation.scenarios().to_string();
         figures.push(("scenarios".to_owned(), count));
@@ -172,7 +173,7 @@ mod tests {
             [
                 "fine=yes",
                 "hosts=a (2 times), b",
-                "lp: share=0.12346",
+                "lp: share=0.12345678",
                 "lp: solves=3"
             ]
         );

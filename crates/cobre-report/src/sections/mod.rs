@@ -3,6 +3,7 @@
 mod convergence;
 mod cost;
 mod deficit;
+mod exchange;
 mod facts;
 mod mix;
 mod ribbon;
@@ -52,6 +53,7 @@ const fn quantity(
         table,
         entity,
         column,
+        less: None,
         blocks,
     }
 }
@@ -92,6 +94,7 @@ fn hydrothermal(
         sections.extend(ribbon.section(simulation)?);
     }
     sections.push(mix::section(simulation)?);
+    sections.extend(exchange::section(simulation)?);
     let ribbons = [
         Ribbons {
             id: "marginal-cost",

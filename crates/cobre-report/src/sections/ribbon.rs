@@ -40,9 +40,12 @@ pub(super) struct Ribbons {
 impl Ribbons {
     /// The section; none if the case has no such entities.
     pub(super) fn section(&self, simulation: &Simulation) -> Result<Option<Section>, ResultsError> {
-        let Some(gathered) = simulation.gather(self.quantity)? else {
-            return Ok(None);
-        };
+        let gathered = simulation.gather(self.quantity)?;
+        Ok(gathered.map(|gathered| self.of(simulation, &gathered)))
+    }
+
+    /// The section of a quantity that is collected already.
+    pub(super) fn of(&self, simulation: &Simulation, gathered: &Gathered) -> Section {
         let view = |name: &str, grid: &Grid| {
             let series = series(simulation, grid);
             View::scaled(name, self.what, self.unit, series)
@@ -51,7 +54,7 @@ impl Ribbons {
         if gathered.entities.len() > 1 {
             match self.all {
                 Some(name) => views.push(view(name, &gathered.total)),
-                None => views.push(compared(&gathered, self.what, self.unit)),
+                None => views.push(compared(gathered, self.what, self.unit)),
             }
         }
         let single = gathered.entities.iter();
@@ -63,7 +66,7 @@ impl Ribbons {
         let about = format!("{first}{}{}", about(simulation), spaced(self.about));
         let panel = over_stages(simulation, self.id, self.chart, &about, self.pick, views);
         let which = "those with the largest values,";
-        Ok(Some(with(self.id, self.title, panel, &gathered, which)))
+        with(self.id, self.title, panel, gathered, which)
     }
 }
 

@@ -23,20 +23,22 @@ pub(super) fn section(source: &Source, simulation: &Simulation) -> Section {
         totals.iter().copied().fold(f64::INFINITY, f64::min),
         totals.iter().copied().fold(f64::NEG_INFINITY, f64::max),
     );
-    if low == high {
+    // Below that, what differs is rounding.
+    if high - low <= 1e-9 * low.abs().max(high.abs()) {
         let count = totals.len();
         let (name, factor) = scale(high.abs(), source.value_unit());
         let value = rounded(high / factor);
-        let unit = format!("{name}{}", source.value_unit());
+        let text = format!("{value} {name}{}", source.value_unit());
+        let text = text.trim_end();
         section.text.push(match count {
-            1 => format!("The one simulated scenario has a total {word} of {value} {unit}."),
-            _ => format!("All {count} scenarios have the same total {word}, {value} {unit}."),
+            1 => format!("The one simulated scenario has a total {word} of {text}."),
+            _ => format!("All {count} scenarios have the same total {word}, {text}."),
         });
         return section;
     }
     let (counts, first, width) = histogram(totals, BINS);
     let (name, factor) = scale(low.abs().max(high.abs()), source.value_unit());
-    let middle = |bin: usize| rounded((first + width * (bin as f64 + 0.5)) / factor);
+    let middle = |bin: usize| (first + width * (bin as f64 + 0.5)) / factor;
     let shares = counts.iter();
     let shares = shares.map(|count| *count as f64 * 100.0 / totals.len() as f64);
     let bars = Series::new("scenarios", Mark::Bar, palette::BLUE, shares.collect());

@@ -116,7 +116,7 @@ fn table(simulation: &Simulation, kinds: &[Kind]) -> TextTable {
     let head = [
         "limit",
         "scenarios",
-        "largest, all plants of a stage together",
+        "largest mean of a stage, all plants together",
         "in stage",
     ];
     TextTable {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::DIRECTORIES;
 use super::aside::Aside;
 use super::piece::quoted;
 use super::table::Table;
@@ -21,6 +22,7 @@ pub(super) fn write(directory: &Path, tables: &[Table], csv: bool) -> Result<(),
         .filter_map(|line| line.split(',').next());
     let earlier: BTreeSet<&str> = earlier
         .filter_map(|file| file.strip_suffix(".parquet"))
+        .filter(|name| is_table(name))
         .collect();
     for name in earlier {
         let kept = tables.iter().any(|table| table.name == name);
@@ -46,4 +48,36 @@ pub(super) fn write(directory: &Path, tables: &[Table], csv: bool) -> Result<(),
         }
     }
     file.finish()
+}
+
+/// Whether a text is the name of a table. Anything else is part of a name that a modeller gave to a column, and
+/// must not say which files are removed.
+fn is_table(name: &str) -> bool {
+    let plain = |part: &str| part.chars().all(|letter| matches!(letter, 'a'..='z' | '_'));
+    let parts = name.split_once('/');
+    parts.is_some_and(|(directory, file)| DIRECTORIES.contains(&directory) && plain(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{Column, Kind};
+
+    #[test]
+    fn names_of_columns_remove_no_files() {
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = root.path().join("results");
+        std::fs::create_dir_all(directory.join("simulation")).expect("a directory");
+        let (stale, own) = ("simulation/buses.parquet", "mine.parquet");
+        std::fs::write(directory.join(stale), "old").expect("a file");
+        std::fs::write(root.path().join(own), "precious").expect("a file");
+        let table = |name: &'static str| {
+            let hostile = format!("x\n../{own},");
+            Table::new(name, vec![Column::new(hostile, Kind::Number, "")])
+        };
+        write(&directory, &[table("simulation/buses")], false).expect("it is written");
+        write(&directory, &[table("simulation/costs")], false).expect("it is written");
+        assert!(root.path().join(own).exists(), "a name removed a file");
+        assert!(!directory.join(stale).exists(), "an earlier table is left");
+    }
 }

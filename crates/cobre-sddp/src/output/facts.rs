@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 
 use super::{FORMAT, Tables};
+use crate::checkpoint::Origin;
 use crate::run::{Results, Settings};
 
 /// What the one who starts a run knows of it.
@@ -33,6 +34,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) results: &'a Results,
     pub(crate) settings: &'a Settings,
     pub(crate) risk: String,
+    /// What training starts from.
+    pub(crate) origin: &'a Origin,
     /// Of each rank, its machine and its threads.
     pub(crate) hosts: Vec<String>,
     pub(crate) threads: Vec<usize>,
@@ -59,6 +62,8 @@ impl Facts<'_> {
                 "paths": estimate.paths,
             })),
             "stop_reason": trained.reason.to_string(),
+            "problem_sha256": self.origin.problem.to_string(),
+            "warm_start_sha256": self.origin.policy,
             "policy_sha256": results.policy_sha256,
             "settings": self.settings(),
             "solver": settings.solver.name(),
@@ -95,6 +100,7 @@ impl Facts<'_> {
             "stop": stop,
             "stop_when_all": settings.stopping.all,
             "simulate": settings.simulate,
+            "sampling": settings.sampling.name(),
         })
     }
 }

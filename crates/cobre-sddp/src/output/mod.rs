@@ -40,6 +40,9 @@ const FORMAT: u32 = 1;
 /// The file that is there if all others are.
 const RUN: &str = "run.json";
 
+/// The directories that tables are in.
+const DIRECTORIES: [&str; 3] = ["training", "policy", "simulation"];
+
 /// The directory that a run writes to, and that no other run writes to meanwhile.
 pub(crate) struct Directory {
     path: PathBuf,
@@ -57,7 +60,7 @@ impl Directory {
     pub(crate) fn create(path: &Path, csv: bool) -> Result<Self, SddpError> {
         std::fs::create_dir_all(path).map_err(SddpError::io("create the directory", path))?;
         let lock = Lock::take(path)?;
-        for part in ["training", "policy", "simulation"] {
+        for part in DIRECTORIES {
             let part = path.join(part);
             std::fs::create_dir_all(&part).map_err(SddpError::io("create the directory", &part))?;
         }

@@ -75,7 +75,8 @@ impl ByName {
         let mut row: Vec<Cell<'_>> = vec![visited.scenario.into(), visited.stage.into()];
         let places = self.places[template].iter().enumerate();
         row.extend(places.map(|(number, place)| {
-            let value = place.map(|place| sign * values[place]);
+            // Nothing is plain zero, not one with a sign.
+            let value = place.map(|place| 0.0 + sign * values[place]);
             match value {
                 Some(value) if self.places.iter().all(|places| places[number].is_some()) => {
                     Cell::Number(value)

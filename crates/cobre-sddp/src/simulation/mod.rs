@@ -25,6 +25,16 @@ pub enum Sampling {
     Fresh,
 }
 
+impl Sampling {
+    /// What it is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::InSample => "in_sample",
+            Self::Fresh => "fresh",
+        }
+    }
+}
+
 /// Takes what is written of simulated paths, on the first rank: unit by unit, table by table.
 pub(crate) type Sink<'s> = dyn FnMut(Vec<Piece>) -> Result<(), SddpError> + 's;
 
@@ -176,6 +186,8 @@ impl<K: Kernel> Simulation<K> {
             }
         }
         self.pieces = tables.map_or(Ok(Vec::new()), |tables| tables.pieces(&rows));
+        // What helped to solve its stages is of no use to others, and there are many units in a batch.
+        self.walker.memory = Vec::new();
         (Ok(()), self.paths.end)
     }
 

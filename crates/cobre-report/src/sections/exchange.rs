@@ -1,0 +1,64 @@
+//! Power between buses.
+
+use std::collections::HashMap;
+
+use cobre_results::ResultsError;
+
+use crate::chart::Section;
+use crate::gather::names;
+use crate::sections::quantity;
+use crate::sections::ribbon::Ribbons;
+use crate::simulation::{Blocks, Quantity, Simulation};
+
+const RIBBONS: Ribbons = Ribbons {
+    id: "exchange",
+    title: "Exchange",
+    chart: "Power between buses",
+    about: "Blocks of a stage are averaged by their hours. Above zero, power goes from the first bus to the \
+            second; below zero, the other way. Losses are not taken off.",
+    pick: "Line",
+    all: None,
+    what: "power sent",
+    unit: "MW",
+    quantity: Quantity {
+        less: Some("reverse_mw"),
+        ..quantity("lines", "line", "direct_mw", Blocks::Mean)
+    },
+};
+
+/// The power of each line, from its beginning to its end; none if the case has no lines.
+pub(super) fn section(simulation: &Simulation) -> Result<Option<Section>, ResultsError> {
+    let Some(mut gathered) = simulation.gather(RIBBONS.quantity)? else {
+        return Ok(None);
+    };
+    let ways = ways(simulation)?;
+    for line in &mut gathered.entities {
+        if let Some(way) = ways.get(&line.id) {
+            line.name = format!("{} ({way})", line.name);
+        }
+    }
+    Ok(Some(RIBBONS.of(simulation, &gathered)))
+}
+
+/// From which bus to which each line goes.
+fn ways(simulation: &Simulation) -> Result<HashMap<i64, String>, ResultsError> {
+    let buses = names(&simulation.required("buses")?, "bus")?;
+    let buses: HashMap<i64, String> = buses.into_iter().collect();
+    let lines = simulation.required("lines")?;
+    let mut ways = HashMap::new();
+    for group in 0..lines.groups() {
+        let ids = lines.integers(group, "line_id")?;
+        let ends = [
+            lines.integers(group, "from_bus_id")?,
+            lines.integers(group, "to_bus_id")?,
+        ];
+        for (row, id) in ids.into_iter().enumerate() {
+            let [Some(from), Some(to)] = ends.each_ref().map(|bus| buses.get(&bus[row])) else {
+                return Err(lines.damaged("it has buses that other tables have not"));
+            };
+            ways.entry(id)
+                .or_insert_with(|| format!("from {from} to {to}"));
+        }
+    }
+    Ok(ways)
+}
