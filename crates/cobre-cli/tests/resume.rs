@@ -174,7 +174,7 @@ fn the_last_two_whole_ones_are_kept_and_nothing_else() {
     std::fs::write(place(".00000010.state.part"), "half").expect("it is written");
     std::fs::write(place("notes.txt"), "of the user").expect("it is written");
     finish(
-        &mut cobre(&killed, &["--iterations=12", "--checkpoint=iterations:12"]).arg("--resume"),
+        cobre(&killed, &["--iterations=12", "--checkpoint=iterations:12"]).arg("--resume"),
         0,
     );
     let expected = |names: [&str; 5]| names.map(str::to_owned).to_vec();
@@ -199,7 +199,7 @@ fn the_last_two_whole_ones_are_kept_and_nothing_else() {
     );
     std::fs::write(newest(&damaged).0, "something else").expect("it is written");
     finish(
-        &mut cobre(&damaged, &["--iterations=20", "--checkpoint=iterations:20"]).arg("--resume"),
+        cobre(&damaged, &["--iterations=20", "--checkpoint=iterations:20"]).arg("--resume"),
         0,
     );
     let two = [

@@ -19,7 +19,9 @@ impl Fingerprint {
     /// That of bytes in parts.
     pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
-        parts.iter().for_each(|part| hasher.update(part));
+        for part in parts {
+            hasher.update(part);
+        }
         hasher.into()
     }
 

@@ -230,7 +230,7 @@ fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), String>
     Ok((manifest, bytes))
 }
 
-/// Removes all but the last whole ones up to this iteration, manifests first: older ones, damaged ones, and
+/// Removes all but the last whole ones up to this iteration, a manifest before its state: older ones, damaged ones, and
 /// what a run that was killed has left. What cannot be removed is in nobody's way.
 fn prune(directory: &Path, iteration: usize, damaged: &[usize]) {
     let mut kept = numbers(directory);
@@ -244,7 +244,7 @@ fn prune(directory: &Path, iteration: usize, damaged: &[usize]) {
     let mut old: Vec<String> = names(directory)
         .filter(|name| is_old(name) == Some(true))
         .collect();
-    old.sort_by_key(|name| !name.ends_with(".json"));
+    old.sort_unstable();
     for name in old {
         let _ = std::fs::remove_file(directory.join(name));
     }
