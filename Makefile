@@ -45,6 +45,9 @@ bench: build ## measure training and the collectives, alone and beside the MPI l
 
 chaos: build ## end ranks in every way, at random instants, and check what the others do
 	ci/chaos.py 2000
+	@ci/setup.sh tests
+	MPI_PKG_CONFIG=$${MPI_PKG_CONFIG:-mpich} cargo build --release -p cobre-comm -p cobre-cli -p cobre-testkit \
+		--features mpi --bin cobre
 	ci/chaos_run.py 200
 
 openmpi: setup ## every contract of the backend mpi on Open MPI, if that is installed

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Ends training runs in every way, at random instants, resumes them, and compares the bits.
 
-    ci/chaos_run.py KILLS [SEED]
+    ci/chaos_run.py KILLS [SEED [BACKEND,...]]
 
 Each study is one training run. It is started on some backend, ranks and threads, and something is done
 to it at a random instant: a signal to a rank, to rank 0, to all ranks, or to the launcher, or strangers call at
-every port it listens at. Then it is resumed on another backend, ranks and threads, and so on, until it gets
-through. Its results must be the bytes of a run that nothing was done to. Then surroundings in which it cannot
-work: a full disk, a full /dev/shm, few descriptors. Prints a table; the exit code is 0 if nothing hung, nothing
-was left behind and nothing differed.
+every port it listens at. Ranks of tcp also run on two hosts, which are network namespaces, and lose sight of each
+other. Then it is resumed on another backend, ranks and threads, and so on, until it gets through. Its results must
+be the bytes of a run that nothing was done to. Then surroundings in which it cannot work: a full disk, a full
+/dev/shm, few descriptors. Backends are those of the build and "hosts", if none are named; mpi is there if cobre was
+built with it. Prints a table; the exit code is 0 if nothing hung, nothing was left behind and nothing differed.
 """
 import os
 import pathlib
@@ -19,13 +20,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COBRE = ROOT / "target/release/cobre"
 PROBLEM = ROOT / "examples/two_reservoirs.sof.json"
-LIMIT = 30.0  # seconds until a job counts as hung
+LIMIT = 120.0  # seconds until a job counts as hung
 TIMES = {"run.json", "training/timings.parquet"}
+STUDY = "CHAOS_STUDY"  # a variable that all processes of a study inherit
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGABRT, signal.SIGSTOP]
 
 
@@ -34,7 +37,7 @@ def command(output, seed, layout, resume):
     words = [COBRE, "run", PROBLEM, "--bound=0", "--iterations=80", "--forward-passes=4", "--simulate=64",
              "--cut-selection=lml1", "--checkpoint=iterations:1", "--quiet", "--json", f"--seed={seed}",
              f"--threads={threads}", "--output", output]
-    if backend != "local":
+    if backend not in ("local", "hosts"):
         words += ["-n", str(ranks), "--backend", backend]
     return [str(word) for word in words + (["--resume"] if resume else [])]
 
@@ -49,19 +52,102 @@ def results(output):
     return files
 
 
+def start(output, seed, layout, resume, hosts):
+    """The processes that are to be waited for: the launcher, or a rank per host."""
+    words, environment = command(output, seed, layout, resume), {**os.environ, STUDY: str(seed)}
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    if layout[0] != "hosts":
+        return [subprocess.Popen(words, env=environment, **piped)]
+    hosts.build()
+    return [subprocess.Popen(["ip", "netns", "exec", hosts.host(rank), *words],
+                             env=environment | hosts.environment(rank), **piped) for rank in (0, 1)]
+
+
+def wait(jobs, seed):
+    """Waits for the end of all; returns what they complained of, or None if they hung."""
+    complaints, threads = [], []
+    for job in jobs:
+        threads.append(threading.Thread(target=lambda job=job: complaints.append(job.communicate()[1])))
+        threads[-1].start()
+    deadline = time.monotonic() + LIMIT
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    hung = any(thread.is_alive() for thread in threads)
+    if hung:
+        for pid in processes(seed):
+            send(pid, signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+    return None if hung else "".join(complaints)
+
+
+class Hosts:
+    """Two hosts and a router between them."""
+
+    def __init__(self, scratch):
+        self.name = f"chaos{os.getpid()}"
+        self.secret = scratch / "secret"
+        self.secret.write_text("a secret that only these hosts have")
+        self.secret.chmod(0o600)
+        self.there = False
+
+    def ip(self, words):
+        return subprocess.run(["ip", *words.split()], capture_output=True).returncode == 0
+
+    def host(self, rank):
+        return f"{self.name}h{rank}"
+
+    def build(self):
+        """Builds them anew; says whether that is permitted here."""
+        self.remove()
+        self.there = True
+        router = f"{self.name}r"
+        done = self.ip(f"netns add {router}")
+        done = done and self.ip(f"netns exec {router} sysctl -qw net.ipv4.ip_forward=1")
+        for rank in (0, 1):
+            host = self.host(rank)
+            done = done and all(map(self.ip, (
+                f"netns add {host}",
+                f"link add outside netns {host} type veth peer name down{rank} netns {router}",
+                f"-n {host} link set lo up",
+                f"-n {host} addr add 10.77.{rank}.2/24 dev outside",
+                f"-n {host} link set outside up",
+                f"-n {router} addr add 10.77.{rank}.1/24 dev down{rank}",
+                f"-n {router} link set down{rank} up",
+                f"-n {host} route add default via 10.77.{rank}.1")))
+        return done
+
+    def environment(self, rank):
+        return {"COBRE_COMM_BACKEND": "tcp", "COBRE_TCP_RANK": str(rank), "COBRE_TCP_SIZE": "2",
+                "COBRE_TCP_COORDINATOR": "10.77.0.2", "COBRE_TCP_BIND": "10.77.0.2", "COBRE_TCP_PORT": "29400",
+                "COBRE_TCP_SECRET_FILE": str(self.secret), "COBRE_TCP_TIMEOUT_SECS": "20"}
+
+    def part(self, chance):
+        """The hosts lose sight of each other, with and without a word from the network."""
+        rank = chance.choice((0, 1))
+        self.ip(chance.choice((f"-n {self.host(rank)} link set outside down",
+                               f"-n {self.name}r route add blackhole 10.77.{rank}.2/32",
+                               f"-n {self.name}r rule add from 10.77.{rank}.2 blackhole")))
+
+    def remove(self):
+        if self.there:
+            for name in (self.host(0), self.host(1), f"{self.name}r"):
+                self.ip(f"netns del {name}")
+        self.there = False
+
+
 def processes(seed):
-    """The processes of the study: by pid, whether it is a rank, and which."""
+    """The processes of the study: by pid, which rank it is, if it is one."""
     found = {}
-    for entry in os.listdir("/proc"):
+    names = (b"COBRE_LAUNCH_RANK=", b"PMI_RANK=", b"COBRE_TCP_RANK=")
+    for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
-            line = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
-            if entry.isdigit() and f"--seed={seed}".encode() in line:
-                environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
-                names = (b"COBRE_LAUNCH_RANK=", b"PMI_RANK=")
-                ranks = [int(e.split(b"=")[1]) for e in environment if e.startswith(names)]
-                found[int(entry)] = ranks[0] if ranks else None
+            environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
         except OSError:
-            pass
+            continue
+        if f"{STUDY}={seed}".encode() in environment:
+            ranks = [int(e.split(b"=")[1]) for e in environment if e.startswith(names)]
+            found[int(entry)] = ranks[0] if ranks else None
     return found
 
 
@@ -136,7 +222,7 @@ def surroundings(scratch, seed):
         words = " ".join(command(place / "study", seed, ("shm", 2, 1), False))
         script = script.format(scratch=place, cobre=f"exec {words}")
         job = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                               env={**os.environ, STUDY: str(seed)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             complained = job.communicate(timeout=LIMIT)[1]
         except subprocess.TimeoutExpired:
@@ -154,70 +240,84 @@ def surroundings(scratch, seed):
     return bad
 
 
+def backends_asked():
+    """The backends of this build and hosts, or those that are named."""
+    if len(sys.argv) > 3:
+        return sys.argv[3].split(",")
+    facts = subprocess.run([COBRE, "doctor"], capture_output=True, text=True).stdout.splitlines()
+    known = next(line for line in facts if line.startswith("backends")).removeprefix("backends")
+    return [name.strip() for name in known.split(",")] + ["hosts"]
+
+
 def main():
     kills, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**31)
     print(f"{kills} disturbances of training runs, seed {seed}", flush=True)
     chance = random.Random(seed)
-    facts = subprocess.run([COBRE, "doctor"], capture_output=True, text=True).stdout.splitlines()
-    known = next(line for line in facts if line.startswith("backends")).removeprefix("backends")
-    backends = [name.strip() for name in known.split(",")]
-    layouts = [(b, r, t) for b in backends for r in ((1,) if b == "local" else (2, 3, 4)) for t in (1, 2)]
+    backends = backends_asked()
+    # MPICH's ranks spin while they wait: more of them than cores would take minutes.
+    ranks = {"local": (1,), "hosts": (2,), "mpi": (2,)}
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="cobre-chaos-"))
     before = shared_memory()
     counts = {"disturbed": 0, "hung": 0, "resumed": 0, "studies": 0, "differing": 0, "left": 0, "refused": 0}
-    worst, by_target = 0.0, {}
-    marker = 3_000_000_000 + os.getpid() * 10_000
+    slowest, by_target, by_backend = {}, {}, {}
+    study_seed = 3_000_000_000 + os.getpid() * 10_000
+    hosts = Hosts(scratch)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of `finally`
     try:
-        reference = None
-        while counts["disturbed"] < kills:
+        if "hosts" in backends and not hosts.build():
+            print("hosts         left out: network namespaces are not permitted here, or there is no ip command")
+            backends.remove("hosts")
+        # All studies are the same one, so that one reference is enough.
+        study = scratch / "reference"
+        begun = time.monotonic()
+        subprocess.run(command(study, study_seed, ("local", 1, 2), False), check=True, stdout=subprocess.DEVNULL)
+        length = time.monotonic() - begun
+        reference = results(study)
+        bag = []
+        while counts["disturbed"] < kills and counts["refused"] < 3:
             study = scratch / f"study-{counts['studies']}"
-            number = marker  # all studies are the same one, so that one reference is enough
-            if reference is None:
-                start = time.monotonic()
-                subprocess.run(command(study, number, ("local", 1, 2), False), check=True, stdout=subprocess.DEVNULL)
-                length = time.monotonic() - start
-                reference = results(study)
-                shutil.rmtree(study)
             resume, done, rounds = False, False, 0
             while not done:
-                layout = chance.choice(layouts)
-                job = subprocess.Popen(command(study, number, layout, resume), stdout=subprocess.PIPE,
-                                       stderr=subprocess.PIPE, text=True)
-                disturbed = None
+                # Every backend once before any comes again.
+                bag = bag or chance.sample(backends, len(backends))
+                backend = bag.pop()
+                layout = (backend, chance.choice(ranks.get(backend, (2, 3, 4))), chance.choice((1, 2)))
+                jobs = start(study, study_seed, layout, resume, hosts)
+                who = None
                 if rounds < 5 and counts["disturbed"] < kills:
                     try:
-                        job.wait(timeout=chance.uniform(0.0, 1.5 * length))
+                        jobs[0].wait(timeout=chance.uniform(0.0, 1.5 * length))
                     except subprocess.TimeoutExpired:
-                        if layout[0] == "tcp" and chance.random() < 0.3:
-                            call(chance, number)
+                        if backend == "hosts":
+                            hosts.part(chance)
+                            who = "a partition"
+                        elif backend == "tcp" and chance.random() < 0.3:
+                            call(chance, study_seed)
                             who = "strangers"
                         else:
-                            disturbed = chance.choice(SIGNALS)
-                            who = disturb(chance, job, number, disturbed)
+                            who = disturb(chance, jobs[0], study_seed, chance.choice(SIGNALS))
                         counts["disturbed"] += 1
                         by_target[who] = by_target.get(who, 0) + 1
+                        by_backend[backend] = by_backend.get(backend, 0) + 1
                 sent = time.monotonic()
-                try:
-                    said, complained = job.communicate(timeout=LIMIT)
-                except subprocess.TimeoutExpired:
+                complained = wait(jobs, study_seed)
+                taken = time.monotonic() - sent
+                words = " ".join(command(study, study_seed, layout, resume))
+                done = all(job.returncode == 0 for job in jobs)
+                if complained is None:
                     counts["hung"] += 1
-                    print(f"HUNG: {' '.join(command(study, number, layout, resume))}", flush=True)
-                    for pid in processes(number):
-                        send(pid, signal.SIGKILL)
-                    job.communicate()
-                if disturbed and job.returncode != 0:
-                    worst = max(worst, time.monotonic() - sent)
-                if job.returncode == 0:
-                    done = True
-                elif not disturbed:
+                    print(f"HUNG: {words}", flush=True)
+                elif not done and who in (None, "strangers"):
                     counts["refused"] += 1
-                    print(f"REFUSED: {' '.join(command(study, number, layout, resume))}\n{complained}", flush=True)
+                    print(f"REFUSED: {words}\n{complained}", flush=True)
                     break
+                elif not done:
+                    slowest[who] = max(slowest.get(who, 0.0), taken)
                 # The keeper may need a moment after a launcher that was killed.
                 deadline = time.monotonic() + 5.0
-                while processes(number) and time.monotonic() < deadline:
+                while processes(study_seed) and time.monotonic() < deadline:
                     time.sleep(0.01)
-                for pid in processes(number):
+                for pid in processes(study_seed):
                     counts["left"] += 1
                     send(pid, signal.SIGKILL)
                 if not done:
@@ -226,24 +326,29 @@ def main():
                     counts["resumed"] += 1
                 rounds += 1
             counts["studies"] += 1
-            if done:
-                found = results(study)
-                if found != reference:
-                    counts["differing"] += 1
-                    names = [n for n in reference.keys() | found.keys() if reference.get(n) != found.get(n)]
-                    print(f"DIFFERS: {sorted(names)}", flush=True)
+            found = results(study)
+            if done and found != reference:
+                counts["differing"] += 1
+                names = [n for n in reference.keys() | found.keys() if reference.get(n) != found.get(n)]
+                print(f"DIFFERS: {sorted(names)}", flush=True)
             shutil.rmtree(study, ignore_errors=True)
-        counts["wrong surroundings"] = surroundings(scratch, marker + 1)
+        if "shm" in backends:
+            counts["wrong surroundings"] = surroundings(scratch, study_seed + 1)
     finally:
+        for pid in processes(study_seed):
+            send(pid, signal.SIGKILL)
+        hosts.remove()
         shutil.rmtree(scratch, ignore_errors=True)
     counts["left"] += len(shared_memory() - before)
-    print(f"backends      {', '.join(backends)}")
-    print("disturbed     " + ", ".join(f"{who} {count}" for who, count in sorted(by_target.items())))
+    told = lambda counted: ", ".join(f"{name} {count}" for name, count in sorted(counted.items()))
+    print(f"on            {told(by_backend)}")
+    print(f"disturbed     {told(by_target)}")
     for name, count in counts.items():
         print(f"{name:19}{count}")
-    print(f"slowest end   {worst:.2f} s after the signal, the iteration and its files included")
-    bad = counts["hung"] + counts["differing"] + counts["left"] + counts["refused"] + counts["wrong surroundings"]
-    sys.exit(1 if bad else 0)
+    for who, seconds in sorted(slowest.items()):
+        print(f"slowest end   {seconds:.2f} s after {who}, the iteration and its files included")
+    wrong = ("hung", "differing", "left", "refused", "wrong surroundings")
+    sys.exit(1 if any(counts.get(name) for name in wrong) else 0)
 
 
 if __name__ == "__main__":

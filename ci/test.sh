@@ -44,6 +44,8 @@ step 'mpi: what needs no second rank' cargo test --release -p cobre-comm --featu
 step 'mpi: every contract on 1 to 4 ranks' env CI=true cargo test $mpi --test conformance -- mpi/
 step 'mpi: what goes wrong, and nodes' cargo test $mpi --test mpi_loss -- --test-threads=1
 step 'mpi: the bits of training' cargo test $mpi --test run -- every_backend
+# With the `cobre` that this has built.
+step 'mpi: a sample of chaos in training' ci/chaos_run.py 4 2026 mpi,local
 if command -v mpicc.openmpi >/dev/null; then
     # Its launcher takes a second and a half per job: the rest is for `make openmpi`.
     step 'mpi: random programs on Open MPI' ci/openmpi.sh mpi/2/program

@@ -152,6 +152,82 @@ fn what_is_not_whole_is_passed_over_for_the_one_before() {
 }
 
 #[test]
+fn the_last_two_whole_ones_are_kept_and_nothing_else() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let names = |output: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(output.join("checkpoint")).expect("it is there");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("it is there").file_name().into_string())
+            .map(|name| name.expect("a name"))
+            .collect();
+        names.sort();
+        names
+    };
+    // What a run leaves that is killed while it writes a state, and before it has written its manifest.
+    let killed = scratch.path().join("killed");
+    finish(
+        &mut cobre(&killed, &["--iterations=8", "--checkpoint=iterations:4"]),
+        0,
+    );
+    let place = |name: &str| killed.join("checkpoint").join(name);
+    std::fs::write(place("00000009.state"), "a state").expect("it is written");
+    std::fs::write(place(".00000010.state.part"), "half").expect("it is written");
+    std::fs::write(place("notes.txt"), "of the user").expect("it is written");
+    finish(
+        cobre(&killed, &["--iterations=12", "--checkpoint=iterations:12"]).arg("--resume"),
+        0,
+    );
+    let expected = |names: [&str; 5]| names.map(str::to_owned).to_vec();
+    let two = [
+        "00000008.json",
+        "00000008.state",
+        "00000012.json",
+        "00000012.state",
+    ];
+    let mut found = names(&killed);
+    assert_eq!(found.pop().as_deref(), Some("notes.txt"));
+    assert_eq!(
+        found,
+        expected([two[0], two[1], two[2], two[3], "finished"])
+    );
+
+    // A damaged one is none of them.
+    let damaged = scratch.path().join("damaged");
+    finish(
+        &mut cobre(&damaged, &["--iterations=8", "--checkpoint=iterations:2"]),
+        0,
+    );
+    std::fs::write(newest(&damaged).0, "something else").expect("it is written");
+    finish(
+        cobre(&damaged, &["--iterations=20", "--checkpoint=iterations:20"]).arg("--resume"),
+        0,
+    );
+    let two = [
+        "00000006.json",
+        "00000006.state",
+        "00000020.json",
+        "00000020.state",
+    ];
+    assert_eq!(
+        names(&damaged),
+        expected([two[0], two[1], two[2], two[3], "finished"])
+    );
+}
+
+#[test]
+fn a_directory_that_is_removed_is_an_error_and_not_made_again() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("output");
+    let child = endless(&output, &["-n=2"]);
+    // Under another name first: removing what is being written to takes several attempts.
+    std::fs::rename(&output, scratch.path().join("gone")).expect("it is moved");
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert!(text(&ended).contains("output/checkpoint"), "{ended:?}");
+    assert!(!output.exists());
+}
+
+#[test]
 fn a_checkpoint_of_another_run_is_refused_and_kept() {
     let scratch = tempfile::tempdir().expect("a directory");
     let part = scratch.path().join("part");
@@ -181,6 +257,8 @@ fn a_checkpoint_of_another_run_is_refused_and_kept() {
     );
     assert!(told.contains("of another problem"), "{told}");
     assert_eq!(std::fs::read(newest(&part).0).expect("a state"), before);
+    // It is a finished run's as it was, so the next may begin anew.
+    finish(&mut cobre(&part, &["--iterations=5"]), 0);
 }
 
 #[test]
@@ -258,7 +336,7 @@ fn an_interrupted_run_says_how_to_go_on_and_does() {
         assert_eq!(ended.status.code(), Some(5), "{ended:?}");
         let told = text(&ended);
         assert!(
-            told.contains("to go on") && told.contains("--resume"),
+            told.contains("to go on") && told.contains(" run --resume "),
             "{told}"
         );
         let kept = newest_number(&output).expect("a checkpoint");
@@ -417,8 +495,16 @@ fn a_policy_is_simulated_and_trained_further_by_another_run() {
     assert_eq!(results(&whole), results(&parts));
 
     // What cannot be.
-    let told = finish(&mut cobre(&first, &[&warm, "--simulate-only"]), 64);
-    assert!(told.contains("another --output"), "{told}");
+    let before = outputs::files(&first);
+    let link = place("link");
+    std::os::unix::fs::symlink(&first, &link).expect("it is made");
+    for same in [&first, &place("one/../first"), &link] {
+        for option in ["--simulate-only", "--seed=7", "--resume"] {
+            let told = finish(&mut cobre(same, &[&warm, option]), 64);
+            assert!(told.contains("another --output"), "{same:?}: {told}");
+        }
+    }
+    assert!(outputs::files(&first) == before, "it is as it was");
     finish(&mut cobre(&place("none"), &["--simulate-only"]), 64);
     let told = finish(&mut cobre(&place("none"), &["--warm-start=nowhere"]), 2);
     assert!(told.contains("nowhere/policy/manifest.json"), "{told}");

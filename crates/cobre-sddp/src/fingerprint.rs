@@ -16,9 +16,13 @@ impl Fingerprint {
         hasher.0.into()
     }
 
-    /// That of bytes.
-    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
-        Sha256::new_with_prefix(bytes).into()
+    /// That of bytes in parts.
+    pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        hasher.into()
     }
 
     /// As numbers that ranks can gather.

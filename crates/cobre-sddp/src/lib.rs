@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod lp;
 pub mod noise;
 pub mod output;
+mod packing;
 pub mod path;
 pub mod policy;
 pub mod problem;

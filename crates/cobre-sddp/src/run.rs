@@ -15,7 +15,7 @@ use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, hos
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
-use crate::ranks::{Backend, Ranks};
+use crate::ranks::{Backend, Parcels, Ranks};
 use crate::simulation::Sampling;
 use crate::team::with_team;
 use crate::training::backward::{Unit, UnitKey, units};
@@ -351,6 +351,8 @@ fn whole_job<C: Backend, K: Kernel>(
     }
     results.lp = job.counts()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
+    // The last checkpoint was written meanwhile.
+    checkpoints.settle()?;
     if let Some(directory) = &directory {
         directory.finish(&Facts {
             about,
@@ -458,9 +460,13 @@ fn machines<C: Backend>(
     ranks: &Ranks<'_, C>,
     settings: &Settings,
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
-    let hosts = ranks.gather_bytes(ranks.size(), &[host().into_bytes()])?;
-    let hosts = hosts.iter().map(|host| String::from_utf8_lossy(host));
+    let mut own = Parcels::default();
+    own.push(&host());
+    let hosts = ranks.gather_bytes(ranks.size(), &own)?;
+    let hosts = hosts
+        .iter()
+        .map(|host| postcard::from_bytes::<String>(host).unwrap_or_default());
     let threads = ranks.gather_one(&[settings.threads as f64])?;
     let threads = threads.iter().map(|rank| rank[0] as usize);
-    Ok((hosts.map(Into::into).collect(), threads.collect()))
+    Ok((hosts.collect(), threads.collect()))
 }

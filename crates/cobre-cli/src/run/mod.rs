@@ -4,7 +4,8 @@ mod report;
 mod show;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use cobre_case::{Case, CaseSettings, Options, Wishes};
@@ -25,6 +26,8 @@ use crate::{exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
+/// The policy's part of an output directory.
+const POLICY: &str = "policy";
 /// How long ranks that are asked to end may take to finish an iteration and save.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -154,7 +157,11 @@ pub(crate) fn run(args: &Args) -> u8 {
         return error.tell(exit::USAGE, args.json);
     }
     match args.workers {
-        Some(ranks) if ranks > 1 || args.backend.as_deref().is_some_and(|name| name != "local") => {
+        Some(ranks)
+            if ranks > 1
+                || args.retries > 0
+                || args.backend.as_deref().is_some_and(|name| name != "local") =>
+        {
             start(ranks, args)
         }
         _ => join(args),
@@ -180,11 +187,16 @@ fn wrong_usage(args: &Args) -> Option<String> {
                 .to_owned(),
         );
     }
-    if args.simulate_only && args.output.is_some() && args.output == args.warm_start {
+    if let (Some(output), Some(policy)) = (&args.output, &args.warm_start)
+        && is_same(&output.join(POLICY), &policy.join(POLICY))
+    {
         return Some(
-            "--simulate-only writes results of its own: give it another --output than --warm-start"
+            "--output is where the policy of --warm-start is, which would be lost: give another --output"
                 .to_owned(),
         );
+    }
+    if args.retries > 0 && args.workers.is_none() {
+        return Some("--retries starts ranks again that -n has started: add -n N".to_owned());
     }
     let backend = args.backend.as_deref();
     if let Some(ranks) = args.workers {
@@ -200,6 +212,12 @@ fn wrong_usage(args: &Args) -> Option<String> {
     }
     (backend != "local" && !job::is_rank())
         .then(|| format!("--backend {backend} connects several ranks: add -n N to start them"))
+}
+
+/// Whether two paths lead to one file or directory that is there.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    file(one).is_some_and(|found| Some(found) == file(other))
 }
 
 /// Starts the ranks of a job: this program again, without `-n`.
@@ -268,9 +286,13 @@ fn advise(args: &Args) {
     if !kept {
         return;
     }
-    let resume = (!args.resume).then(|| "--resume".into());
-    let words = std::env::args_os().chain(resume);
-    let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    let mut words: Vec<String> = std::env::args_os()
+        .map(|word| quoted(&word.to_string_lossy()))
+        .collect();
+    if !args.resume {
+        // After `run`: at the end it might come after `--`.
+        words.insert(2, "--resume".to_owned());
+    }
     exit::note(
         NAME,
         &format!("to go on from the newest checkpoint: {}", words.join(" ")),
@@ -378,7 +400,7 @@ fn read(args: &Args) -> Result<(Case, Option<Policy>), (Failure, u8)> {
     let case = cobre_case::load(&args.path, &options)
         .map_err(|error| (Failure::of_case(&error), exit::of_case(&error)))?;
     let policy = args.warm_start.as_deref();
-    let policy = policy.map(|output| read_policy(&output.join("policy")));
+    let policy = policy.map(|output| read_policy(&output.join(POLICY)));
     let policy = policy
         .transpose()
         .map_err(|error| (Failure::of_run(&error), exit::of_run(&error)))?;

@@ -23,7 +23,7 @@ use crate::error::SddpError;
 use crate::lp::Kernel;
 use crate::output::Directory;
 use crate::policy::SavedCuts;
-use crate::ranks::{Backend, Ranks};
+use crate::ranks::{Backend, Parcels, Ranks, split};
 use crate::run::Settings;
 use crate::team::lock;
 use crate::training::Progress;
@@ -33,13 +33,13 @@ pub fn exists(output: &Path) -> bool {
     !Store::numbers_in(output).is_empty()
 }
 
-/// The state of training after an iteration.
+/// The state of training after an iteration. What units remember follows it.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     progress: Progress,
     cuts: SavedCuts,
-    /// What units remember, as bytes: those of the forward passes, then by level.
-    memories: Vec<Vec<Vec<u8>>>,
+    /// How many bytes each unit remembers: those of the forward passes, then by level.
+    lengths: Vec<Vec<usize>>,
 }
 
 /// The checkpoints of a run. Every rank has one; only the first rank's has files.
@@ -101,15 +101,27 @@ impl Checkpoints {
         }
         let count = progress.iterations.len();
         self.latest = progress.time().total;
-        let forward = engine.forward.iter();
-        let mine: Vec<_> = forward.map(|walker| encode(&lock(walker).memory)).collect();
-        let mut memories = vec![ranks.gather_bytes(engine.passes, &mine)?];
+        let (mut lengths, mut memories) = (Vec::new(), Vec::new());
+        let is_first = ranks.is_first();
+        let mut gather = |things: usize, mine: &Parcels| -> Result<(), SddpError> {
+            let all = ranks.gather_bytes(things, mine)?;
+            if is_first {
+                lengths.push(all.lengths);
+                memories.extend_from_slice(&all.bytes);
+            }
+            Ok(())
+        };
+        let mut mine = Parcels::default();
+        for walker in &engine.forward {
+            mine.push(&lock(walker).memory);
+        }
+        gather(engine.passes, &mine)?;
         for (units, all) in engine.backward.iter().zip(&engine.unit_counts) {
-            let mine: Vec<_> = units
-                .iter()
-                .map(|unit| encode(&lock(unit).memory))
-                .collect();
-            memories.push(ranks.gather_bytes(*all, &mine)?);
+            mine.clear();
+            for unit in units {
+                mine.push(&lock(unit).memory);
+            }
+            gather(*all, &mine)?;
         }
         let Some(store) = &mut self.store else {
             return Ok(());
@@ -118,9 +130,9 @@ impl Checkpoints {
         let state = State {
             progress: progress.clone(),
             cuts: field.pool.saved(field.problem, count),
-            memories,
+            lengths,
         };
-        store.write(count, encode(&state))
+        store.write(count, state, memories)
     }
 
     /// Waits for what is being written.
@@ -158,21 +170,31 @@ impl Checkpoints {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let state: State = decode(&bytes).ok_or(SddpError::Checkpoint(
-            "a checkpoint is whole and yet cannot be read".to_owned(),
-        ))?;
+        let (state, memories) = postcard::take_from_bytes::<State>(&bytes)
+            .map_err(|_| unreadable("the cuts and figures of a checkpoint"))?;
         let mut field = engine.write();
         let problem = field.problem;
         field.pool.restore(ranks, problem, &state.cuts)?;
         drop(field);
-        let mut lists = state.memories.into_iter();
-        let forward = lists.next().unwrap_or_default();
-        for (walker, bytes) in engine.forward.iter().zip(&forward[engine.first_pass..]) {
+        let counts = std::iter::once(engine.passes).chain(engine.unit_counts.iter().copied());
+        let lengths = state.lengths.concat();
+        if !state.lengths.iter().map(Vec::len).eq(counts)
+            || split(&lengths, memories).count() != lengths.len()
+        {
+            return Err(unreadable("what units remembered"));
+        }
+        let mut all = split(&lengths, memories);
+        let mut own = |count: usize| -> Vec<&[u8]> {
+            let share = ranks.share(count);
+            let all = all.by_ref().take(count).enumerate();
+            let own = all.filter(|(number, _)| share.contains(number));
+            own.map(|(_, bytes)| bytes).collect()
+        };
+        for (walker, bytes) in engine.forward.iter().zip(own(engine.passes)) {
             put(&mut lock(walker).memory, bytes)?;
         }
-        for (units, all) in engine.backward.iter().zip(lists) {
-            let own = ranks.share(all.len());
-            for (unit, bytes) in units.iter().zip(&all[own]) {
+        for (units, &count) in engine.backward.iter().zip(&engine.unit_counts) {
+            for (unit, bytes) in units.iter().zip(own(count)) {
                 put(&mut lock(unit).memory, bytes)?;
             }
         }
@@ -187,15 +209,14 @@ impl Checkpoints {
 }
 
 fn put<T: for<'de> Deserialize<'de>>(memory: &mut T, bytes: &[u8]) -> Result<(), SddpError> {
-    let unreadable = || SddpError::Checkpoint("what a unit remembered cannot be read".to_owned());
-    *memory = decode(bytes).ok_or_else(unreadable)?;
+    let unreadable = |_| unreadable("what a unit remembered");
+    *memory = postcard::from_bytes(bytes).map_err(unreadable)?;
     Ok(())
 }
 
-fn encode(value: &impl Serialize) -> Vec<u8> {
-    postcard::to_stdvec(value).expect("plain data can be written to memory")
-}
-
-fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Option<T> {
-    postcard::from_bytes(bytes).ok()
+/// A checkpoint that hashes as it should and yet is not what this program writes.
+fn unreadable(what: &str) -> SddpError {
+    SddpError::Checkpoint(format!(
+        "{what} cannot be read; remove the directory `checkpoint` to begin anew"
+    ))
 }

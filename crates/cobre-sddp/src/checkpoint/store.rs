@@ -2,9 +2,11 @@
 //! `checkpoint/NNNNNNNN.json`, which says whose they are and how they must hash. The last two are
 //! kept.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::identity::Identity;
@@ -12,7 +14,7 @@ use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 use crate::output::Aside;
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Beside the results.
 const PLACE: &str = "checkpoint";
 /// Checkpoints that are kept.
@@ -24,6 +26,8 @@ const FINISHED: &str = "finished";
 pub(super) struct Store {
     directory: PathBuf,
     identity: Identity,
+    /// Those that turned out not to be whole.
+    damaged: Vec<usize>,
     /// What writes the latest one.
     writer: Option<JoinHandle<Result<(), SddpError>>>,
 }
@@ -34,6 +38,7 @@ impl Store {
         Self {
             directory: output.join(PLACE),
             identity,
+            damaged: Vec::new(),
             writer: None,
         }
     }
@@ -54,37 +59,48 @@ impl Store {
             )));
         }
         match std::fs::remove_dir_all(&self.directory) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(SddpError::io("remove", &self.directory)(error))
             }
             _ => Ok(()),
         }
     }
 
-    /// Writes the state after an iteration, in a thread of its own.
+    /// Writes the state after an iteration and what follows it, in a thread of its own.
     ///
     /// # Errors
     /// When the one before could not be written.
-    pub(super) fn write(&mut self, iteration: usize, bytes: Vec<u8>) -> Result<(), SddpError> {
+    pub(super) fn write(
+        &mut self,
+        iteration: usize,
+        state: impl Serialize + Send + 'static,
+        rest: Vec<u8>,
+    ) -> Result<(), SddpError> {
         self.settle()?;
         let (directory, belongs_to) = (self.directory.clone(), self.identity.json());
+        let mut damaged = std::mem::take(&mut self.damaged);
+        damaged.retain(|number| *number != iteration);
         let write = move || {
-            let sha256 = Fingerprint::of_bytes(&bytes).to_string();
+            let state = postcard::to_stdvec(&state).expect("plain data can be written to memory");
+            let parts = [&state[..], &rest];
             let manifest = json!({
                 "format": FORMAT,
                 "iteration": iteration,
-                "bytes": bytes.len(),
-                "sha256": sha256,
+                "bytes": state.len() + rest.len(),
+                "sha256": Fingerprint::of_parts(&parts).to_string(),
                 "belongs_to": belongs_to,
             });
-            std::fs::create_dir_all(&directory)
-                .map_err(SddpError::io("create the directory", &directory))?;
-            put(&file(&directory, iteration, "state"), &bytes)?;
-            put(
-                &file(&directory, iteration, "json"),
-                format!("{manifest:#}\n").as_bytes(),
-            )?;
-            prune(&directory);
+            // Not the one around it: if that is gone, so is the right to write there.
+            match std::fs::create_dir(&directory) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(SddpError::io("create the directory", &directory)(error));
+                }
+                _ => {}
+            }
+            put(&file(&directory, iteration, "state"), &parts)?;
+            let manifest = format!("{manifest:#}\n");
+            put(&file(&directory, iteration, "json"), &[manifest.as_bytes()])?;
+            prune(&directory, iteration, &damaged);
             Ok(())
         };
         let builder = std::thread::Builder::new().name("cobre-checkpoint".to_owned());
@@ -108,7 +124,7 @@ impl Store {
     pub(super) fn finish(&mut self) -> Result<(), SddpError> {
         self.settle()?;
         if self.directory.exists() {
-            put(&self.directory.join(FINISHED), b"")?;
+            put(&self.directory.join(FINISHED), &[])?;
         }
         Ok(())
     }
@@ -119,35 +135,39 @@ impl Store {
     /// # Errors
     /// When it does not belong to this run.
     pub(super) fn newest(&mut self, warn: &mut dyn FnMut(&str)) -> Result<Vec<u8>, SddpError> {
-        let _ = std::fs::remove_file(self.directory.join(FINISHED));
+        let mut found = Vec::new();
         for &iteration in self.numbers().iter().rev() {
             let place = file(&self.directory, iteration, "json");
             match whole(&self.directory, iteration) {
                 Err(problem) => {
                     let place = place.display();
                     warn(&format!("passed over the checkpoint {place}: {problem}"));
+                    self.damaged.push(iteration);
                 }
                 Ok((manifest, bytes)) => {
-                    return match self.identity.difference(&manifest["belongs_to"]) {
-                        None => Ok(bytes),
-                        Some(difference) => Err(SddpError::Checkpoint(format!(
-                            "the checkpoint {} is {difference}",
-                            place.display()
-                        ))),
-                    };
+                    if let Some(difference) = self.identity.difference(&manifest["belongs_to"]) {
+                        let place = place.display();
+                        return Err(SddpError::Checkpoint(format!(
+                            "the checkpoint {place} is {difference}"
+                        )));
+                    }
+                    found = bytes;
+                    break;
                 }
             }
         }
-        Ok(Vec::new())
+        // From here on this is a run that has not finished.
+        let _ = std::fs::remove_file(self.directory.join(FINISHED));
+        Ok(found)
     }
 
     /// The iterations of which there is a manifest, in order.
     pub(super) fn numbers_in(output: &Path) -> Vec<usize> {
-        numbers(&output.join(PLACE), "json")
+        numbers(&output.join(PLACE))
     }
 
     fn numbers(&self) -> Vec<usize> {
-        numbers(&self.directory, "json")
+        numbers(&self.directory)
     }
 }
 
@@ -164,20 +184,23 @@ fn file(directory: &Path, iteration: usize, kind: &str) -> PathBuf {
     directory.join(format!("{iteration:08}.{kind}"))
 }
 
-fn put(place: &Path, bytes: &[u8]) -> Result<(), SddpError> {
+fn put(place: &Path, parts: &[&[u8]]) -> Result<(), SddpError> {
     let mut file = Aside::create(place)?;
-    file.write(bytes)?;
+    for part in parts {
+        file.write(part)?;
+    }
     file.finish()
 }
 
-/// The iterations of which there is a file of this kind, in order.
-fn numbers(directory: &Path, kind: &str) -> Vec<usize> {
+fn names(directory: &Path) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let number = |entry: std::fs::DirEntry| {
-        let name = entry.file_name().into_string().ok()?;
-        name.strip_suffix(kind)?.strip_suffix('.')?.parse().ok()
-    };
-    let mut numbers: Vec<usize> = entries.filter_map(number).collect();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+/// The iterations of which there is a manifest, in order.
+fn numbers(directory: &Path) -> Vec<usize> {
+    let number = |name: String| name.strip_suffix(".json")?.parse().ok();
+    let mut numbers: Vec<usize> = names(directory).filter_map(number).collect();
     numbers.sort_unstable();
     numbers
 }
@@ -201,18 +224,28 @@ fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), String>
         let (expected, found) = (&manifest["bytes"], bytes.len());
         return Err(format!("its state has {found} bytes of {expected}"));
     }
-    if manifest["sha256"] != Fingerprint::of_bytes(&bytes).to_string() {
+    if manifest["sha256"] != Fingerprint::of_parts(&[&bytes]).to_string() {
         return Err("its state has changed since it was written".to_owned());
     }
     Ok((manifest, bytes))
 }
 
-/// Removes all but the last ones, manifests first. What cannot be removed is in nobody's way.
-fn prune(directory: &Path) {
-    for kind in ["json", "state"] {
-        let numbers = numbers(directory, kind);
-        for &old in &numbers[..numbers.len().saturating_sub(KEPT)] {
-            let _ = std::fs::remove_file(file(directory, old, kind));
-        }
+/// Removes all but the last whole ones up to this iteration, a manifest before its state: older ones, damaged ones, and
+/// what a run that was killed has left. What cannot be removed is in nobody's way.
+fn prune(directory: &Path, iteration: usize, damaged: &[usize]) {
+    let mut kept = numbers(directory);
+    kept.retain(|number| *number <= iteration && !damaged.contains(number));
+    kept.drain(..kept.len().saturating_sub(KEPT));
+    let is_old = |name: &String| {
+        let (number, _) = name.trim_start_matches('.').split_once('.')?;
+        let number = number.parse().ok()?;
+        Some(name.starts_with('.') || !kept.contains(&number))
+    };
+    let mut old: Vec<String> = names(directory)
+        .filter(|name| is_old(name) == Some(true))
+        .collect();
+    old.sort_unstable();
+    for name in old {
+        let _ = std::fs::remove_file(directory.join(name));
     }
 }

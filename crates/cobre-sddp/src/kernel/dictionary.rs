@@ -24,17 +24,23 @@ struct Entry {
     head: Vec<u32>,
     /// Rows after the equalities: rows of the program, and cuts by slot with [`CUT`] set.
     rows: Vec<u32>,
+    #[serde(with = "crate::packing")]
     duals: Vec<f64>,
+    #[serde(with = "crate::packing")]
     sense: Vec<f64>,
+    #[serde(with = "crate::packing")]
     reduced: Vec<f64>,
     marks: Vec<Mark>,
+    #[serde(with = "crate::packing")]
     activity: Vec<f64>,
     bound_cost: f64,
+    #[serde(with = "crate::packing")]
     inverse: Vec<f64>,
     age: u32,
     /// The value is `constant` + `slopes` · parameters; with this visit's states it is `at_visit`
     /// and what the opening adds.
     constant: f64,
+    #[serde(with = "crate::packing")]
     slopes: Vec<f64>,
     at_visit: f64,
     /// Visits since it was last used.

@@ -36,8 +36,11 @@ pub(crate) struct SavedCuts {
     /// The node of each cut; `None` where a pass was not at the level.
     nodes: Vec<Vec<Option<u32>>>,
     /// Their numbers.
-    records: Vec<Vec<f64>>,
+    records: Vec<Numbers>,
 }
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Numbers(#[serde(with = "crate::packing")] Vec<f64>);
 
 /// The cuts of one node.
 #[derive(Debug, Default)]
@@ -246,7 +249,7 @@ impl<C: Backend> CutPool<C> {
         let records = self.levels.iter().map(|pieces| {
             let numbers = pieces.iter().flat_map(Shared::read);
             let own = numbers.skip(first * width).take(slots * width);
-            own.copied().collect()
+            Numbers(own.copied().collect())
         });
         let records = records.collect();
         SavedCuts { nodes, records }
@@ -266,7 +269,7 @@ impl<C: Backend> CutPool<C> {
         let (states, passes) = (problem.states.len(), self.passes);
         let width = record_width(states);
         for (level, (nodes, records)) in saved.nodes.iter().zip(&saved.records).enumerate() {
-            let records = records.chunks(width * passes);
+            let records = records.0.chunks(width * passes);
             for (iteration, (nodes, records)) in nodes.chunks(passes).zip(records).enumerate() {
                 let cut = |(pass, (node, record)): (usize, (&Option<u32>, &[f64]))| {
                     node.map(|node| NewCut {

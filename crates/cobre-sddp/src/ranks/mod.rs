@@ -1,5 +1,10 @@
 //! The only place that knows there is more than one process.
 
+mod parcels;
+
+pub use parcels::Parcels;
+pub(crate) use parcels::split;
+
 use std::cell::Cell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -98,26 +103,18 @@ impl<'c, C: Backend> Ranks<'c, C> {
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub fn gather_bytes(&self, things: usize, mine: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, CommError> {
-        let lengths: Vec<f64> = mine.iter().map(|bytes| bytes.len() as f64).collect();
+    pub fn gather_bytes(&self, things: usize, mine: &Parcels) -> Result<Parcels, CommError> {
+        let lengths: Vec<f64> = mine.lengths.iter().map(|&length| length as f64).collect();
         let mut all_lengths = Vec::new();
         self.gather(things, |_| 1, &lengths, &mut all_lengths)?;
         let lengths: Vec<usize> = all_lengths.iter().map(|length| *length as usize).collect();
         let (counts, starts, total) = layout(self.size(), things, |thing| lengths[thing]);
-        let mut all = vec![0; total];
+        let mut bytes = vec![0; total];
         self.timed(|| {
             self.comm
-                .allgatherv(&mine.concat(), &mut all, &counts, &starts)
+                .allgatherv(&mine.bytes, &mut bytes, &counts, &starts)
         })?;
-        let mut rest = &all[..];
-        Ok(lengths
-            .into_iter()
-            .map(|length| {
-                let (bytes, after) = rest.split_at(length);
-                rest = after;
-                bytes.to_vec()
-            })
-            .collect())
+        Ok(Parcels { lengths, bytes })
     }
 
     /// Gives the first rank's bytes to all.

@@ -9,7 +9,7 @@ use crate::lp::{Failure, Kernel};
 use crate::noise::{Noise, Purpose};
 use crate::output::{PathTables, Piece};
 use crate::path::{Paths, Walker, Watch};
-use crate::ranks::Backend;
+use crate::ranks::{Backend, Parcels};
 use crate::team::lock;
 use crate::training::Trainer;
 
@@ -141,19 +141,17 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             let place = field.failures.join("simulation");
             SddpError::io("write", &place)(std::io::Error::other(error))
         };
-        let mut mine = Vec::new();
+        let mut mine = Parcels::default();
         for unit in self.engine.simulations().iter() {
             let pieces = std::mem::replace(&mut lock(unit).pieces, Ok(Vec::new()));
-            let pieces = pieces.map_err(|error| failed(error.to_string()))?;
-            let bytes = postcard::to_stdvec(&pieces);
-            mine.push(bytes.map_err(|error| failed(error.to_string()))?);
+            mine.push(&pieces.map_err(|error| failed(error.to_string()))?);
         }
         let all = self.ranks.gather_bytes(units, &mine)?;
         if !self.ranks.is_first() {
             return Ok(());
         }
-        for bytes in all {
-            let pieces = postcard::from_bytes(&bytes);
+        for bytes in all.iter() {
+            let pieces = postcard::from_bytes(bytes);
             sink(pieces.map_err(|error| failed(error.to_string()))?)?;
         }
         Ok(())

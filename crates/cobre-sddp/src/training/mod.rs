@@ -87,7 +87,6 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
                 checkpoints.keep(self.engine, self.ranks, &progress)?;
             }
             if let Some(reason) = reason {
-                checkpoints.settle()?;
                 return Ok(trained(progress, reason, sense));
             }
         }
