@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -306,6 +307,18 @@ def test_a_working_directory_that_is_gone_is_told(case, tmp_path, monkeypatch):
     for options in [{"case": "here.sof.json"}, {"case": case, "output": "out"}]:
         with pytest.raises(cobre.IOError, match="working directory is gone"):
             cobre.train(**options, bound=0.0)
+
+
+def test_workers_that_cannot_have_their_pipes_are_an_io_error(case):
+    descriptors = len(os.listdir("/proc/self/fd"))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors + 10, limits[1]))
+    try:
+        with pytest.raises(cobre.IOError, match="cannot start workers: Too many open files"):
+            cobre.train(case, bound=0.0, iterations=2, num_workers=40)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert cobre.train(case, bound=0.0, iterations=2, num_workers=2).iterations == 2
 
 
 def test_workers_die_with_the_parent(case):
