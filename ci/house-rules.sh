@@ -20,6 +20,7 @@ crates/cobre-launch/src/signals.rs
 crates/cobre-launch/src/sys.rs
 crates/cobre-testkit/src/bin/victim.rs
 crates/cobre-python/src/shared.rs
+crates/cobre-python/src/table.rs
 crates/cobre-sddp/src/lp/highs.rs
 '
 

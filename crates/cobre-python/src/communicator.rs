@@ -1,8 +1,8 @@
 //! `cobre.Communicator`: the collectives on NumPy arrays, in place.
 
 use cobre_comm::{BackendKind, CommBackend, Communicator as _, ReduceOp, create_communicator};
-use numpy::{PyArray1, PyArrayDyn, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use numpy::{Element, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::element::{choose_element, kind, to_read, to_write, with_element};
@@ -74,9 +74,7 @@ impl Communicator {
         let op = operator(op)?;
         with_element!(send, "allreduce", "send", T => {
             let from = to_read::<T>("allreduce", "send", send)?;
-            let recv = recv.unwrap_or_else(|| {
-                PyArrayDyn::<T>::zeros(py, from.shape(), false).into_any()
-            });
+            let recv = recv.map_or_else(|| zeros::<T>(py, from.shape()), Ok)?;
             let mut into = to_write::<T>("allreduce", "recv", &recv)?;
             let (from, into) = (from.as_slice()?, into.as_slice_mut()?);
             py.detach(|| self.comm.allreduce(from, into, op))
@@ -101,10 +99,10 @@ impl Communicator {
             let from = from.as_slice()?;
             let counts = counts.unwrap_or_else(|| vec![from.len(); self.comm.size()]);
             let displs = displs.unwrap_or_else(|| starts(&counts));
-            let recv = recv.unwrap_or_else(|| {
-                let ends = counts.iter().zip(&displs).map(|(count, start)| start + count);
-                PyArray1::<T>::zeros(py, ends.max().unwrap_or(0), false).into_any()
-            });
+            let recv = recv.map_or_else(|| {
+                let ends = counts.iter().zip(&displs).map(|(count, start)| start.saturating_add(*count));
+                zeros::<T>(py, &[ends.max().unwrap_or(0)])
+            }, Ok)?;
             let mut into = to_write::<T>("allgatherv", "recv", &recv)?;
             let into = into.as_slice_mut()?;
             py.detach(|| self.comm.allgatherv(from, into, &counts, &displs))
@@ -147,11 +145,11 @@ impl Communicator {
     fn shared_array(
         &self,
         py: Python<'_>,
-        shape: Shape,
+        shape: &Bound<'_, PyAny>,
         dtype: Option<Bound<'_, PyAny>>,
     ) -> PyResult<SharedArray> {
-        let dtype = kind(py, dtype)?;
-        SharedArray::create(py, &self.comm, Layout::Led(shape.extents()), dtype)
+        let (shape, dtype) = (extents(shape)?, kind(py, dtype)?);
+        SharedArray::create(py, &self.comm, Layout::Led(shape), dtype)
     }
 
     /// A row of elements of which each rank writes its `counts[rank]`, and all read all after a
@@ -168,20 +166,31 @@ impl Communicator {
     }
 }
 
+/// The most dimensions of an array that this side of NumPy knows.
+const MAX_DIMENSIONS: usize = 32;
+
 /// A shape as NumPy takes it: one number or several.
-#[derive(FromPyObject)]
-pub(crate) enum Shape {
-    One(usize),
-    Several(Vec<usize>),
+fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    let one = shape.extract().map(|extent| vec![extent]);
+    let extents: Vec<usize> = one.or_else(|_| shape.extract()).map_err(|_| {
+        PyTypeError::new_err(format!(
+            "shape={shape}: a whole number or several, none below 0, are expected"
+        ))
+    })?;
+    if extents.len() > MAX_DIMENSIONS {
+        return Err(PyValueError::new_err(format!(
+            "shape: {} dimensions; at most {MAX_DIMENSIONS} are possible",
+            extents.len()
+        )));
+    }
+    Ok(extents)
 }
 
-impl Shape {
-    fn extents(self) -> Vec<usize> {
-        match self {
-            Self::One(extent) => vec![extent],
-            Self::Several(extents) => extents,
-        }
-    }
+/// A new array; where memory does not hold it NumPy says so.
+fn zeros<'py, T: Element>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    let shape = pyo3::types::PyTuple::new(py, shape)?;
+    py.import("numpy")?
+        .call_method1("zeros", (shape, T::get_dtype(py)))
 }
 
 /// Where blocks of these lengths start that follow each other.

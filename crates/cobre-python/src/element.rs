@@ -127,6 +127,11 @@ fn typed<'a, 'py, T: Element>(
              that is"
         )));
     }
+    if !array.data().is_aligned() {
+        return Err(PyValueError::new_err(format!(
+            "{call}: {argument} is not aligned in memory; its copy() is"
+        )));
+    }
     Ok(array)
 }
 

@@ -25,7 +25,7 @@ mod _native {
     #[pymodule_export]
     use super::policy::{load_policy, save_policy};
     #[pymodule_export]
-    use super::run::{simulate, train};
+    use super::run::{check, check_launcher, simulate, train};
     #[pymodule_export]
     use super::shared::SharedArray;
     #[pymodule_export]
@@ -34,4 +34,17 @@ mod _native {
     use super::table::arrow_stream;
     #[pymodule_export]
     use super::workers::run_workers;
+
+    use numpy::{PyArray1, PyArrayMethods};
+
+    use super::{Bound, PyModule, PyResult};
+
+    /// Finds the functions of NumPy. Where that fails the import fails: the first array would panic, also
+    /// when it is Ctrl-C that comes between.
+    #[pymodule_init]
+    fn find_numpy(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        numpy::get_array_module(module.py())?;
+        PyArray1::<f64>::zeros(module.py(), 1, false).readonly();
+        Ok(())
+    }
 }

@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use cobre_case::{CaseSettings, Wishes};
-use cobre_comm::{BackendKind, CommBackend, create_communicator};
+use cobre_case::{CaseSettings, Finding, Wishes};
+use cobre_comm::{
+    BackendError, BackendKind, CommBackend, Environment, Selection, create_communicator,
+};
 use cobre_sddp::SddpError;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::output::About;
 use cobre_sddp::problem::Problem;
-use cobre_sddp::run::{self, Results, Settings, Solver, Start};
+use cobre_sddp::run::{self, MAX_PASSES, MAX_THREADS, Results, Settings, Solver, Start};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::Rule;
 use numpy::{IntoPyArray, PyArray1};
@@ -37,6 +39,7 @@ pub(crate) struct Request {
     checkpoint: String,
     resume: bool,
     output: Option<PathBuf>,
+    csv: bool,
 }
 
 impl Request {
@@ -56,6 +59,8 @@ impl Request {
             simulate: self.simulate,
         };
         let found = wishes.over(case);
+        at_most("threads", self.threads, MAX_THREADS)?;
+        at_most("forward_passes", found.forward_passes, MAX_PASSES)?;
         let statistical = |rule: &Rule| matches!(rule, Rule::Statistical { .. });
         if !problem.is_risk_neutral() && found.stopping.rules.iter().any(statistical) {
             return Err(errors::invalid(&[
@@ -77,9 +82,17 @@ impl Request {
             checkpoints: parse("checkpoint", &self.checkpoint)?,
             resume: self.resume,
             output: self.output,
-            csv: false,
+            csv: self.csv,
         })
     }
+}
+
+fn at_most(name: &str, number: usize, most: usize) -> PyResult<()> {
+    if number <= most {
+        return Ok(());
+    }
+    let finding = format!("{name}={number}: a whole number from 1 to {most} is expected");
+    Err(errors::invalid(&[finding]))
 }
 
 /// An iteration, for a progress callback and for the table of convergence.
@@ -197,10 +210,10 @@ pub(crate) struct Tried<'py> {
     validation: Vec<f64>,
     lp_solves: u64,
     seconds: f64,
+    warnings: Vec<String>,
 }
 
 /// What a run told about itself.
-#[derive(Default)]
 struct Told {
     resumed_from: Option<usize>,
     warnings: Vec<String>,
@@ -260,12 +273,16 @@ fn connected<T: Send>(
     py: Python<'_>,
     joined: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
+    warnings: &[Finding],
     job: impl FnOnce(&CommBackend, &mut Teller) -> Result<T, SddpError> + Send,
 ) -> PyResult<(T, Told)> {
     let mut teller = Teller {
         callback: progress,
         raised: None,
-        told: Told::default(),
+        told: Told {
+            resumed_from: None,
+            warnings: warnings.iter().map(ToString::to_string).collect(),
+        },
     };
     let result = py.detach(|| {
         let kind = match &joined {
@@ -286,24 +303,54 @@ fn connected<T: Send>(
     }
 }
 
-/// Trains in this process: alone, or with the ranks that it has `joined`. A callback that raises, or
-/// a signal whose handler does, ends the run after the iteration and is raised then.
+/// Finds what is wrong with a problem or with how it is to be solved.
 #[pyfunction]
-pub(crate) fn train(
-    py: Python<'_>,
+pub(crate) fn check(py: Python<'_>, given: Given, request: Request) -> PyResult<()> {
+    let case = given.load(py)?;
+    request.settings(&case.problem, case.settings.as_ref())?;
+    Ok(())
+}
+
+/// Refuses to be one of several ranks of an MPI launcher: each would train by itself, over the results
+/// of the others.
+#[pyfunction]
+pub(crate) fn check_launcher() -> PyResult<()> {
+    let asked = BackendKind::from_env();
+    if !matches!(asked, Ok(BackendKind::Auto)) {
+        return Ok(());
+    }
+    match Selection::new(BackendKind::Auto, &Environment::process()) {
+        Err(
+            error @ BackendError::BackendNotAvailable {
+                requested: "mpi", ..
+            },
+        ) => Err(errors::of_backend(&error)),
+        _ => Ok(()),
+    }
+}
+
+/// Trains in this process: alone, or with the ranks that it has `joined`; from nothing, or from the cuts
+/// of a policy. A callback that raises, or a signal whose handler does, ends the run after the iteration
+/// and is raised then.
+#[pyfunction]
+pub(crate) fn train<'py>(
+    py: Python<'py>,
     given: Given,
     request: Request,
+    policy: Option<Bare<'py>>,
     joined: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Found<'_>> {
+) -> PyResult<Found<'py>> {
     let name = given.name();
     let case = given.load(py)?;
     let settings = request.settings(&case.problem, case.settings.as_ref())?;
     let sense = case.problem.sense.name();
-    let (results, told) = connected(py, joined, progress, |comm, teller| {
+    let policy = policy.map(Bare::policy).transpose()?;
+    let warnings = &case.warnings;
+    let (results, told) = connected(py, joined, progress, warnings, |comm, teller| {
         let start = Start {
             about: About::new(&*case.tables, &name, case.kind, comm.name()),
-            policy: None,
+            policy: policy.as_ref(),
         };
         run::run_from(comm, case.problem, &settings, &start, teller)
     })?;
@@ -328,7 +375,8 @@ pub(crate) fn simulate<'py>(
         settings.simulate = PATHS;
     }
     let policy = policy.policy()?;
-    let (tried, _) = connected(py, joined, progress, |comm, teller| {
+    let warnings = &case.warnings;
+    let (tried, told) = connected(py, joined, progress, warnings, |comm, teller| {
         let start = Start {
             about: About::new(&*case.tables, &name, case.kind, comm.name()),
             policy: Some(&policy),
@@ -343,5 +391,6 @@ pub(crate) fn simulate<'py>(
         validation: tried.validation,
         lp_solves: tried.lp.solves,
         seconds: tried.seconds.simulate,
+        warnings: told.warnings,
     })
 }

@@ -4,13 +4,14 @@
     reason = "a NumPy array over memory that it does not own has no safe form"
 )]
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use cobre_comm::{CommBackend, CommError, CommRegion, SharedMemoryProvider, SharedRegion};
 use numpy::ndarray::{ArrayViewD, ArrayViewMutD};
 use numpy::{Element, PyArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::element::{Kind, elements};
@@ -46,8 +47,8 @@ pub(crate) struct SharedArray {
 struct Inside {
     region: Region,
     epoch: Epoch,
-    /// Arrays handed out in this write epoch: the fence makes them read-only.
-    views: Vec<Py<PyWeakrefReference>>,
+    /// The array handed out in this write epoch, while somebody has it: the fence makes it read-only.
+    view: Option<Py<PyWeakrefReference>>,
 }
 
 macro_rules! region {
@@ -149,7 +150,7 @@ impl SharedArray {
         let inside = Inside {
             region,
             epoch: Epoch::Write,
-            views: Vec::new(),
+            view: None,
         };
         Ok(Self {
             inside: Mutex::new(inside),
@@ -159,8 +160,11 @@ impl SharedArray {
         })
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is inside, for `look`. While a thread is in a fence the others wait here, and let the
+    /// interpreter go on meanwhile.
+    fn inside<T>(&self, py: Python<'_>, look: impl FnOnce(&mut Inside) -> T) -> T {
+        let inside = self.inside.lock_py_attached(py);
+        look(&mut inside.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -169,14 +173,17 @@ impl SharedArray {
     /// In a read epoch the whole, read-only; in a write epoch what this rank may write.
     #[getter]
     fn array<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let this = slf.get();
-        let mut inside = this.inside();
+        let (this, py) = (slf.get(), slf.py());
         let owner = slf.clone().into_any();
-        match (inside.epoch, &this.own) {
+        this.inside(py, |inside| match (inside.epoch, &this.own) {
             (Epoch::Read, _) => inside.region.whole(&this.shape, owner),
             (Epoch::Write, Some(own)) => {
+                let view = inside.view.as_ref();
+                if let Some(array) = view.and_then(|view| view.bind(py).upgrade()) {
+                    return Ok(array);
+                }
                 let array = inside.region.own_part(own, owner)?;
-                inside.views.push(PyWeakrefReference::new(&array)?.unbind());
+                inside.view = Some(PyWeakrefReference::new(&array)?.unbind());
                 Ok(array)
             }
             (Epoch::Write, None) => Err(PyValueError::new_err(
@@ -185,13 +192,13 @@ impl SharedArray {
             (Epoch::Over, _) => Err(PyValueError::new_err(
                 "a fence of this array has failed; it cannot be used any more",
             )),
-        }
+        })
     }
 
     /// Whether this is a write epoch.
     #[getter]
-    fn writing(&self) -> bool {
-        self.inside().epoch == Epoch::Write
+    fn writing(&self, py: Python<'_>) -> bool {
+        self.inside(py, |inside| inside.epoch == Epoch::Write)
     }
 
     /// The shape of the whole.
@@ -208,13 +215,12 @@ impl SharedArray {
 
     /// Ends the epoch on all ranks and begins the other. Collective.
     fn fence(&self, py: Python<'_>) -> PyResult<()> {
-        for view in self.inside().views.drain(..) {
-            if let Some(array) = view.bind(py).upgrade() {
-                read_only(&array)?;
-            }
+        let view = self.inside(py, |inside| inside.view.take());
+        if let Some(array) = view.and_then(|view| view.bind(py).upgrade()) {
+            read_only(&array)?;
         }
         let fenced = py.detach(|| {
-            let mut inside = self.inside();
+            let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
             let fenced = inside.region.fence();
             inside.epoch = match (&fenced, inside.epoch) {
                 (Ok(()), Epoch::Write) => Epoch::Read,

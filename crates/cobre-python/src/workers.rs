@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use cobre_launch::{Bind, Cause, Launch, LaunchError, MAX_RANKS, Outcome, Status};
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -102,9 +101,9 @@ pub(crate) fn run_workers(py: Python<'_>, job: Job, hear: Py<PyAny>) -> PyResult
         let asked = job.workers;
         return Err(errors::of_launch(&LaunchError::RankCount { asked }));
     }
-    let system = |error: std::io::Error| PyOSError::new_err(error.to_string());
     let mut messages = Vec::new();
-    let (launch, mut stop) = prepare(&job, &mut messages).map_err(system)?;
+    let (launch, mut stop) =
+        prepare(&job, &mut messages).map_err(|error| errors::of_system(&error))?;
     let mut raised: Option<PyErr> = None;
     let outcome: Result<Outcome, LaunchError> = std::thread::scope(|scope| {
         // Its end closes this process's copies of the pipes, and with them the messages.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import cobre
@@ -139,6 +140,64 @@ def aborts(comm):
 def prints(comm):
     print(f"rank {comm.rank} speaks", end="")
     print(" in lines")
+
+
+def prints_from_threads(comm, lines):
+    def work(thread):
+        for line in range(lines):
+            print(f"{thread}:{line}:" + "x" * 10_000)
+
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def leaves_without_a_word(comm):
+    os._exit(0)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("nothing to say")
+
+
+def raises_what_says_nothing(comm):
+    raise Mute
+
+
+class Homesick:
+    def __reduce__(self):
+        return at_home, ()
+
+
+def at_home():
+    if "COBRE_LAUNCH_RANK" not in os.environ:
+        raise RuntimeError("not here")
+
+
+def returns_what_cannot_be_loaded(comm):
+    return Homesick()
+
+
+def watches_a_fence(comm):
+    """How far another thread gets while rank 0 waits in a fence for the others."""
+    table = comm.shared_array(2)
+    if comm.rank > 0:
+        time.sleep(0.5)
+        table.fence()
+        return 0
+    steps = 0
+    fence = threading.Thread(target=table.fence)
+    fence.start()
+    watch = threading.Thread(target=lambda: table.writing)
+    watch.start()
+    while fence.is_alive():
+        steps += 1
+        time.sleep(0.001)
+    watch.join()
+    return steps
 
 
 def forever(comm):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 
@@ -82,6 +83,9 @@ def test_unfit_arrays_are_refused_with_the_reason():
     fixed.flags.writeable = False
     with pytest.raises(ValueError, match="recv is read-only"):
         comm.allreduce(good, fixed)
+    unaligned = np.zeros(33, dtype=np.uint8)[1:].view(np.float64)
+    with pytest.raises(ValueError, match="send is not aligned"):
+        comm.allreduce(unaligned)
     with pytest.raises(ValueError, match="recv shares memory"):
         comm.allreduce(good, good)
     with pytest.raises(ValueError, match="op"):
@@ -90,6 +94,15 @@ def test_unfit_arrays_are_refused_with_the_reason():
         comm.allreduce(good, np.zeros(3))
     with pytest.raises(cobre.CommunicationError, match="root 7"):
         comm.broadcast(good, root=7)
+    with pytest.raises(MemoryError):
+        comm.allgatherv(good, counts=[10**18])
+    with pytest.raises(ValueError, match="dimension"):
+        comm.allgatherv(good, counts=[2**63], displs=[2**63])
+    for shape in [-1, (2, -1), 1.5, None, "ab", 2**64]:
+        with pytest.raises(TypeError, match="shape="):
+            comm.shared_array(shape)
+    with pytest.raises(ValueError, match="40 dimensions"):
+        comm.shared_array((1,) * 40)
     with pytest.raises(TypeError, match="complex64"):
         comm.shared_array(3, "complex64")
     with pytest.raises(TypeError, match=">f8"):
@@ -98,6 +111,21 @@ def test_unfit_arrays_are_refused_with_the_reason():
         comm.partitioned_array([3], "nonsense")
     with pytest.raises(cobre.CommunicationError, match="counts"):
         comm.partitioned_array([3, 4])
+
+
+def test_a_shared_array_is_handed_out_once_while_it_is_held():
+    table = cobre.Communicator().shared_array(3)
+    view = table.array
+    assert table.array is view
+    view[:] = 1.0
+    del view
+    table.array[0] = 2.0
+    table.fence()
+    assert table.array.tolist() == [2.0, 1.0, 1.0]
+
+
+def test_other_threads_run_while_one_looks_at_an_array_in_a_fence():
+    assert cobre.spawn(ranks.watches_a_fence, 2)[0] > 50
 
 
 def test_a_type_is_given_as_numpy_takes_it():
@@ -147,10 +175,63 @@ def test_what_ranks_print_is_printed_here(capsys):
     assert sorted(lines) == ["rank 0 speaks in lines", "rank 1 speaks in lines"]
 
 
+def test_threads_of_a_rank_may_print_at_once(capsys):
+    cobre.spawn(ranks.prints_from_threads, 1, args=(50,))
+    lines = capsys.readouterr().out.splitlines()
+    expected = [f"{thread}:{line}:" + "x" * 10_000 for thread in range(4) for line in range(50)]
+    # Pieces of what threads print may follow each other in any order, but none is lost or torn.
+    assert sorted("".join(lines)) == sorted("".join(expected))
+
+
+def test_a_rank_that_leaves_without_a_result_is_named():
+    with pytest.raises(cobre.WorkerError, match="without a result") as caught:
+        cobre.spawn(ranks.leaves_without_a_word, 2)
+    assert (caught.value.rank, caught.value.exit_code) == (0, 0)
+
+
+def test_an_exception_that_cannot_say_what_it_is_is_told_by_its_name():
+    with pytest.raises(cobre.WorkerError, match="raised Mute") as caught:
+        cobre.spawn(ranks.raises_what_says_nothing, 1)
+    assert isinstance(caught.value.inner, ranks.Mute)
+
+
+def test_a_result_that_cannot_be_loaded_here_is_told_and_ends_the_ranks(capfd):
+    with pytest.raises(cobre.CobreError, match="worker . returned cannot be loaded here: RuntimeError: not here"):
+        cobre.spawn(ranks.returns_what_cannot_be_loaded, 2)
+    assert capfd.readouterr().err == ""
+
+
 def test_functions_without_a_module_need_cloudpickle(monkeypatch):
+    class Local:
+        pass
+
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    with pytest.raises(cobre.CobreError, match="cloudpickle"):
-        cobre.spawn(lambda comm: comm.rank, 2)
+    for fn, args in [(lambda comm: comm.rank, ()), (functools.partial(lambda comm: 1), ()), (ranks.identity, (Local(),))]:
+        with pytest.raises(cobre.CobreError, match="cloudpickle") as caught:
+            cobre.spawn(fn, 2, args=args)
+        assert caught.value.kind == "IncompatibleSettings"
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="fn=3"):
+        cobre.spawn(3, 2)
+
+
+def test_classes_of_the_script_come_back_as_they_are():
+    run = script(
+        "import cobre\n"
+        "class Found:\n"
+        "    pass\n"
+        "class Trouble(Exception):\n"
+        "    pass\n"
+        "def work(comm): return Found()\n"
+        "def fail(comm): raise Trouble('mine')\n"
+        "print([type(found) is Found for found in cobre.spawn(work, 2)])\n"
+        "try: cobre.spawn(fail, 1)\n"
+        "except cobre.WorkerError as error: print(type(error.inner) is Trouble, error.inner)\n"
+    )
+    out, err = run.communicate(timeout=60)
+    assert out == "[True, True]\nTrue mine\n", (out, err)
 
 
 def test_functions_without_a_module_run_with_cloudpickle():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -72,16 +73,39 @@ def test_a_missing_bound_is_found(case):
         ({"num_workers": 2, "backend": "local"}, "backend"),
         ({"backend": "carrier pigeon"}, "backend"),
         ({"bound": float("nan")}, "bound"),
+        ({"seed": 2**64}, "seed=.*at most"),
+        ({"threads": 1025}, "threads=1025.*1024"),
+        ({"forward_passes": 100_001}, "forward_passes"),
+        ({"csv": True}, "csv=True: output"),
+        ({"checkpoint": "daily"}, "checkpoint"),
     ],
 )
 def test_a_wrong_setting_is_named(case, options, word):
-    with pytest.raises(cobre.ValidationError, match=word):
-        cobre.train(case, **{"bound": 0.0, "iterations": 2, **options})
+    for workers in [1, 2]:
+        with pytest.raises(cobre.ValidationError, match=word):
+            cobre.train(case, **{"bound": 0.0, "iterations": 2, "num_workers": workers, **options})
 
 
-def test_a_setting_of_another_type_is_a_type_error(case):
-    with pytest.raises(TypeError, match="iterations"):
-        cobre.train(case, bound=0.0, iterations="ten")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"iterations": "ten"},
+        {"num_workers": 2.0},
+        {"risk": 1},
+        {"cut_selection": 1},
+        {"stop": [1]},
+        {"checkpoint": 1},
+        {"solver": 1},
+        {"backend": 1},
+        {"progress": "bar"},
+    ],
+)
+def test_a_setting_of_another_type_is_a_type_error_that_names_it(case, options):
+    with pytest.raises(TypeError, match=f"{next(iter(options))}="):
+        cobre.train(case, **{"bound": 0.0, **options})
+
+
+def test_a_setting_that_does_not_exist_is_a_type_error(case):
     with pytest.raises(TypeError):
         cobre.train(case, bound=0.0, unknown=1)
 
@@ -143,6 +167,31 @@ def test_a_killed_worker_is_named(case, backend, victim):
     assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (victim, -9, None)
     assert "SIGKILL" in str(caught.value)
     assert eventually(lambda: not started())
+
+
+def test_several_ranks_of_an_mpi_launcher_do_not_train_over_each_other(case, monkeypatch):
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "4")
+    for workers in [1, 2]:
+        with pytest.raises(cobre.CommunicationError, match="an MPI launcher started 4 ranks"):
+            cobre.train(case, bound=0.0, iterations=2, num_workers=workers)
+    assert cobre.train(case, bound=0.0, iterations=2, backend="local").iterations == 2
+    assert cobre.train(case, bound=0.0, iterations=2, num_workers=2, backend="shm").iterations == 2
+    monkeypatch.setenv("COBRE_COMM_BACKEND", "local")
+    assert cobre.train(case, bound=0.0, iterations=2).iterations == 2
+
+
+def test_numpy_is_found_at_import_and_not_at_the_first_array(case):
+    run = script(
+        "import sys, cobre, numpy\n"
+        "def interrupted(version): raise KeyboardInterrupt\n"
+        "numpy.lib.NumpyVersion = interrupted\n"
+        "print(cobre.train(sys.argv[1], bound=0.0, iterations=2).policy.cuts['intercept'].shape)\n",
+        case,
+    )
+    assert run.communicate(timeout=60) == ("(6,)\n", "")
+    run = script("import sys\nsys.modules['numpy'] = None\ntry: import cobre\nexcept ImportError: print('no numpy')\n")
+    assert run.communicate(timeout=60) == ("no numpy\n", "")
 
 
 def test_fork_as_start_method_is_refused(case):
@@ -214,6 +263,62 @@ def test_an_unguarded_script_starts_workers_once(case, how, tmp_path):
         [sys.executable, *words, case], input=text, capture_output=True, text=True, timeout=60, check=False
     )
     assert (run.stdout, run.stderr) == ("once\n3\n", "")
+
+
+def test_workers_import_nothing_from_the_working_directory(case, tmp_path):
+    for name in ["numpy", "struct", "pickle", "cobre"]:
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module')")
+    text = "import sys, cobre\nprint(cobre.train(sys.argv[1], bound=0.0, iterations=3, num_workers=2).iterations)\n"
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/run.py").write_text(text)
+    for flags in [[], ["-I"]]:
+        run = subprocess.run(
+            [sys.executable, *flags, "scripts/run.py", case],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (run.stdout, run.stderr) == ("3\n", "")
+
+
+def test_workers_find_the_package_where_the_parent_did(case, tmp_path):
+    site = os.path.dirname(os.path.dirname(cobre.__file__))
+    (tmp_path / "site").symlink_to(site)
+    # -S: the interpreter itself finds nothing but the standard library.
+    run = subprocess.run(
+        [sys.executable, "-S", "-"],
+        input=f"import sys\nsys.path.append({str(tmp_path / 'site')!r})\nimport cobre\n"
+        f"print(cobre.train({case!r}, bound=0.0, iterations=3, num_workers=2).iterations)\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.stdout, run.stderr) == ("3\n", "")
+
+
+def test_a_working_directory_that_is_gone_is_told(case, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert cobre.train(case, bound=0.0, iterations=2, num_workers=2).iterations == 2
+    for options in [{"case": "here.sof.json"}, {"case": case, "output": "out"}]:
+        with pytest.raises(cobre.IOError, match="working directory is gone"):
+            cobre.train(**options, bound=0.0)
+
+
+def test_workers_that_cannot_have_their_pipes_are_an_io_error(case):
+    descriptors = len(os.listdir("/proc/self/fd"))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors + 10, limits[1]))
+    try:
+        with pytest.raises(cobre.IOError, match="cannot start workers: Too many open files"):
+            cobre.train(case, bound=0.0, iterations=2, num_workers=40)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert cobre.train(case, bound=0.0, iterations=2, num_workers=2).iterations == 2
 
 
 def test_workers_die_with_the_parent(case):

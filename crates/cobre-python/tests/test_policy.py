@@ -65,6 +65,11 @@ def test_the_future_is_worth_what_the_cuts_say(trained):
     values = cuts["intercept"] + 20.0 * cuts["slope:upper"] + 10.0 * cuts["slope:lower"]
     assert policy.future_value("now", state) == pytest.approx(values[here].max())
     assert policy.future_value("wet4", state) == 0.0
+    with pytest.raises(cobre.ValidationError, match="no node here; there are now"):
+        policy.future_value("here", state)
+    for wrong in [{"upper": 20.0}, {**state, "third": 1.0}]:
+        with pytest.raises(cobre.ValidationError, match="each of upper, lower"):
+            policy.future_value("now", wrong)
 
 
 def test_a_policy_of_another_problem_is_refused(trained):

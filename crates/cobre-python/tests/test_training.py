@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import threading
 import time
@@ -91,6 +92,7 @@ def test_options_reach_the_engine(case, program):
         stop_when_all=True,
     )
     found = json.loads(line)
+    assert cobre.train(case, bound=0.0, stop="iterations:3").iterations == 3
     assert (result.policy_sha256, result.stop_reason) == (found["policy_sha256"], found["stop_reason"])
 
 
@@ -134,6 +136,72 @@ def test_tables_go_to_data_frames(case, library):
         assert texts["name"].to_pylist() == ["a", "b"]
 
 
+def test_arrow_takes_numbers_where_they_are(case):
+    import pyarrow
+
+    table = cobre.train(case, **OPTIONS).convergence
+    taken = pyarrow.table(table)
+    for name in ["iteration", "bound"]:
+        assert taken[name].chunk(0).buffers()[1].address == table[name].ctypes.data
+    # It keeps them alive.
+    bounds = list(table["bound"])
+    del table
+    assert taken["bound"].to_pylist() == bounds
+
+
+def test_tables_are_compared_and_pickled(case):
+    result = cobre.train(case, **OPTIONS)
+    table = result.convergence
+    again = pickle.loads(pickle.dumps(result))
+    assert again.convergence == table and again.policy == result.policy and again != result
+    assert not again.convergence["bound"].flags.writeable
+    assert table != cobre.train(case, **{**OPTIONS, "seed": 8}).convergence
+    assert table != result.timings and table != {}
+    for columns, word in [({"a": [1, 2], "b": [1]}, "length"), ({"a": 3}, "dimension"), ({"a": [[1]]}, "dimension")]:
+        with pytest.raises(cobre.ValidationError, match=word):
+            cobre.Table(columns)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_tables_are_written_as_csv_too(case, tmp_path, workers):
+    result = cobre.train(case, **OPTIONS, simulate=5, output=tmp_path / "run", csv=True, num_workers=workers)
+    cobre.simulate(case, result, bound=0.0, paths=5, output=tmp_path / "tried", csv=True, num_workers=workers)
+    lines = (tmp_path / "run/training/convergence.csv").read_text().splitlines()
+    assert len(lines) == 26
+    for directory in ["run", "tried"]:
+        assert len((tmp_path / directory / "simulation/paths.csv").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_training_begins_with_the_cuts_of_a_policy_as_the_command_does(case, program, tmp_path, workers):
+    first = cobre.train(case, **OPTIONS, output=tmp_path / "first")
+    line = subprocess.run(
+        [program, "run", case, "--bound=0", "--iterations=4", f"--warm-start={tmp_path / 'first'}"]
+        + ["--seed=9", "--json", "--quiet"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    for policy in [first, first.policy, tmp_path / "first"]:
+        result = cobre.train(case, bound=0.0, iterations=4, seed=9, warm_start=policy, num_workers=workers)
+        assert result.policy_sha256 == json.loads(line)["policy_sha256"]
+        assert result.convergence["bound"][0] >= first.bound
+        if workers > 1:
+            break
+
+
+def test_seeds_are_those_of_the_command(case, program):
+    line = subprocess.run(
+        [program, "run", case, "--bound=0", "--iterations=2", f"--seed={2**64 - 1}", "--json", "--quiet"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    result = cobre.train(case, bound=0.0, iterations=2, seed=2**64 - 1)
+    assert result.policy_sha256 == json.loads(line)["policy_sha256"]
+    assert cobre.simulate(case, result, bound=0.0, paths=2).estimate.paths == 2
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_progress_arrives_in_order_from_every_worker(case, workers):
     seen: dict[int, list[int]] = {}
@@ -169,9 +237,12 @@ def test_a_callback_that_raises_stops_the_run_and_is_raised(case, workers):
     assert cobre.train(case, **OPTIONS).iterations == 25
 
 
-def test_a_bar_is_drawn(case, capsys):
+def test_a_bar_is_drawn_within_the_terminal(case, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
     cobre.train(case, bound=0.0, iterations=4, progress=True)
-    assert "4/4" in capsys.readouterr().err
+    drawn = capsys.readouterr().err
+    assert "4/4" in drawn
+    assert all(len(line.rstrip("\n")) < 50 for line in drawn.split("\r"))
 
 
 def test_other_threads_run_meanwhile(case):

@@ -57,6 +57,11 @@ impl Solver {
     }
 }
 
+/// The most threads of a rank that make sense to ask for.
+pub const MAX_THREADS: usize = 1024;
+/// The most forward passes of an iteration that make sense to ask for.
+pub const MAX_PASSES: usize = 100_000;
+
 /// How a problem is solved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {

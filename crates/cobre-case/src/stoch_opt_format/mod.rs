@@ -40,7 +40,7 @@ pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
     let sense = sense(&programs, &mut errors);
     let has_future = nodes.iter().any(|(_, node)| !node.successors.0.is_empty());
     if has_future && options.bound.is_none() {
-        errors.push("a bound on the cost to go is needed: add --bound".to_owned());
+        errors.push("a bound on the cost to go is needed: add --bound (Python: bound=)".to_owned());
     }
     let mut draft = Draft::new(sense, options.bound.unwrap_or(0.0));
     draft.risk(options.risk.unwrap_or(Risk::EXPECTATION));

@@ -16,7 +16,7 @@ use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::{About, read_policy};
 use cobre_sddp::policy::{Policy, Selection};
 use cobre_sddp::risk::Risk;
-use cobre_sddp::run::{Settings, Solver, Start, run_from, simulate};
+use cobre_sddp::run::{MAX_PASSES, MAX_THREADS, Settings, Solver, Start, run_from, simulate};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::Rule;
 
@@ -552,11 +552,11 @@ fn at_most(most: usize, text: &str) -> Result<usize, String> {
 }
 
 fn threads_asked(text: &str) -> Result<usize, String> {
-    at_most(1024, text)
+    at_most(MAX_THREADS, text)
 }
 
 fn passes(text: &str) -> Result<usize, String> {
-    at_most(100_000, text)
+    at_most(MAX_PASSES, text)
 }
 
 fn finite(text: &str) -> Result<f64, String> {

@@ -4,9 +4,6 @@
 >>> result.bound
 """
 
-# First: the native part would import it at its first array, where an interrupt ends in a panic.
-import numpy as _numpy
-
 from cobre._native import Communicator, SharedArray
 from cobre.case import Case, Node, ValidationResult, load, validate
 from cobre.errors import (
@@ -26,8 +23,6 @@ from cobre.table import Table
 from cobre.training import simulate, train
 
 __version__ = "0.1.0"
-
-del _numpy
 
 __all__ = [
     "Case",

@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 __all__ = [
     "Communicator",
+    "check",
+    "check_launcher",
     "train",
     "simulate",
     "load_policy",
@@ -57,9 +59,12 @@ class SharedArray:
     def dtype(self) -> str: ...
     def fence(self) -> None: ...
 
+def check(given: dict[str, Any], request: dict[str, Any]) -> None: ...
+def check_launcher() -> None: ...
 def train(
     given: dict[str, Any],
     request: dict[str, Any],
+    policy: dict[str, Any] | None,
     joined: Callable[[], Any] | None,
     progress: Callable[[dict[str, Any]], Any] | None,
 ) -> dict[str, Any]: ...
@@ -68,7 +73,7 @@ def simulate(
     request: dict[str, Any],
     policy: dict[str, Any],
     joined: Callable[[], Any] | None,
-    progress: Callable[[int, int], Any] | None,
+    progress: Callable[[dict[str, Any]], Any] | None,
 ) -> dict[str, Any]: ...
 def load_policy(path: str) -> dict[str, Any]: ...
 def save_policy(policy: dict[str, Any], path: str) -> None: ...

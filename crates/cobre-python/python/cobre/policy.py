@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from cobre import _native
+from cobre.errors import ValidationError
+from cobre.settings import absolute
 from cobre.table import Table
 
 
@@ -18,13 +21,13 @@ class Policy:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Reads a policy from the directory that :meth:`save` wrote, or from the output of a run."""
-        path = os.path.abspath(os.fsdecode(path))
+        path = absolute(path)
         inside = os.path.join(path, "policy")
         return cls(_native.load_policy(inside if os.path.isdir(inside) else path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the policy into a directory: ``manifest.json`` and ``cuts.parquet``."""
-        _native.save_policy(self._bare, os.path.abspath(os.fsdecode(path)))
+        _native.save_policy(self._bare, absolute(path))
 
     @property
     def sense(self) -> str:
@@ -77,11 +80,15 @@ class Policy:
             columns[f"slope:{state}"] = sign * bare["gradient"][:, place]
         return Table(columns)
 
-    def future_value(self, node: str, state: dict[str, float]) -> float:
-        """The cost to go (revenue to go) after ``node`` at a state, as the cuts have it."""
+    def future_value(self, node: str, state: Mapping[str, float]) -> float:
+        """The cost to go (revenue to go) after ``node`` at a state, as the cuts have it; 0 if it has none."""
         import numpy as np
 
         bare = self._bare
+        if node not in self.nodes:
+            raise ValidationError(f"there is no node {node}; there are {', '.join(self.nodes)}")
+        if set(state) != set(self.states):
+            raise ValidationError(f"state={dict(state)}: a value for each of {', '.join(self.states)} is expected")
         here = bare["node"] == self.nodes.index(node)
         if not here.any():
             return 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,19 +33,34 @@ class Progress:
 Callback = Callable[[Progress], Any]
 
 
+def listener(progress: Any, bar: Callable[[], Line]) -> Any:
+    """Who is told: a bar, the caller's function, or nobody."""
+    if progress is None or progress is False:
+        return None
+    if progress is True:
+        return bar()
+    if callable(progress):
+        return progress
+    raise TypeError(f"progress={progress!r}: a function, True or None is expected")
+
+
 class Line:
     """A line that is written over and over, on a terminal and in a notebook."""
 
     width = 24
+    drawn = 0
 
     def draw(self, done: int, of: int | None, name: str, rest: str = "") -> None:
         if of:
-            drawn = min(self.width, self.width * done // of)
-            bar = f"[{'#' * drawn}{'.' * (self.width - drawn)}] {done}/{of}"
+            filled = min(self.width, self.width * done // of)
+            bar = f"[{'#' * filled}{'.' * (self.width - filled)}] {done}/{of}"
         else:
             bar = f"{name} {done}"
-        sys.stderr.write(f"\r{bar + rest:<96}")
+        # A line that the terminal breaks could not be written over.
+        line = (bar + rest)[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r{line:<{self.drawn}}")
         sys.stderr.flush()
+        self.drawn = len(line)
 
     def __enter__(self) -> Line:
         return self

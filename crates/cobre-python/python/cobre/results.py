@@ -40,7 +40,7 @@ class Worker:
     backend: str
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class TrainingResult:
     """What training found, in the modeller's sense; the same bits for any workers and threads,
     seconds apart."""
@@ -166,7 +166,7 @@ def training_result(found: dict[str, Any], workers: tuple[Worker, ...]) -> Train
     )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class SimulationResult:
     """What a policy is worth, in the modeller's sense."""
 

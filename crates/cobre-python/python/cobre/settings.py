@@ -10,21 +10,49 @@ from collections.abc import Mapping
 from typing import Any
 
 from cobre import _native
-from cobre.errors import ValidationError
+from cobre.errors import IOError, ValidationError
 from cobre.problem import Problem
 
 CaseLike = Any
 
 
-def count(name: str, value: Any, least: int = 1) -> int:
-    """``value`` as a whole number that is at least ``least``."""
+def count(name: str, value: Any, least: int = 1, most: int = (1 << 63) - 1) -> int:
+    """``value`` as a whole number from ``least`` to ``most``."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name}={value!r}: a whole number is expected") from None
-    if number < least or number >= 1 << 63:
+    if number < least:
         raise ValidationError(f"{name}={number}: at least {least} is expected")
+    if number > most:
+        raise ValidationError(f"{name}={number}: at most {most} is expected")
     return number
+
+
+def maybe(name: str, value: Any, least: int = 1, most: int = (1 << 63) - 1) -> int | None:
+    """A number, or nothing: then the case says it, or it is as usual."""
+    return None if value is None else count(name, value, least, most)
+
+
+def text(name: str, value: Any) -> str:
+    """``value``, which is a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={value!r}: a text is expected")
+    return value
+
+
+def maybe_text(name: str, value: Any) -> str | None:
+    """A text, or nothing."""
+    return None if value is None else text(name, value)
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """A path that workers and later calls understand as this one does."""
+    path = os.fsdecode(path)
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        raise IOError(f"{path}: the working directory is gone, so a path must begin with /") from None
 
 
 def given(
@@ -36,6 +64,7 @@ def given(
     """What is to be solved, as the native part takes it."""
     if bound is not None and not math.isfinite(bound):
         raise ValidationError(f"bound={bound}: a finite number is expected")
+    risk = maybe_text("risk", risk)
     overrides = None if config_overrides is None else _overrides(config_overrides)
     if isinstance(case, Problem):
         if overrides is not None:
@@ -51,8 +80,7 @@ def given(
         if overrides is not None:
             again["overrides"] = overrides
         return again
-    path = os.path.abspath(os.fsdecode(case))
-    return {"source": path, "bound": bound, "risk": risk, "overrides": overrides}
+    return {"source": absolute(case), "bound": bound, "risk": risk, "overrides": overrides}
 
 
 def _overrides(config: Mapping[str, Any]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
 from typing import Any
 
 from cobre.errors import CobreError
@@ -19,33 +21,45 @@ def spawn(
     num_workers: int,
     *,
     backend: str = "shm",
-    args: tuple[Any, ...] = (),
-    kwargs: dict[str, Any] | None = None,
+    args: Iterable[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
 ) -> list[Any]:
     """Runs ``fn(comm, *args, **kwargs)`` on ``num_workers`` fresh interpreters and returns what
     each rank returned, by rank.
 
     ``fn`` is pickled. A function of a notebook or of the script itself needs cloudpickle.
     """
+    if not callable(fn):
+        raise TypeError(f"fn={fn!r}: a function is expected")
     workers = count("num_workers", num_workers)
     team = Team(workers, backend, grace_secs=GRACE_SECS, bind=False)
-    ended = team.run(("spawn",), payload=_pickled(fn, (fn, args, kwargs or {})))
-    return [ended.results.get(rank) for rank in range(workers)]
+    ended = team.run(("spawn",), payload=by_value((fn, tuple(args), dict(kwargs or {}))))
+    return [ended.results[rank] for rank in range(workers)]
 
 
-def _pickled(fn: Callable[..., Any], content: Any) -> bytes:
+def by_value(content: Any) -> bytes:
+    """Pickles what another interpreter is to load; what that cannot import goes by value, with
+    cloudpickle."""
     try:
         import cloudpickle
     except ImportError:
-        pass
-    else:
-        return bytes(cloudpickle.dumps(content))
-    name = getattr(fn, "__qualname__", "")
-    if getattr(fn, "__module__", None) == "__main__" or "<locals>" in name or "<lambda>" in name:
-        raise CobreError(
-            f"{name or fn!r} is defined in this script, notebook or another function, where a worker "
-            "cannot import it from: install cloudpickle (pip install cobre[cloudpickle]), or put it "
-            "into a module",
-            kind="IncompatibleSettings",
-        )
-    return pickle.dumps(content)
+        into = io.BytesIO()
+        ByName(into).dump(content)
+        return into.getvalue()
+    return bytes(cloudpickle.dumps(content))
+
+
+class ByName(pickle.Pickler):
+    """Refuses functions and classes that another interpreter cannot import."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, (type, FunctionType)):
+            name = thing.__qualname__
+            if thing.__module__ == "__main__" or "<" in name:
+                raise CobreError(
+                    f"{name} is defined in this script, notebook or another function, where another "
+                    "interpreter cannot import it from: install cloudpickle (pip install "
+                    "cobre[cloudpickle]), or put it into a module",
+                    kind="IncompatibleSettings",
+                )
+        return NotImplemented

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cobre import _native
+from cobre.errors import ValidationError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +17,7 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
     """Named columns of one length, each a read-only NumPy array.
 
     It speaks the Arrow PyCapsule interface: ``pandas.DataFrame.from_arrow(table)``,
-    ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` take it.
+    ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` take it, with the numbers where they are.
     """
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
@@ -25,12 +26,29 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
         self._columns: dict[str, np.ndarray] = {}
         for name, values in columns.items():
             column = np.array(values)
+            if column.ndim != 1:
+                raise ValidationError(f"column {name} has {column.ndim} dimensions; one is expected")
             if column.dtype.kind in "iu":
                 column = column.astype(np.int64)
             elif column.dtype.kind == "f":
                 column = column.astype(np.float64)
             column.flags.writeable = False
             self._columns[name] = column
+        lengths = {name: len(column) for name, column in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValidationError(f"columns of one length are expected; they have {lengths}")
+
+    def __reduce__(self) -> tuple[type[Table], tuple[dict[str, npt.NDArray[Any]]]]:
+        return Table, (self._columns,)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether names and values are the same, in order; NaN is the same as NaN."""
+        import numpy as np
+
+        if not isinstance(other, Table) or list(self) != list(other):
+            return False
+        pairs = ((column, other[name]) for name, column in self.items())
+        return all(np.array_equal(one, two, equal_nan=one.dtype.kind == two.dtype.kind == "f") for one, two in pairs)
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._columns[name]
@@ -44,7 +62,7 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
     @property
     def num_rows(self) -> int:
         """Number of rows."""
-        return max((len(column) for column in self._columns.values()), default=0)
+        return next((len(column) for column in self._columns.values()), 0)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The columns as an Arrow stream."""

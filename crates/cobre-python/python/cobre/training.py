@@ -10,12 +10,14 @@ from contextlib import nullcontext
 from typing import Any
 
 from cobre import _native
-from cobre.errors import ValidationError, WorkerError
+from cobre.errors import ValidationError
 from cobre.policy import Policy
-from cobre.progress import Bar, Callback, PathBar, Progress
+from cobre.progress import Bar, Callback, Line, PathBar, Progress, listener
 from cobre.results import SimulationResult, TrainingResult, Worker, simulation_result, training_result
-from cobre.settings import CaseLike, count, given, threads_per_worker
+from cobre.settings import CaseLike, absolute, count, given, maybe, maybe_text, text, threads_per_worker
 from cobre.workers import Team
+
+PolicyLike = Policy | TrainingResult | str | os.PathLike[str]
 
 GRACE_SECS = 60.0
 """How long workers that are asked to end may take to finish an iteration and write results."""
@@ -38,10 +40,12 @@ def train(
     forward_passes: int | None = None,
     risk: str | None = None,
     cut_selection: str | None = None,
-    stop: Sequence[str] = (),
+    stop: str | Sequence[str] = (),
     stop_when_all: bool = False,
     simulate: int | None = None,
     solver: str | None = None,
+    warm_start: PolicyLike | None = None,
+    csv: bool = False,
 ) -> TrainingResult:
     """Trains a policy for ``case``: a path, a loaded :class:`Case` or a :class:`Problem`.
 
@@ -58,40 +62,41 @@ def train(
 
     With ``output``, the state of training is kept there as ``checkpoint`` says (``"minutes:M"``,
     ``"iterations:K"`` or ``"none"``), and when it is interrupted. ``resume=True`` goes on from the newest
-    one, with the bits of a run that was never interrupted.
+    one, with the bits of a run that was never interrupted. ``csv=True`` writes every table as CSV as well.
+
+    ``warm_start`` is a policy whose cuts training begins with. The book's page on the Python package tells
+    of the other arguments; they are the options of ``cobre run``.
     """
     workers = count("num_workers", num_workers)
     if resume and output is None:
         raise ValidationError("resume=True: output, the directory with the checkpoints, is needed")
+    rules = [stop] if isinstance(stop, str) else stop
     request = {
-        **_request(seed, threads, workers, output, solver),
-        "iterations": _maybe("iterations", iterations),
-        "forward_passes": _maybe("forward_passes", forward_passes),
-        "cut_selection": cut_selection,
-        "stop": list(stop),
+        **_request(seed, threads, workers, output, solver, csv),
+        "iterations": maybe("iterations", iterations),
+        "forward_passes": maybe("forward_passes", forward_passes),
+        "cut_selection": maybe_text("cut_selection", cut_selection),
+        "stop": [text("stop", rule) for rule in rules],
         "stop_when_all": bool(stop_when_all),
-        "simulate": _maybe("simulate", simulate, least=0),
-        "checkpoint": checkpoint,
+        "simulate": maybe("simulate", simulate, least=0),
+        "checkpoint": text("checkpoint", checkpoint),
         "resume": bool(resume),
     }
-    bar = Bar(request["iterations"]) if progress is True else None
-    callback: Callback | None = bar or (progress if callable(progress) else None)
+    callback: Callback | None = listener(progress, lambda: Bar(request["iterations"]))
 
     def tell(rank: int, step: dict[str, Any]) -> None:
         if callback is not None and "iteration" in step:
             callback(Progress(worker_id=rank, **step))
 
-    task = ("train", given(case, bound, risk, config_overrides), request)
-    with bar or nullcontext():
-        found, team = _run(task, workers, backend, None if callback is None else tell)
-    for text in found["warnings"]:
-        warnings.warn(text, stacklevel=2)
+    start = None if warm_start is None else _policy(warm_start)._bare
+    task = ("train", given(case, bound, risk, config_overrides), request, start)
+    found, team = _run(task, workers, backend, callback, tell)
     return training_result(found, team)
 
 
 def simulate(
     case: CaseLike,
-    policy: Policy | TrainingResult | str | os.PathLike[str],
+    policy: PolicyLike,
     *,
     paths: int | None = None,
     config_overrides: Mapping[str, Any] | None = None,
@@ -103,48 +108,44 @@ def simulate(
     output: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[int, int], Any] | None = None,
     solver: str | None = None,
+    csv: bool = False,
 ) -> SimulationResult:
     """Tries a policy on ``paths`` new paths: as many as the case says if not given, else 1000.
 
     ``seed`` is the policy's own if not given: then these are the paths that training with
     ``simulate=paths`` tries it on, with the same bits. ``progress`` is called with the number of paths
     done and the number of all; ``True`` draws a bar. If it raises, or Ctrl-C is pressed, the
-    simulation ends soon and the exception is raised. With ``output``, every stage of every path is written there.
+    simulation ends soon and the exception is raised. With ``output``, every stage of every path is written
+    there; ``csv=True`` writes every table as CSV as well.
     """
     workers = count("num_workers", num_workers)
-    if isinstance(policy, TrainingResult):
-        policy = policy.policy
-    elif not isinstance(policy, Policy):
-        policy = Policy.load(policy)
-    bare = policy._bare
+    bare = _policy(policy)._bare
     request = {
-        **_request(bare["seed"] if seed is None else seed, threads, workers, output, solver),
+        **_request(bare["seed"] if seed is None else seed, threads, workers, output, solver, csv),
         "iterations": 1,
         "forward_passes": bare["forward_passes"],
         "cut_selection": None,
         "stop": [],
         "stop_when_all": False,
-        "simulate": _maybe("paths", paths),
+        "simulate": maybe("paths", paths),
         "checkpoint": "none",
         "resume": False,
     }
-
-    bar = PathBar() if progress is True else None
-    callback = bar or (progress if callable(progress) else None)
+    callback = listener(progress, PathBar)
 
     def tell(rank: int, step: dict[str, Any]) -> None:
-        if callback is not None and rank == 0:
+        if rank == 0:
             callback(step["done"], step["all"])
 
     task = ("simulate", given(case, bound, None, config_overrides), request, bare)
-    with bar or nullcontext():
-        tried, team = _run(task, workers, backend, None if callback is None else tell)
+    tried, team = _run(task, workers, backend, callback, tell)
     return simulation_result(tried, team)
 
 
-def _maybe(name: str, value: int | None, least: int = 1) -> int | None:
-    """A number, or nothing: then the case says it, or it is as usual."""
-    return None if value is None else count(name, value, least)
+def _policy(policy: PolicyLike) -> Policy:
+    if isinstance(policy, TrainingResult):
+        return policy.policy
+    return policy if isinstance(policy, Policy) else Policy.load(policy)
 
 
 def _request(
@@ -153,12 +154,16 @@ def _request(
     workers: int,
     output: str | os.PathLike[str] | None,
     solver: str | None,
+    csv: bool,
 ) -> dict[str, Any]:
+    if csv and output is None:
+        raise ValidationError("csv=True: output, the directory for results, is needed")
     return {
-        "seed": _maybe("seed", seed, least=0),
+        "seed": maybe("seed", seed, least=0, most=(1 << 64) - 1),
         "threads": threads_per_worker(threads, workers),
-        "solver": solver,
-        "output": None if output is None else os.path.abspath(os.fsdecode(output)),
+        "solver": maybe_text("solver", solver),
+        "output": None if output is None else absolute(output),
+        "csv": bool(csv),
     }
 
 
@@ -166,19 +171,32 @@ def _run(
     task: tuple[Any, ...],
     workers: int,
     backend: str,
+    callback: Any,
+    tell: Callable[[int, dict[str, Any]], None],
+) -> tuple[dict[str, Any], tuple[Worker, ...]]:
+    """What the first rank found, and who took part; ``tell`` is called if there is a ``callback``."""
+    with callback if isinstance(callback, Line) else nullcontext():
+        found, team = _found(task, workers, text("backend", backend), None if callback is None else tell)
+    for warning in found["warnings"]:
+        warnings.warn(warning, stacklevel=3)
+    return found, team
+
+
+def _found(
+    task: tuple[Any, ...],
+    workers: int,
+    backend: str,
     tell: Callable[[int, dict[str, Any]], None] | None,
 ) -> tuple[dict[str, Any], tuple[Worker, ...]]:
-    """What the first rank found, and who took part."""
-    what, asked, request, *more = task
+    if backend == "auto":
+        _native.check_launcher()
+    what, asked, request, policy = task
     if workers == 1 and backend in ("auto", "local"):
         alone = Worker(rank=0, pid=os.getpid(), host=socket.gethostname(), backend="local")
         hear = None if tell is None else lambda step: tell(0, step)
-        return getattr(_native, what)(asked, request, *more, None, hear), (alone,)
+        return getattr(_native, what)(asked, request, policy, None, hear), (alone,)
     team = Team(workers, backend, grace_secs=GRACE_SECS, bind=request["threads"] == 1)
     # Workers would all find the same errors.
-    _native.describe(asked)
+    _native.check(asked, request)
     ended = team.run((*task, tell is not None), step=tell)
-    found = ended.results.get(0)
-    if found is None:
-        raise WorkerError("worker 0 ended without a result", rank=0, exit_code=0)
-    return found, ended.workers
+    return ended.results[0], ended.workers

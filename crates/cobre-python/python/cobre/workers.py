@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from cobre.errors import CobreError, ValidationError, WorkerError
 from cobre.results import Worker
 
 BACKENDS = ("auto", "shm", "tcp")
+WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_worker.py")
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,18 @@ class Team:
     ) -> Ended:
         """Lets all workers do ``task``; raises what went wrong first if it did."""
         results: dict[int, Any] = {}
-        raised: dict[int, tuple[BaseException, str]] = {}
+        raised: dict[int, tuple[BaseException, str, str]] = {}
 
         def hear(rank: int, message: bytes) -> None:
-            kind, content = pickle.loads(message)
+            try:
+                kind, content = pickle.loads(message)
+            except Exception as error:
+                found = f"{type(error).__name__}: {error}"
+                raise CobreError(f"what worker {rank} returned cannot be loaded here: {found}", kind="Worker") from error
             if kind == "step" and step is not None:
                 step(rank, content)
             elif kind == "text":
-                stream, text = content
-                getattr(sys, stream).write(text)
+                print(content, end="", flush=True)
             elif kind == "result":
                 results[rank] = content
             elif kind == "raised":
@@ -77,31 +82,32 @@ class Team:
         ended = _native.run_workers(
             {
                 "program": sys.executable,
-                "arguments": ["-m", "cobre._worker"],
+                # As this interpreter was started: isolated, with these warnings and so on.
+                "arguments": [*subprocess._args_from_interpreter_flags(), WORKER],  # type: ignore[attr-defined]
                 "workers": self.count,
                 "backend": self.backend,
                 "bind": self.bind,
                 "grace_secs": self.grace_secs,
-                "task": pickle.dumps((sys.path, task, payload)),
+                "task": pickle.dumps((sys.path, pickle.dumps(task), payload)),
             },
             hear,
         )
         if ended["message"]:
             self._fail(ended, raised)
+        for rank in range(self.count):
+            if rank not in results:
+                raise WorkerError(f"worker {rank} ended without a result", rank=rank, exit_code=0)
         host = socket.gethostname()
         workers = tuple(
             Worker(rank=rank, pid=pid, host=host, backend=self.backend) for rank, pid in enumerate(ended["pids"])
         )
         return Ended(results, workers)
 
-    def _fail(self, ended: dict[str, Any], raised: dict[int, tuple[BaseException, str]]) -> NoReturn:
+    def _fail(self, ended: dict[str, Any], raised: dict[int, tuple[BaseException, str, str]]) -> NoReturn:
         rank = ended["failed"]
         if rank is None:
             raise CobreError(ended["message"], kind="Worker")
         code = ended["exit_codes"][rank]
-        inner, trace = raised.get(rank, (None, ""))
-        if inner is None:
-            message = ended["message"]
-        else:
-            message = f"worker {rank} raised {type(inner).__name__}: {inner}\n{trace}".rstrip()
+        inner, words, trace = raised.get(rank, (None, "", ""))
+        message = f"worker {rank} raised {words}\n{trace}".rstrip() if inner is not None else ended["message"]
         raise WorkerError(message, rank=rank, exit_code=code, inner=inner) from inner
