@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -38,13 +38,18 @@ impl Members {
         let known = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let process = known.filter(|_| here);
         let process = process.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        let is_gone = match &process {
+            Some(Ok(process)) => has_ended(process.as_fd()),
+            Some(Err(error)) => *error == Errno::SRCH,
+            None => false,
+        };
         // Gone before its word was heard: before all whose end is seen.
-        let ended = matches!(process, Some(Err(Errno::SRCH))).then_some(0);
+        let ended = is_gone.then_some(0);
         let process = process.and_then(Result::ok);
         if self.ends.is_none() {
             self.ends = epoll::create(epoll::CreateFlags::CLOEXEC).ok();
         }
-        if let (Some(ends), Some(process)) = (&self.ends, &process) {
+        if let (Some(ends), Some(process), None) = (&self.ends, &process, ended) {
             let data = epoll::EventData::new_u64(rank as u64);
             // A process that is not looked at has no place among those that ended.
             let _ = epoll::add(ends, process, data, epoll::EventFlags::IN);
@@ -118,8 +123,15 @@ impl Members {
     }
 }
 
+fn has_ended(process: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(process, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
 #[cfg(test)]
 mod tests {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     fn members(count: u32) -> Members {
@@ -158,20 +170,29 @@ mod tests {
 
     #[test]
     fn who_is_gone_before_his_word_is_heard_was_the_first() {
-        let mut gone = std::process::Command::new("true").spawn().unwrap();
-        gone.wait().unwrap();
-        let mut other = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
-        let mut members = Members::default();
-        members.joined(0, other.id(), host());
-        members.joined(1, gone.id(), host());
-        other.kill().unwrap();
-        other.wait().unwrap();
-        members.note_ends();
-        let first = named(&members);
-        assert!(first.starts_with("rank 1 (pid "), "{first}");
+        for is_reaped in [true, false] {
+            let mut gone = std::process::Command::new("true").spawn().unwrap();
+            if is_reaped {
+                gone.wait().unwrap();
+            } else {
+                let pid = Pid::from_child(&gone);
+                let until = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                waitid(WaitId::Pid(pid), until).unwrap();
+            }
+            let mut other = std::process::Command::new("sleep")
+                .arg("60")
+                .spawn()
+                .unwrap();
+            let mut members = Members::default();
+            members.joined(0, other.id(), host());
+            other.kill().unwrap();
+            other.wait().unwrap();
+            members.joined(1, gone.id(), host());
+            members.note_ends();
+            let first = named(&members);
+            assert!(first.starts_with("rank 1 (pid "), "{is_reaped}: {first}");
+            gone.wait().unwrap();
+        }
     }
 
     #[test]
