@@ -384,11 +384,13 @@ impl Basis {
     #[inline]
     pub(super) fn correct_values(&mut self, scene: Scene<'_>) -> Result<(), Trouble> {
         self.compute_values(scene);
-        for _ in 0..tolerance::MOST_CORRECTIONS {
+        let mut left = tolerance::MOST_CORRECTIONS;
+        loop {
             self.compute_state(scene.program);
             if self.keeps_rows(scene) {
                 return Ok(());
             }
+            left = left.checked_sub(1).ok_or(Trouble::Unstable)?;
             let length = padded(self.size());
             let scratch = &mut self.scratch;
             let (open, change) = (&scratch.shift[..length], &mut scratch.pivot_column);
@@ -397,11 +399,6 @@ impl Basis {
                 *value += *change;
             }
         }
-        self.compute_state(scene.program);
-        if self.keeps_rows(scene) {
-            return Ok(());
-        }
-        Err(Trouble::Unstable)
     }
 
     /// Whether the values, and the state and the cost to go that go with them, keep the rows of the

@@ -98,11 +98,10 @@ impl<R: Rules> Kernel for StageKernel<R> {
         for opening in openings {
             self.counts.solves += 1;
             own.setting.start_opening(view, opening);
-            let (known, before) = (dictionary.len(), own.basis.pivots);
+            let known = dictionary.len();
             match own.climb::<R>(dictionary, &mut self.counts) {
                 Ok(entry) => {
-                    let remembered = entry < known && own.basis.pivots == before;
-                    self.counts.remembered += u64::from(remembered);
+                    self.counts.remembered += u64::from(entry < known);
                     own.read_answer(dictionary, entry, want);
                     each(opening, &own.answer);
                 }

@@ -32,10 +32,6 @@ impl From<Singular> for Trouble {
     }
 }
 
-/// How far the dual value of a cut may be below zero in the ratio test: they add up to one, whatever
-/// costs are, and each counts as much as the cost to go is large.
-const CUT_SLACK: f64 = tolerance::DUAL_STEP;
-
 /// Where the values of basic variables come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Values {
@@ -373,7 +369,7 @@ impl Basis {
                     range: f64::INFINITY,
                 };
                 let is_cut = self.rows[row] as usize >= program.rows;
-                let slack = if is_cut { CUT_SLACK } else { slack };
+                let slack = if is_cut { tolerance::CUT_STEP } else { slack };
                 candidates.push(candidate, slack);
             }
         }

@@ -12,6 +12,9 @@ const CUT_ROUNDING: f64 = 1e-14;
 pub(super) const DUAL_STEP: f64 = 1e-12;
 pub(super) const OWN_STEP: f64 = 1e-10;
 pub(super) const DUAL: f64 = 1e-9;
+/// How far the dual value of a cut may be below zero in the ratio test: they add up to one, whatever
+/// costs are, and each counts as much as the cost to go is large.
+pub(super) const CUT_STEP: f64 = 1e-12;
 /// What rounding makes of a reduced cost of zero, relative to the largest cost.
 pub(super) const ROUNDING: f64 = 1e-15;
 /// How far the primal and the dual value of an answer may be apart, relative to them.
