@@ -15,13 +15,13 @@ crates/cobre-comm/src/backends/shm/segment.rs
 crates/cobre-comm/src/backends/tcp/inherited.rs
 crates/cobre-comm/src/backends/tcp/sys.rs
 crates/cobre-comm/src/copy.rs
-crates/cobre-comm/src/wide.rs
 crates/cobre-launch/src/signals.rs
 crates/cobre-launch/src/sys.rs
 crates/cobre-testkit/src/bin/victim.rs
 crates/cobre-python/src/shared.rs
 crates/cobre-python/src/table.rs
 crates/cobre-sddp/src/lp/highs.rs
+crates/cobre-simd/src/lib.rs
 '
 
 # The only files where a feature may be asked for.
@@ -71,9 +71,10 @@ rules() {
     find Makefile .ci ci crates examples -type f \( -name '*.sh' -o -name '*.rs' -o -name Makefile -o -name run \) \
         -not -name house-rules.sh 2>/dev/null | in_files '\b(pkill|killall)\b' |
         breach 'only processes one started are ended, by id'
-    depends cobre-comm 'none' | breach 'cobre-comm depends on nothing of ours'
+    depends cobre-simd 'none' | breach 'cobre-simd depends on nothing of ours'
+    depends cobre-comm 'cobre-simd' | breach 'cobre-comm depends on cobre-simd only'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
-    depends cobre-sddp 'cobre-comm' | breach 'cobre-sddp depends on cobre-comm only'
+    depends cobre-sddp 'cobre-comm|cobre-simd' | breach 'cobre-sddp depends on cobre-comm and cobre-simd only'
     depends cobre-results 'none' | breach 'cobre-results depends on nothing of ours'
     depends cobre-report 'cobre-results' | breach 'cobre-report depends on cobre-results only'
     depends cobre-case 'cobre-sddp' | breach 'cobre-case depends on cobre-sddp only'
@@ -103,6 +104,7 @@ crates/x/tests/a.rs|fn test_it() {}
 crates/x/src/utils.rs|//! x
 crates/x/src/a.rs|// this is no longer true
 crates/x/tests/a.rs|"killall"
+crates/cobre-simd/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 crates/cobre-comm/Cargo.toml|[dependencies]\ncobre-launch.workspace = true
 crates/cobre-launch/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-sddp/Cargo.toml|[dependencies]\ncobre-case.workspace = true

@@ -46,7 +46,6 @@ pub mod report;
 mod select;
 mod stamp;
 mod transport;
-pub mod wide;
 
 pub use backends::*;
 pub use communicator::{Communicator, ReduceOp};

@@ -4,7 +4,7 @@ use super::linear::Linear;
 use super::program::Program;
 use super::tolerance;
 use crate::policy::Cuts;
-use cobre_comm::wide::wide;
+use cobre_simd::vectorized;
 
 /// Cuts that are looked at together.
 const LANES: usize = 8;
@@ -195,7 +195,7 @@ impl CutTable {
     #[inline]
     pub(super) fn most_violated(&self, state: &[f64], future: f64) -> Option<(usize, f64)> {
         let least = self.tolerance(future);
-        wide(
+        vectorized(
             #[inline(always)]
             || most_violated(self.heights(), &self.slopes, state, future, least),
         )
