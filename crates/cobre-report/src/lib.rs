@@ -6,12 +6,12 @@
 mod chart;
 mod gather;
 mod grid;
+mod input;
 mod page;
 mod palette;
 mod png;
 mod sections;
 mod simulation;
-mod source;
 mod statistics;
 mod write;
 
@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 use cobre_results::ResultsError;
 
 use self::chart::Section;
+use self::input::ReportInput;
 use self::simulation::Single;
-use self::source::Source;
 
 /// A report that can be written.
 #[derive(Debug)]
 pub struct Report {
-    /// What the run was of.
+    /// The name of the case.
     name: String,
     /// The version of the program that ran.
     version: String,
@@ -43,19 +43,19 @@ impl Report {
     /// # Errors
     /// When it holds no finished run, or a file in it is damaged or cannot be read.
     pub fn read(output: &Path) -> Result<Self, ResultsError> {
-        let source = Source::open(output)?;
-        let singles = source.simulation.as_ref().map(|of| of.single.clone());
-        let version = source
+        let input = ReportInput::open(output)?;
+        let singles = input.simulation.as_ref().map(|of| of.single.clone());
+        let version = input
             .results
             .run
             .get("cobre")
             .and_then(|found| found.as_str());
         Ok(Self {
-            name: source.name(),
+            name: input.name(),
             version: version.unwrap_or("?").to_owned(),
-            headline: sections::headline(&source)?,
+            headline: sections::headline(&input)?,
             singles: singles.unwrap_or_default(),
-            sections: sections::all(&source)?,
+            sections: sections::all(&input)?,
         })
     }
 

@@ -70,7 +70,7 @@ fn object(name: &str) -> PathBuf {
     PathBuf::from(SHM).join(name.trim_start_matches('/'))
 }
 
-/// What a job leaves that was killed while its ranks were gathering.
+/// The segment of a job that was killed while its ranks were gathering.
 fn segment(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     for (byte, magic) in bytes.iter_mut().zip(b"cobreshm") {

@@ -20,7 +20,7 @@ const SCRIPTS: [&str; 6] = [
     include_str!("page.js"),
 ];
 
-/// What the scripts are given.
+/// The data of the charts, as the scripts of the page read them.
 #[derive(Serialize)]
 struct Data<'r> {
     singles: &'r [Single],
@@ -184,7 +184,7 @@ fn quoted(data: &Data<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Places, View};
+    use crate::chart::{Positions, View};
 
     fn hostile() -> Report {
         let name = "</script><script>alert(1)</script><img src=x onerror='x()'> & \"q\"";
@@ -196,7 +196,7 @@ mod tests {
             about: name.to_owned(),
             pick: name.to_owned(),
             x: name.to_owned(),
-            at: Places::Names(vec![name.to_owned()]),
+            at: Positions::Names(vec![name.to_owned()]),
             views: vec![View::scaled(name, name, name, Vec::new())],
         });
         section.tables.push(TextTable {

@@ -11,7 +11,7 @@ use crate::palette::COLORS;
 /// Pixels per unit.
 const SCALE: f32 = 1.5;
 
-/// What shapes are painted with.
+/// The colour of a shape.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Paint {
     Ink,
@@ -38,7 +38,7 @@ impl Paint {
 /// A picture in the making.
 pub(super) struct Canvas {
     pixels: Pixmap,
-    /// What may be painted on; all, if none.
+    /// Clip mask; `None` paints everywhere.
     window: Option<Mask>,
 }
 

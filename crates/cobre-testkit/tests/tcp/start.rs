@@ -254,7 +254,7 @@ fn a_rank_that_came_early_waits_as_long_as_rank_0_does() {
     all_well(&finish([first, early, late]));
 }
 
-/// What holds the port before rank 0 does says no in every way that needs no secret.
+/// A process that holds the port before rank 0 does says no in every way that needs no secret.
 #[test]
 fn a_stranger_that_says_no_sends_no_rank_away() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
