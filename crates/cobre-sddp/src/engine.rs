@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use parquet::errors::ParquetError;
 
 use crate::error::SddpError;
-use crate::lp::{Answer, Counts, Failure, Kernel, NodeView, Want};
+use crate::lp::{Answer, Counts, Failure, NodeView, Visit};
 use crate::noise::{Noise, Purpose};
 use crate::output::{PathTables, Piece};
 use crate::path::{Paths, Walker};
 use crate::policy::CutPool;
 use crate::problem::Problem;
 use crate::ranks::{Backend, Shared};
+use crate::solver::{NodeSolver, Solver, WarmStart};
 use crate::team::lock;
 use crate::training::backward::Unit;
 
@@ -55,50 +56,39 @@ impl<C: Backend> Field<'_, C> {
     }
 }
 
-/// What is to be solved: a node at a state, for some openings.
-pub(crate) struct Visit<'a> {
-    pub(crate) node: usize,
-    pub(crate) incoming: &'a [f64],
-    pub(crate) openings: Range<usize>,
-    pub(crate) want: Want,
-}
-
 /// The solvers of one thread, one per node once it has met that node.
-pub(crate) struct Solvers<K> {
-    nodes: Vec<Option<K>>,
+pub(crate) struct Solvers {
+    solver: Solver,
+    nodes: Vec<Option<NodeSolver>>,
     counts: Counts,
 }
 
-impl<K: Kernel> Solvers<K> {
-    pub(crate) fn new(problem: &Problem) -> Self {
+impl Solvers {
+    pub(crate) fn new(problem: &Problem, solver: Solver) -> Self {
         Self {
+            solver,
             nodes: problem.nodes.iter().map(|_| None).collect(),
             counts: Counts::default(),
         }
     }
 
-    /// Solves a node; see [`Kernel::solve`].
+    /// Solves a node; see [`NodeSolver::solve`].
     pub(crate) fn solve<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        visit: Visit<'_>,
-        memory: &mut K::Memory,
+        node: usize,
+        visit: &Visit<'_>,
+        warm_start: &mut WarmStart,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
-        let view = field.view(visit.node);
-        let kernel = match &mut self.nodes[visit.node] {
-            Some(kernel) => kernel,
-            empty => empty.insert(K::load(&view)?),
+        let view = field.view(node);
+        let solver = match &mut self.nodes[node] {
+            Some(solver) => solver,
+            empty => empty.insert(NodeSolver::load(&view, self.solver)?),
         };
-        let before = kernel.counts();
-        let Visit {
-            incoming,
-            openings,
-            want,
-            ..
-        } = visit;
-        let solved = kernel.solve(&view, incoming, openings, want, memory, each);
-        self.counts += kernel.counts() - before;
+        let before = solver.counts();
+        let solved = solver.solve(&view, visit, warm_start, each);
+        self.counts += solver.counts() - before;
         solved
     }
 }
@@ -121,26 +111,26 @@ pub(crate) enum Task {
 pub(crate) const PATHS_PER_UNIT: usize = 32;
 
 /// A unit of simulation: its paths, and where they are put.
-pub(crate) struct Simulation<K: Kernel> {
+pub(crate) struct Simulation {
     pub(crate) paths: Range<usize>,
-    pub(crate) walker: Walker<K>,
+    pub(crate) walker: Walker,
     /// What is written of them, table by table.
     pub(crate) pieces: Result<Vec<Piece>, ParquetError>,
 }
 
 /// All units of this rank.
-pub(crate) struct Engine<'p, C: Backend, K: Kernel> {
+pub(crate) struct Engine<'p, C: Backend> {
     pub(crate) field: RwLock<Field<'p, C>>,
     pub(crate) seed: u64,
     pub(crate) passes: usize,
     /// The first forward pass of this rank.
     pub(crate) first_pass: usize,
-    pub(crate) forward: Vec<Mutex<Walker<K>>>,
+    pub(crate) forward: Vec<Mutex<Walker>>,
     /// By level.
-    pub(crate) backward: Vec<Vec<Mutex<Unit<K>>>>,
+    pub(crate) backward: Vec<Vec<Mutex<Unit>>>,
     /// By level, the units of all ranks.
     pub(crate) unit_counts: Vec<usize>,
-    pub(crate) simulation: RwLock<Vec<Mutex<Simulation<K>>>>,
+    pub(crate) simulation: RwLock<Vec<Mutex<Simulation>>>,
     tally: Mutex<Tally>,
 }
 
@@ -152,13 +142,13 @@ struct Tally {
     failed: Option<(usize, SddpError)>,
 }
 
-impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
+impl<'p, C: Backend> Engine<'p, C> {
     pub(crate) fn new(
         field: Field<'p, C>,
         seed: u64,
         passes: usize,
         own_passes: Range<usize>,
-        backward: Vec<Vec<Mutex<Unit<K>>>>,
+        backward: Vec<Vec<Mutex<Unit>>>,
         unit_counts: Vec<usize>,
     ) -> Self {
         let problem = field.problem;
@@ -196,14 +186,14 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
         }
     }
 
-    pub(crate) fn simulations(&self) -> RwLockReadGuard<'_, Vec<Mutex<Simulation<K>>>> {
+    pub(crate) fn simulations(&self) -> RwLockReadGuard<'_, Vec<Mutex<Simulation>>> {
         self.simulation
             .read()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does one unit of a task.
-    pub(crate) fn work(&self, task: Task, unit: usize, solvers: &mut Solvers<K>) {
+    pub(crate) fn work(&self, task: Task, unit: usize, solvers: &mut Solvers) {
         let field = self.read();
         let before = solvers.counts;
         let (result, scenario) = match task {

@@ -7,7 +7,7 @@ mod engine;
 mod error;
 pub mod events;
 mod fingerprint;
-pub mod kernel;
+mod kernel;
 pub mod lp;
 pub mod noise;
 pub mod output;
@@ -19,6 +19,7 @@ pub mod ranks;
 pub mod risk;
 pub mod run;
 pub mod simulation;
+mod solver;
 mod team;
 pub mod training;
 

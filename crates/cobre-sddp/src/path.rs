@@ -1,11 +1,12 @@
 //! Paths through the graph: what a forward pass decides, stage by stage.
 
-use crate::engine::{Field, Solvers, Visit};
-use crate::lp::{Answer, Failure, Kernel, Want};
+use crate::engine::{Field, Solvers};
+use crate::lp::{Answer, Failure, Visit, Want};
 use crate::noise::{Noise, choose};
 use crate::output::{PathTables, Rows, Visited};
 use crate::problem::Problem;
 use crate::ranks::Backend;
+use crate::solver::WarmStart;
 
 /// Numbers of a stage before the outgoing state: node, opening, cost, cost to go.
 const HEAD: usize = 4;
@@ -103,15 +104,15 @@ pub(crate) struct Watch<'a> {
 }
 
 /// One who walks paths: what was remembered at each node, and the path walked last.
-pub(crate) struct Walker<K: Kernel> {
-    pub(crate) memory: Vec<K::Memory>,
+pub(crate) struct Walker {
+    pub(crate) memory: Vec<WarmStart>,
     pub(crate) record: Vec<f64>,
 }
 
-impl<K: Kernel> Walker<K> {
+impl Walker {
     pub(crate) fn new(problem: &Problem) -> Self {
         Self {
-            memory: problem.nodes.iter().map(|_| K::Memory::default()).collect(),
+            memory: problem.nodes.iter().map(|_| WarmStart::default()).collect(),
             record: Vec::new(),
         }
     }
@@ -120,7 +121,7 @@ impl<K: Kernel> Walker<K> {
     pub(crate) fn sample<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        solvers: &mut Solvers,
         noise: Noise,
         (iteration, scenario): (usize, usize),
         watch: Option<&mut Watch<'_>>,
@@ -147,7 +148,7 @@ impl<K: Kernel> Walker<K> {
     pub(crate) fn walk<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        solvers: &mut Solvers,
         mut next: impl FnMut(Option<usize>) -> Option<(usize, usize)>,
         mut watch: Option<&mut Watch<'_>>,
     ) -> Result<(), Box<Failure>> {
@@ -165,7 +166,6 @@ impl<K: Kernel> Walker<K> {
             let record = &mut self.record;
             let state_left = &mut state.clone();
             let visit = Visit {
-                node,
                 incoming: &state,
                 openings: opening..opening + 1,
                 want,
@@ -173,7 +173,8 @@ impl<K: Kernel> Walker<K> {
             depth += 1;
             solvers.solve(
                 field,
-                visit,
+                node,
+                &visit,
                 &mut self.memory[node],
                 &mut |_, answer: &Answer| {
                     record.extend([node as f64, opening as f64, answer.cost, answer.future]);

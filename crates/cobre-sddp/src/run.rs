@@ -9,53 +9,17 @@ use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
-use crate::kernel::{Always, Auto, Checked, StageKernel};
-use crate::lp::{Counts, HighsNode, Kernel};
+use crate::lp::Counts;
 use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
 use crate::ranks::{Backend, Parcels, Ranks};
 use crate::simulation::Sampling;
+pub use crate::solver::Solver;
 use crate::team::with_team;
 use crate::training::backward::{Unit, UnitKey, units};
 use crate::training::{Estimate, Progress, Rule, StopReason, Stopping, Trained, Trainer};
-
-/// Which solver answers for nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Solver {
-    /// The kernel on nodes where it is the faster one, HiGHS on the others.
-    #[default]
-    Auto,
-    /// The kernel on every node that it can solve.
-    Kernel,
-    /// HiGHS.
-    Highs,
-    /// The kernel, with HiGHS beside it: a run ends at the first answer that differs.
-    Check,
-}
-
-impl std::str::FromStr for Solver {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Auto, Self::Kernel, Self::Highs, Self::Check];
-        let found = all.into_iter().find(|solver| solver.name() == text);
-        found.ok_or_else(|| format!("one of {} is expected", all.map(Self::name).join(", ")))
-    }
-}
-
-impl Solver {
-    /// The name by which it is asked for.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => <StageKernel<Auto>>::NAME,
-            Self::Kernel => <StageKernel<Always>>::NAME,
-            Self::Highs => HighsNode::NAME,
-            Self::Check => <Checked<Always>>::NAME,
-        }
-    }
-}
 
 /// The most threads of a rank that make sense to ask for.
 pub const MAX_THREADS: usize = 1024;
@@ -176,12 +140,7 @@ pub fn run_from<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let ranks = &Ranks::new(comm);
-    let found = match settings.solver {
-        Solver::Auto => run_with::<C, StageKernel<Auto>>,
-        Solver::Kernel => run_with::<C, StageKernel<Always>>,
-        Solver::Check => run_with::<C, Checked<Always>>,
-        Solver::Highs => run_with::<C, HighsNode>,
-    }(ranks, problem, settings, start, observer);
+    let found = run_on(ranks, problem, settings, start, observer);
     // Errors that the other ranks cannot know of.
     if let Err(
         error @ (SddpError::Solver { .. }
@@ -217,8 +176,8 @@ pub fn simulate<C: Backend>(
     run_from(comm, problem, &settings, start, observer)
 }
 
-/// [`run`] with a solver of this type.
-pub(crate) fn run_with<C: Backend, K: Kernel>(
+/// [`run_from`], without telling other ranks of errors.
+fn run_on<C: Backend>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
@@ -245,13 +204,13 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
             if level == 0 {
                 Vec::new()
             } else {
-                units::<K>(&problem, level, settings.passes)
+                units(&problem, settings.solver, level, settings.passes)
             }
         })
         .collect();
     let own = |units: &Vec<UnitKey>| {
         let share = ranks.share(units.len());
-        units[share].iter().cloned().map(Unit::<K>::new).collect()
+        units[share].iter().cloned().map(Unit::new).collect()
     };
     let backward = all_units.iter().map(own).collect();
     let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
@@ -281,7 +240,7 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     );
     with_team(
         settings.threads,
-        || Solvers::<K>::new(&problem),
+        || Solvers::new(&problem, settings.solver),
         |task, unit, solvers| engine.work(task, unit, solvers),
         |team| {
             let trainer = Trainer {
@@ -295,8 +254,8 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     )
 }
 
-fn whole_job<C: Backend, K: Kernel>(
-    mut job: Trainer<'_, '_, '_, C, K>,
+fn whole_job<C: Backend>(
+    mut job: Trainer<'_, '_, '_, C>,
     origin: &Origin,
     settings: &Settings,
     about: &About<'_>,
@@ -396,8 +355,8 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
 }
 
 /// Simulates and validates as asked for, unless that is interrupted.
-fn try_policy<C: Backend, K: Kernel>(
-    job: &mut Trainer<'_, '_, '_, C, K>,
+fn try_policy<C: Backend>(
+    job: &mut Trainer<'_, '_, '_, C>,
     directory: Option<&Directory>,
     settings: &Settings,
     observer: &mut dyn Observer,
@@ -435,9 +394,9 @@ fn try_policy<C: Backend, K: Kernel>(
 }
 
 /// The state that training goes on from.
-fn resume<C: Backend, K: Kernel>(
+fn resume<C: Backend>(
     checkpoints: &mut Checkpoints,
-    job: &Trainer<'_, '_, '_, C, K>,
+    job: &Trainer<'_, '_, '_, C>,
     observer: &mut dyn Observer,
 ) -> Result<Progress, SddpError> {
     let warn = &mut |text: &str| observer.warning(text);
@@ -451,8 +410,8 @@ fn resume<C: Backend, K: Kernel>(
 }
 
 /// Where the first rank writes; no other rank writes anything.
-fn directory<C: Backend, K: Kernel>(
-    job: &Trainer<'_, '_, '_, C, K>,
+fn directory<C: Backend>(
+    job: &Trainer<'_, '_, '_, C>,
     settings: &Settings,
 ) -> Result<Option<Directory>, SddpError> {
     let path = settings.output.as_ref().filter(|_| job.ranks.is_first());

@@ -20,7 +20,6 @@ use self::identity::Identity;
 use self::store::Store;
 use crate::engine::Engine;
 use crate::error::SddpError;
-use crate::lp::Kernel;
 use crate::output::Directory;
 use crate::policy::SavedCuts;
 use crate::ranks::{Backend, Parcels, Ranks, split};
@@ -90,9 +89,9 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the one before could not be written, and when a rank is gone.
-    pub(crate) fn keep<C: Backend, K: Kernel>(
+    pub(crate) fn keep<C: Backend>(
         &mut self,
-        engine: &Engine<'_, C, K>,
+        engine: &Engine<'_, C>,
         ranks: &Ranks<'_, C>,
         progress: &Progress,
     ) -> Result<(), SddpError> {
@@ -156,9 +155,9 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the state is of another problem or of other settings, and when a rank is gone.
-    pub(crate) fn restore<C: Backend, K: Kernel>(
+    pub(crate) fn restore<C: Backend>(
         &mut self,
-        engine: &Engine<'_, C, K>,
+        engine: &Engine<'_, C>,
         ranks: &Ranks<'_, C>,
         warn: &mut dyn FnMut(&str),
     ) -> Result<Option<Progress>, SddpError> {

@@ -14,7 +14,7 @@ use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 use crate::output::Aside;
 
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Beside the results.
 const PLACE: &str = "checkpoint";
 /// Checkpoints that are kept.

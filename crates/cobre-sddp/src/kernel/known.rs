@@ -2,7 +2,7 @@
 //! that an equality row gives from those. Inflow lags are of this kind.
 
 use super::linear::Linear;
-use super::program::{Guard, Refusal};
+use super::program::Guard;
 use crate::lp::NodeView;
 use crate::problem::Template;
 
@@ -36,7 +36,8 @@ pub(super) struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    pub(super) fn new(view: &NodeView<'a>) -> Result<Self, Refusal> {
+    /// `None` if openings change costs or coefficients.
+    pub(super) fn new(view: &NodeView<'a>) -> Option<Self> {
         let problem = view.problem;
         let (node, template) = (&problem.nodes[view.node], problem.template(view.node));
         let steps = problem.validation.iter().flatten();
@@ -62,21 +63,19 @@ impl<'a> Ground<'a> {
         };
         let first_cost = 2 * (rows + columns);
         for (at, &column) in places.costs.iter().enumerate() {
-            let cost = ground.common(first_cost + at).ok_or(Refusal::Costs)?;
-            ground.costs[column] = cost;
+            ground.costs[column] = ground.common(first_cost + at)?;
         }
         let first_coefficient = first_cost + places.costs.len();
         let mut changed = Vec::new();
         for (at, &entry) in places.coefficients.iter().enumerate() {
-            let value = ground.common(first_coefficient + at);
-            changed.push((entry, value.ok_or(Refusal::Coefficients)?));
+            changed.push((entry, ground.common(first_coefficient + at)?));
         }
         ground.constant = ground.number(places.width() - 1);
         for number in 0..template.rows.len() {
             let row = ground.row(number, &changed);
             ground.rows.push(row);
         }
-        Ok(ground)
+        Some(ground)
     }
 
     fn row(&mut self, number: usize, changed: &[((usize, usize), f64)]) -> GroundRow {

@@ -6,134 +6,57 @@
 //! is known before a solve), `program` (what is left), `curve`, `cut_table`; and back up: `worth`.
 
 mod basis;
-mod checked;
 mod curve;
 mod cut_table;
 mod dictionary;
+#[cfg(test)]
+mod fault;
 mod inverse;
 mod known;
 mod linear;
 mod program;
 mod ratio;
-mod rules;
 mod setting;
 mod simplex;
 mod sparse;
 mod tolerance;
 mod worth;
 
-pub use checked::Checked;
-pub use dictionary::Dictionary;
-pub use rules::{Always, Auto, Rules};
-
-use std::marker::PhantomData;
-use std::ops::Range;
-
-use serde::{Deserialize, Serialize};
+pub(crate) use dictionary::Dictionary;
+#[cfg(test)]
+pub(crate) use fault::Fault;
 
 use self::basis::Basis;
 use self::program::{Origin, Program};
 use self::setting::Setting;
 use self::simplex::Trouble;
-use crate::lp::{Answer, Counts, Failure, HighsNode, Kernel, NodeView, Want};
+use crate::lp::{Answer, Counts, Failure, HighsNode, NodeView, Visit, Want};
 
-/// What a work unit keeps from one solve to the next.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Memory {
-    dictionary: Dictionary,
-    /// Of nodes that HiGHS solves.
-    basis: crate::lp::Basis,
+/// The largest nodes that the kernel takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SizeLimits {
+    /// Equality rows: the least size of a basis.
+    equalities: usize,
+    /// Rows, which a basis has room for.
+    rows: usize,
 }
 
-/// A solver of one node: the kernel's own, or HiGHS where the rules say so.
+impl SizeLimits {
+    /// Nodes on which the kernel is faster than HiGHS.
+    pub(crate) const FASTER_THAN_HIGHS: Self = Self {
+        equalities: 150,
+        rows: 600,
+    };
+    /// Nodes for which a dense inverse is sound.
+    pub(crate) const DENSE_INVERSE: Self = Self {
+        equalities: 400,
+        rows: 2000,
+    };
+}
+
+/// A node that the kernel solves.
 #[derive(Debug)]
-pub struct StageKernel<R> {
-    node: Node,
-    counts: Counts,
-    rules: PhantomData<R>,
-}
-
-#[derive(Debug)]
-enum Node {
-    Own(Box<Own>),
-    Highs(Box<HighsNode>),
-}
-
-impl<R: Rules> Kernel for StageKernel<R> {
-    type Memory = Memory;
-
-    const NAME: &'static str = R::NAME;
-    const OPENINGS_PER_BLOCK: usize = 25;
-
-    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
-        let node = match Program::new::<R>(view) {
-            Ok(program) => Node::Own(Box::new(Own::new(program))),
-            Err(_) => Node::Highs(Box::new(HighsNode::load(view)?)),
-        };
-        Ok(Self {
-            node,
-            counts: Counts::default(),
-            rules: PhantomData,
-        })
-    }
-
-    fn solve(
-        &mut self,
-        view: &NodeView<'_>,
-        incoming: &[f64],
-        openings: Range<usize>,
-        want: Want,
-        memory: &mut Memory,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>> {
-        let own = match &mut self.node {
-            Node::Own(own) => own,
-            Node::Highs(highs) => {
-                return highs.solve(view, incoming, openings, want, &mut memory.basis, each);
-            }
-        };
-        let dictionary = &mut memory.dictionary;
-        own.start_visit(view, incoming, dictionary);
-        let count = openings.len();
-        for opening in openings {
-            self.counts.solves += 1;
-            own.setting.start_opening(view, opening);
-            let known = dictionary.len();
-            match own.climb::<R>(dictionary, &mut self.counts) {
-                Ok(entry) => {
-                    self.counts.remembered += u64::from(entry < known);
-                    own.read_answer(dictionary, entry, want);
-                    each(opening, &own.answer);
-                }
-                Err(_) => own.fall_back(view, incoming, opening, want, each)?,
-            }
-        }
-        dictionary.end_visit(count);
-        Ok(())
-    }
-
-    fn counts(&self) -> Counts {
-        match &self.node {
-            Node::Own(own) => {
-                let highs = own.fallback.as_ref().map(HighsNode::counts);
-                let highs = highs.unwrap_or_default();
-                Counts {
-                    highs: highs.solves,
-                    fallbacks: highs.solves,
-                    retries: highs.retries,
-                    pivots: own.basis.pivots,
-                    refactored: self.counts.refactored + own.basis.refactored,
-                    ..self.counts
-                }
-            }
-            Node::Highs(highs) => highs.counts(),
-        }
-    }
-}
-
-/// A node that the kernel solves itself.
-#[derive(Debug)]
-struct Own {
+pub(crate) struct KernelNode {
     setting: Setting,
     basis: Basis,
     /// The entry of the dictionary that `basis` is a copy of.
@@ -141,17 +64,64 @@ struct Own {
     answer: Answer,
     values: Vec<f64>,
     fallback: Option<HighsNode>,
+    counts: Counts,
 }
 
-impl Own {
-    fn new(program: Program) -> Self {
-        Self {
+impl KernelNode {
+    /// A solver of this node, without any cuts yet; `None` if it is not one for the kernel: openings change
+    /// costs or coefficients, or it is larger than the limits.
+    pub(crate) fn new(view: &NodeView<'_>, limits: SizeLimits) -> Option<Self> {
+        let program = Program::new(view, limits)?;
+        Some(Self {
             basis: Basis::new(&program),
             setting: Setting::new(program),
             present: None,
             answer: Answer::default(),
             values: Vec::new(),
             fallback: None,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Solves the openings of a visit in turn; HiGHS solves those that the kernel gives up.
+    ///
+    /// # Errors
+    /// For the first opening that HiGHS could not solve either.
+    pub(crate) fn solve(
+        &mut self,
+        view: &NodeView<'_>,
+        visit: &Visit<'_>,
+        dictionary: &mut Dictionary,
+        each: &mut dyn FnMut(usize, &Answer),
+    ) -> Result<(), Box<Failure>> {
+        self.start_visit(view, visit.incoming, dictionary);
+        for opening in visit.openings.clone() {
+            self.counts.solves += 1;
+            self.setting.start_opening(view, opening);
+            let known = dictionary.len();
+            match self.climb(dictionary) {
+                Ok(entry) => {
+                    self.counts.remembered += u64::from(entry < known);
+                    self.read_answer(dictionary, entry, visit.want);
+                    each(opening, &self.answer);
+                }
+                Err(_) => self.fall_back(view, visit, opening, each)?,
+            }
+        }
+        dictionary.end_visit(visit.openings.len());
+        Ok(())
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let highs = self.fallback.as_ref().map(HighsNode::counts);
+        let highs = highs.unwrap_or_default();
+        Counts {
+            highs: highs.solves,
+            fallbacks: highs.solves,
+            retries: highs.retries,
+            pivots: self.basis.pivots,
+            refactored: self.counts.refactored + self.basis.refactored,
+            ..self.counts
         }
     }
 
@@ -164,24 +134,20 @@ impl Own {
 
     /// Solves what is in place: from the best basis remembered, then with a new inverse, then from
     /// nothing. Returns the entry of the optimal basis.
-    fn climb<R: Rules>(
-        &mut self,
-        dictionary: &mut Dictionary,
-        counts: &mut Counts,
-    ) -> Result<usize, Trouble> {
+    fn climb(&mut self, dictionary: &mut Dictionary) -> Result<usize, Trouble> {
         self.setting.check_guards()?;
         let started = self.start(dictionary);
-        let mut result = started.and_then(|()| self.finish::<R>(dictionary));
+        let mut result = started.and_then(|()| self.finish(dictionary));
         if result.is_err() {
-            counts.refactored += 1;
+            self.counts.refactored += 1;
             let again = self.basis.refactor(self.setting.scene());
             let again = again.map_err(Trouble::from);
-            result = again.and_then(|()| self.finish::<R>(dictionary));
+            result = again.and_then(|()| self.finish(dictionary));
         }
         if result.is_err() {
-            counts.cold_starts += 1;
+            self.counts.cold_starts += 1;
             self.basis.start_cold(&self.setting.program);
-            result = self.finish::<R>(dictionary);
+            result = self.finish(dictionary);
         }
         result
     }
@@ -206,10 +172,10 @@ impl Own {
 
     /// Solves from the basis in place, and checks the answer.
     #[inline]
-    fn finish<R: Rules>(&mut self, dictionary: &mut Dictionary) -> Result<usize, Trouble> {
+    fn finish(&mut self, dictionary: &mut Dictionary) -> Result<usize, Trouble> {
         let (setting, basis) = (&self.setting, &mut self.basis);
         let scene = setting.scene();
-        let (before, pivots) = (self.present.take(), basis.solve::<R>(scene)?);
+        let (before, pivots) = (self.present.take(), basis.solve(scene)?);
         let kept = before.filter(|_| pivots == 0);
         let entry = match kept {
             Some(entry) => entry,
@@ -274,9 +240,8 @@ impl Own {
     fn fall_back(
         &mut self,
         view: &NodeView<'_>,
-        incoming: &[f64],
+        visit: &Visit<'_>,
         opening: usize,
-        want: Want,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
         self.present = None;
@@ -285,9 +250,10 @@ impl Own {
             empty => empty.insert(HighsNode::load(view)?),
         };
         let basis = &mut crate::lp::Basis::default();
-        highs.solve(view, incoming, opening..opening + 1, want, basis, each)
+        let visit = Visit {
+            openings: opening..opening + 1,
+            ..visit.clone()
+        };
+        highs.solve(view, &visit, basis, each)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,10 +4,10 @@
 //! then inequalities Σ coefficient × column ≥ right-hand side, one per side. Right-hand sides,
 //! the values of known columns and the constant of the objective are [`Linear`].
 
+use super::SizeLimits;
 use super::curve::{Curve, Mark, Piece};
 use super::known::{Ground, Known};
 use super::linear::Linear;
-use super::rules::Rules;
 use super::sparse::Sparse;
 use super::worth::{Given, Side};
 use crate::lp::NodeView;
@@ -21,17 +21,6 @@ const BOX: f64 = 1e8;
 const LEAST_CURVE: usize = 3;
 /// The smallest entry of a curve's column in its row, relative to the largest there.
 const LEAST_PIECE: f64 = 1e-3;
-
-/// Why the kernel does not take a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// Openings change costs.
-    Costs,
-    /// Openings change entries of the matrix.
-    Coefficients,
-    /// There are more rows than the rules allow.
-    Rows,
-}
 
 /// A row that has no columns left: `what` is from `lower` to `upper`, or there is no solution.
 #[derive(Debug, Clone)]
@@ -109,8 +98,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The program of a node, or why the kernel does not take it.
-    pub(super) fn new<R: Rules>(view: &NodeView<'_>) -> Result<Self, Refusal> {
+    /// The program of a node; `None` if the kernel does not take it.
+    pub(super) fn new(view: &NodeView<'_>, limits: SizeLimits) -> Option<Self> {
         let mut ground = Ground::new(view)?;
         let known = Known::find(&mut ground);
         let mut build = Build::default();
@@ -121,10 +110,9 @@ impl Program {
         });
         build.rows(&ground, &known);
         let equalities = build.equalities.len();
-        if equalities > R::MOST_EQUALITIES || equalities + build.inequalities.len() > R::MOST_ROWS {
-            return Err(Refusal::Rows);
-        }
-        Ok(build.finish(view, &ground, known, future))
+        let rows = equalities + build.inequalities.len();
+        let fits = equalities <= limits.equalities && rows <= limits.rows;
+        fits.then(|| build.finish(view, &ground, known, future))
     }
 
     /// Columns.

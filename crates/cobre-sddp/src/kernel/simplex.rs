@@ -3,10 +3,11 @@
 
 use super::basis::{Basis, NO_ROW, Scene, add_row};
 use super::curve::Mark;
+#[cfg(test)]
+use super::fault::Fault;
 use super::inverse::{Singular, dot, padded};
 use super::program::Program;
 use super::ratio::{Candidate, Candidates};
-use super::rules::Rules;
 use super::tolerance;
 
 /// Why a solve did not end with an answer.
@@ -47,7 +48,7 @@ impl Basis {
     /// Solves; returns the number of pivots. Values, the state and the cost to go are computed;
     /// dual values and reduced costs are as pivots left them.
     #[inline]
-    pub(super) fn solve<R: Rules>(&mut self, scene: Scene<'_>) -> Result<usize, Trouble> {
+    pub(super) fn solve(&mut self, scene: Scene<'_>) -> Result<usize, Trouble> {
         let most =
             tolerance::MOST_PIVOTS + tolerance::PIVOTS_PER_ROW * scene.program.largest_basis();
         let mut pivots = 0;
@@ -56,7 +57,7 @@ impl Basis {
         loop {
             let position = if let Some(position) = self.leaving() {
                 position
-            } else if let Some((row, value)) = self.violated::<R>(scene) {
+            } else if let Some((row, value)) = self.violated(scene) {
                 if self.rows.contains(&row) || self.inverse.is_full() {
                     if new {
                         return Err(Trouble::Unstable);
@@ -90,7 +91,7 @@ impl Basis {
             if pivots > most {
                 return Err(Trouble::Long);
             }
-            match self.pivot::<R>(scene, position) {
+            match self.pivot(scene, position) {
                 Ok(()) => (values, new) = (Values::Moved, false),
                 Err(trouble) if new => return Err(trouble),
                 Err(_) => {
@@ -161,7 +162,7 @@ impl Basis {
     /// A row of the program that is no row of the basis and is violated most, or else such a cut;
     /// with how far its own variable is below zero.
     #[inline]
-    fn violated<R: Rules>(&mut self, scene: Scene<'_>) -> Option<(u32, f64)> {
+    fn violated(&mut self, scene: Scene<'_>) -> Option<(u32, f64)> {
         let program = scene.program;
         if program.rows > program.equalities
             && let Some(found) = self.violated_row(scene)
@@ -169,7 +170,11 @@ impl Basis {
             return Some(found);
         }
         self.compute_state(program);
-        program.future.filter(|_| R::CUTS)?;
+        program.future?;
+        #[cfg(test)]
+        if Fault::OverlookedCuts.is_on() {
+            return None;
+        }
         let (cut, above) = scene.cuts.most_violated(&self.state, self.future)?;
         Some(((program.rows + cut) as u32, -above))
     }
@@ -200,7 +205,7 @@ impl Basis {
     }
 
     /// One pivot: the variable at `position` leaves.
-    fn pivot<R: Rules>(&mut self, scene: Scene<'_>, position: usize) -> Result<(), Trouble> {
+    fn pivot(&mut self, scene: Scene<'_>, position: usize) -> Result<(), Trouble> {
         let below = self.values[position] < self.lower[position];
         let bound = if below {
             self.lower[position]
@@ -209,7 +214,7 @@ impl Basis {
         };
         let infeasible = (self.values[position] - bound).abs();
         self.price(scene, position);
-        let entering = self.choose::<R>(scene, position, below, infeasible);
+        let entering = self.choose(scene, position, below, infeasible);
         let entering = entering.ok_or(Trouble::Stuck)?;
         let alpha = self.transform(scene, entering);
         let pivot = self.scratch.pivot_column[position];
@@ -217,9 +222,11 @@ impl Basis {
         if (apart || alpha.abs() < tolerance::SAFE_PIVOT) && self.age > 0 {
             return Err(Trouble::Unstable);
         }
-        if R::FLIPS {
-            self.flip(scene);
+        #[cfg(test)]
+        if Fault::MissedFlips.is_on() {
+            self.scratch.flips.clear();
         }
+        self.flip(scene);
         self.change_duals(scene, position, entering, alpha);
         self.change_basis(scene, position, entering, bound, below);
         self.age += 1;
@@ -241,7 +248,7 @@ impl Basis {
 
     /// The variable that enters; the columns to be flipped are left in `flips`.
     #[inline]
-    fn choose<R: Rules>(
+    fn choose(
         &mut self,
         scene: Scene<'_>,
         position: usize,
@@ -253,7 +260,7 @@ impl Basis {
         let mut flips = std::mem::take(&mut self.scratch.flips);
         let slack = tolerance::DUAL_STEP * program.cost_scale;
         candidates.clear();
-        self.gather_columns::<R>(scene, below, slack, &mut candidates);
+        self.gather_columns(scene, below, slack, &mut candidates);
         for (number, curve) in program.curves.iter().enumerate() {
             let (mark, factor) = (self.marks[number], self.scratch.pivot_row[curve.row]);
             let basic = mark.basic.then(|| curve.columns.start + mark.on as usize);
@@ -298,7 +305,7 @@ impl Basis {
     }
 
     #[inline]
-    fn gather_columns<R: Rules>(
+    fn gather_columns(
         &mut self,
         scene: Scene<'_>,
         below: bool,
@@ -314,8 +321,13 @@ impl Basis {
         let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
         for (column, (&alpha, &sense)) in columns {
             scratch.chosen[count] = column as u32;
-            let side = if sense < 0.0 { R::AT_UPPER } else { sense };
-            count += usize::from(direction * side * alpha > tolerance::PIVOT);
+            #[cfg(test)]
+            let sense = if Fault::WrongSign.is_on() {
+                sense.abs()
+            } else {
+                sense
+            };
+            count += usize::from(direction * sense * alpha > tolerance::PIVOT);
         }
         for &column in &scratch.chosen[..count] {
             let column = column as usize;

@@ -1,7 +1,7 @@
 //! Why a linear program has no optimum, in the modeller's names.
 
+use super::columnwise::columnwise;
 use super::highs::{Highs, Refused, Solution, Status};
-use super::standalone::columnwise;
 use super::{FailureKind, NodeView};
 use crate::problem::Template;
 

@@ -1,29 +1,25 @@
 //! Solving the linear program of a node.
 //!
-//! [`Kernel`] is the one interface between the method and a solver: solve this node at this trial
-//! point for these openings. Whatever a solve remembers is in the [`Kernel::Memory`] of the work
-//! unit that asked, never in the kernel, so answers do not depend on which worker solves what.
+//! [`NodeView`] and [`Visit`] say what is to be solved, [`Answer`] what was found; [`HighsNode`] solves a
+//! node with HiGHS.
 
 mod basis;
+mod columnwise;
 mod counts;
 mod duals;
 mod explain;
 mod failure;
 mod highs;
 mod node;
-mod standalone;
 
-pub use basis::Basis;
+pub(crate) use basis::Basis;
 pub use counts::Counts;
 pub(crate) use explain::in_place;
 pub use failure::{Failure, FailureKind};
-pub use node::HighsNode;
-pub use standalone::{StandaloneError, optimum};
+pub(crate) use node::HighsNode;
 
+use std::ops::Range;
 use std::path::Path;
-
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::policy::Cuts;
 use crate::problem::Problem;
@@ -74,41 +70,13 @@ pub enum Want {
     All,
 }
 
-/// A solver of one node.
-pub trait Kernel: Sized + Send {
-    /// What a work unit keeps from one solve to the next.
-    type Memory: Default + Send + Serialize + DeserializeOwned;
-
-    /// The name by which it is asked for.
-    const NAME: &'static str;
-
-    /// The least openings of a work unit, where a node has that many. Short blocks share work out
-    /// better; long ones gain more from what a unit remembers.
-    const OPENINGS_PER_BLOCK: usize;
-
-    /// A solver of this node, without any cuts yet.
-    ///
-    /// # Errors
-    /// When the solver refuses the linear program.
-    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>>;
-
-    /// Solves the node at the state `incoming` for each of `openings` in turn, and hands each
-    /// answer to `each`, with as much in it as `want` asks for.
-    ///
-    /// The answers are a function of the view, `incoming`, `openings` and `memory` alone.
-    ///
-    /// # Errors
-    /// For the first opening that could not be solved.
-    fn solve(
-        &mut self,
-        view: &NodeView<'_>,
-        incoming: &[f64],
-        openings: std::ops::Range<usize>,
-        want: Want,
-        memory: &mut Self::Memory,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>>;
-
-    /// What it has solved so far, and how.
-    fn counts(&self) -> Counts;
+/// A visit of a node: the trial point, and the openings to be solved there.
+#[derive(Debug, Clone)]
+pub struct Visit<'a> {
+    /// The incoming state.
+    pub incoming: &'a [f64],
+    /// The openings.
+    pub openings: Range<usize>,
+    /// The parts of each answer that are asked for.
+    pub want: Want,
 }

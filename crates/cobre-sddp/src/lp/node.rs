@@ -6,13 +6,12 @@
 //! keeps them, which would make answers depend on when a worker first met a node: scaling is off.
 
 use std::ffi::{CStr, CString};
-use std::ops::Range;
 use std::path::PathBuf;
 
 use super::basis::is_tight;
+use super::columnwise::columnwise;
 use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
-use super::standalone::columnwise;
-use super::{Answer, Basis, Counts, Failure, FailureKind, Kernel, NodeView, Want, duals, explain};
+use super::{Answer, Basis, Counts, Failure, FailureKind, NodeView, Visit, Want, duals, explain};
 use crate::fingerprint::Fingerprint;
 use crate::policy::Cuts;
 use crate::problem::Template;
@@ -69,7 +68,7 @@ enum Source {
 
 /// A node solved by HiGHS.
 #[derive(Debug)]
-pub struct HighsNode {
+pub(crate) struct HighsNode {
     highs: Highs,
     haste: Haste,
     /// What the solver has now, cuts included.
@@ -97,22 +96,23 @@ pub struct HighsNode {
     answer: Answer,
 }
 
-impl Kernel for HighsNode {
-    type Memory = Basis;
-
-    const NAME: &'static str = "highs";
-    const OPENINGS_PER_BLOCK: usize = 5;
-
-    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
+impl HighsNode {
+    /// A solver of this node, without any cuts yet.
+    ///
+    /// # Errors
+    /// When HiGHS refuses the linear program.
+    pub(crate) fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         Self::create(view).map_err(|refused| refusal(view, refused))
     }
 
-    fn solve(
+    /// Solves the openings of a visit in turn, from the basis of the last visit.
+    ///
+    /// # Errors
+    /// For the first opening that could not be solved.
+    pub(crate) fn solve(
         &mut self,
         view: &NodeView<'_>,
-        incoming: &[f64],
-        openings: Range<usize>,
-        want: Want,
+        visit: &Visit<'_>,
         memory: &mut Basis,
         each: &mut dyn FnMut(usize, &Answer),
     ) -> Result<(), Box<Failure>> {
@@ -122,8 +122,8 @@ impl Kernel for HighsNode {
         self.start_from(memory).map_err(refused)?;
         // Cuts that were tight for some opening, in the order in which they first were.
         let mut working: Vec<u32> = Vec::new();
-        let first = openings.start;
-        for opening in openings {
+        let (incoming, first) = (visit.incoming, visit.openings.start);
+        for opening in visit.openings.clone() {
             self.counts.solves += 1;
             self.counts.highs += 1;
             let constant = self
@@ -156,7 +156,7 @@ impl Kernel for HighsNode {
                     working.push(*slot);
                 }
             }
-            if want == Want::All {
+            if visit.want == Want::All {
                 let duals = &self.solution.row_duals[..self.template_rows];
                 self.answer.duals.clear();
                 self.answer.duals.extend_from_slice(duals);
@@ -168,13 +168,11 @@ impl Kernel for HighsNode {
         Ok(())
     }
 
-    fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         self.counts
     }
-}
 
-impl HighsNode {
-    /// As [`load`](Kernel::load), with tight tolerances.
+    /// As [`load`](Self::load), with tight tolerances.
     pub(crate) fn load_tight(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         let tight = || {
             let mut node = Self::create(view)?;

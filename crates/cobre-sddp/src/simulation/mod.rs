@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use crate::engine::{Field, PATHS_PER_UNIT, Simulation, Solvers, Task};
 use crate::error::SddpError;
 use crate::events::Observer;
-use crate::lp::{Failure, Kernel};
+use crate::lp::Failure;
 use crate::noise::{Noise, Purpose};
 use crate::output::{PathTables, Piece};
 use crate::path::{Paths, Walker, Watch};
@@ -38,7 +38,7 @@ impl Sampling {
 /// Takes what is written of simulated paths, on the first rank: unit by unit, table by table.
 pub(crate) type Sink<'s> = dyn FnMut(Vec<Piece>) -> Result<(), SddpError> + 's;
 
-impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
+impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// Walks `count` sampled paths by the policy; every rank gets their values, and `sink` every
     /// path that is written, in order. `None` if someone asked it to end before. Collective.
     pub(crate) fn simulate(
@@ -158,12 +158,12 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     }
 }
 
-impl<K: Kernel> Simulation<K> {
+impl Simulation {
     /// Walks its sampled paths; says also at which one it failed.
     pub(crate) fn run<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        solvers: &mut Solvers,
         noise: Noise,
         passes: usize,
     ) -> (Result<(), Box<Failure>>, usize) {
@@ -193,7 +193,7 @@ impl<K: Kernel> Simulation<K> {
     pub(crate) fn validate<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        solvers: &mut Solvers,
     ) -> (Result<(), Box<Failure>>, usize) {
         let scenario = self.paths.start;
         let mut steps = field.problem.validation[scenario].iter();

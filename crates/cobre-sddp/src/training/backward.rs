@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::engine::{Engine, Field, Solvers, Visit};
+use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
-use crate::lp::{Answer, Failure, Kernel, Want};
+use crate::lp::{Answer, Failure, Visit, Want};
 use crate::policy::NewCut;
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks};
+use crate::solver::{Solver, WarmStart};
 use crate::team::lock;
 
 /// What a unit of work is: the openings of a block, at one node, at the trial point of one pass.
@@ -20,15 +21,20 @@ pub(crate) struct UnitKey {
 }
 
 /// A unit of work with what it remembers and its latest answers.
-pub(crate) struct Unit<K: Kernel> {
+pub(crate) struct Unit {
     pub(crate) key: UnitKey,
-    pub(crate) memory: K::Memory,
+    pub(crate) memory: WarmStart,
     /// For each opening the bound and its gradient; zeros where the pass has no use for the node.
     answers: Vec<f64>,
 }
 
 /// All units of one level, the same list on every rank: the problem alone decides it.
-pub(crate) fn units<K: Kernel>(problem: &Problem, level: usize, passes: usize) -> Vec<UnitKey> {
+pub(crate) fn units(
+    problem: &Problem,
+    solver: Solver,
+    level: usize,
+    passes: usize,
+) -> Vec<UnitKey> {
     let graph = &problem.graph;
     let (followers, passes) = if level == graph.depth() {
         let mut first: Vec<usize> = graph.root.iter().map(|edge| edge.node).collect();
@@ -42,7 +48,7 @@ pub(crate) fn units<K: Kernel>(problem: &Problem, level: usize, passes: usize) -
         for &node in &followers {
             for openings in blocks(
                 problem.nodes[node].probabilities.len(),
-                K::OPENINGS_PER_BLOCK,
+                solver.openings_per_block(),
             ) {
                 units.push(UnitKey {
                     pass,
@@ -62,11 +68,11 @@ fn blocks(openings: usize, least: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).map(move |block| block * openings / count..(block + 1) * openings / count)
 }
 
-impl<K: Kernel> Unit<K> {
+impl Unit {
     pub(crate) fn new(key: UnitKey) -> Mutex<Self> {
         Mutex::new(Self {
             key,
-            memory: K::Memory::default(),
+            memory: WarmStart::default(),
             answers: Vec::new(),
         })
     }
@@ -74,7 +80,7 @@ impl<K: Kernel> Unit<K> {
     pub(crate) fn solve<C: Backend>(
         &mut self,
         field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        solvers: &mut Solvers,
         level: usize,
     ) -> Result<(), Box<Failure>> {
         let width = 1 + field.problem.states.len();
@@ -88,12 +94,11 @@ impl<K: Kernel> Unit<K> {
                 answers.extend_from_slice(&answer.gradient);
             };
             let visit = Visit {
-                node: self.key.node,
                 incoming: &state,
                 openings: self.key.openings.clone(),
                 want: Want::Cut,
             };
-            solvers.solve(field, visit, &mut self.memory, keep)?;
+            solvers.solve(field, self.key.node, &visit, &mut self.memory, keep)?;
         }
         self.answers.resize(width * self.key.openings.len(), 0.0);
         Ok(())
@@ -110,8 +115,8 @@ fn edge(problem: &Problem, parent: Option<usize>, node: usize) -> Option<f64> {
 
 /// Combines the answers of a level's units, wherever they were solved, to one value and gradient
 /// per pass: `None` for a pass that was not at this level. Collective.
-pub(crate) fn combine<C: Backend, K: Kernel>(
-    engine: &Engine<'_, C, K>,
+pub(crate) fn combine<C: Backend>(
+    engine: &Engine<'_, C>,
     ranks: &Ranks<'_, C>,
     units: &[UnitKey],
     level: usize,
@@ -157,8 +162,8 @@ pub(crate) fn combine<C: Backend, K: Kernel>(
 
 /// The weight of each opening of each unit. Where risk asks for more than probabilities, ranks
 /// first tell each other the openings' values.
-fn weigh<C: Backend, K: Kernel>(
-    engine: &Engine<'_, C, K>,
+fn weigh<C: Backend>(
+    engine: &Engine<'_, C>,
     ranks: &Ranks<'_, C>,
     field: &Field<'_, C>,
     units: &[UnitKey],

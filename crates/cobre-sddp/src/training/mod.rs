@@ -16,7 +16,7 @@ use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, Solvers, Task};
 use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
-use crate::lp::{Counts, Kernel};
+use crate::lp::Counts;
 use crate::policy::NewCut;
 use crate::problem::Sense;
 use crate::ranks::{Backend, Ranks};
@@ -36,15 +36,15 @@ pub struct Trained {
 }
 
 /// One rank's part in training.
-pub(crate) struct Trainer<'a, 't, 'p, C: Backend, K: Kernel> {
-    pub(crate) engine: &'a Engine<'p, C, K>,
-    pub(crate) team: &'a mut Team<'t, Task, Solvers<K>>,
+pub(crate) struct Trainer<'a, 't, 'p, C: Backend> {
+    pub(crate) engine: &'a Engine<'p, C>,
+    pub(crate) team: &'a mut Team<'t, Task, Solvers>,
     pub(crate) ranks: &'a Ranks<'a, C>,
     /// By level, all units of all ranks.
     pub(crate) units: &'a [Vec<UnitKey>],
 }
 
-impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
+impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// Trains until a rule says stop. Collective.
     pub(crate) fn train(
         &mut self,

@@ -1,89 +1,63 @@
 //! Every linear program solved twice: by the kernel, and by HiGHS with tight tolerances.
 
-use std::ops::Range;
-
-use super::{Memory, Rules, StageKernel};
 use crate::lp::{
-    Answer, Basis, Counts, Failure, FailureKind, HighsNode, Kernel, NodeView, Want, in_place,
+    Answer, Basis, Counts, Failure, FailureKind, HighsNode, NodeView, Visit, Want, in_place,
 };
 
 /// The largest difference of two optimal values, relative to them, that is none.
 const TOLERANCE: f64 = 1e-7;
 
-/// The kernel with HiGHS beside it: answers are the kernel's, and a run ends at the first that
-/// differs.
+/// HiGHS with tight tolerances, beside another solver of the same node.
 #[derive(Debug)]
-pub struct Checked<R> {
-    kernel: StageKernel<R>,
+pub(super) struct Reference {
     highs: HighsNode,
     solves: u64,
     difference: f64,
 }
 
-/// An opening with its answer.
-type Answered = (usize, Answer);
-
-impl<R: Rules> Kernel for Checked<R> {
-    type Memory = (Memory, Basis);
-
-    const NAME: &'static str = "check";
-    const OPENINGS_PER_BLOCK: usize = StageKernel::<R>::OPENINGS_PER_BLOCK;
-
-    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
+impl Reference {
+    pub(super) fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
         Ok(Self {
-            kernel: StageKernel::load(view)?,
             highs: HighsNode::load_tight(view)?,
             solves: 0,
             difference: 0.0,
         })
     }
 
-    fn solve(
+    /// Solves the visit again and compares with what was `found`.
+    ///
+    /// # Errors
+    /// For the first opening whose solution differs or that HiGHS cannot solve.
+    pub(super) fn compare(
         &mut self,
         view: &NodeView<'_>,
-        incoming: &[f64],
-        openings: Range<usize>,
-        want: Want,
-        memory: &mut Self::Memory,
-        each: &mut dyn FnMut(usize, &Answer),
+        visit: &Visit<'_>,
+        found: &[(usize, Answer)],
+        basis: &mut Basis,
     ) -> Result<(), Box<Failure>> {
-        let mut found: Vec<Answered> = Vec::new();
-        let kernel = &mut self.kernel;
-        let mut keep = |opening: usize, answer: &Answer| found.push((opening, answer.clone()));
-        kernel.solve(
-            view,
-            incoming,
-            openings.clone(),
-            want,
-            &mut memory.0,
-            &mut keep,
-        )?;
-        let mut expected: Vec<Answered> = Vec::new();
-        let mut keep = |opening: usize, answer: &Answer| expected.push((opening, answer.clone()));
-        let highs = &mut self.highs;
-        highs.solve(view, incoming, openings, want, &mut memory.1, &mut keep)?;
-        for ((opening, answer), (_, expected)) in found.iter().zip(&expected) {
+        let mut expected: Vec<Answer> = Vec::new();
+        let keep = &mut |_: usize, answer: &Answer| expected.push(answer.clone());
+        self.highs.solve(view, visit, basis, keep)?;
+        for ((opening, answer), expected) in found.iter().zip(&expected) {
             self.solves += 1;
-            let mut difference = difference(answer, expected, want);
-            if want == Want::All {
+            let mut difference = difference(answer, expected, visit.want);
+            if visit.want == Want::All {
                 difference = difference.max(unexplained(view, *opening, answer));
             }
             self.difference = self.difference.max(difference);
             if difference > TOLERANCE {
-                return Err(Box::new(failure(
-                    view, incoming, *opening, want, answer, expected,
-                )));
+                return Err(Box::new(failure(view, visit, *opening, answer, expected)));
             }
-            each(*opening, answer);
         }
         Ok(())
     }
 
-    fn counts(&self) -> Counts {
+    /// The counts of the other solver with those of the comparison.
+    pub(super) fn add_to(&self, counts: Counts) -> Counts {
         Counts {
             checked: self.solves,
             difference: self.difference,
-            ..self.kernel.counts()
+            ..counts
         }
     }
 }
@@ -131,15 +105,14 @@ fn unexplained(view: &NodeView<'_>, opening: usize, answer: &Answer) -> f64 {
 
 fn failure(
     view: &NodeView<'_>,
-    incoming: &[f64],
+    visit: &Visit<'_>,
     opening: usize,
-    want: Want,
     answer: &Answer,
     expected: &Answer,
 ) -> Failure {
     let problem = view.problem;
-    let values = problem.states.iter().zip(incoming);
-    let decided = match want {
+    let values = problem.states.iter().zip(visit.incoming);
+    let decided = match visit.want {
         Want::Cut => String::new(),
         _ => format!(" (its decisions cost {})", answer.cost + answer.future),
     };

@@ -1,34 +1,7 @@
-//! One linear program, solved once: what answers are checked against.
+//! A template by columns, as HiGHS takes it.
 
-use thiserror::Error;
-
-use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
+use super::highs::{Columnwise, number};
 use crate::problem::Template;
-
-/// A linear program without an optimum.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the linear program has no optimum: {0}")]
-pub struct StandaloneError(String);
-
-/// The smallest cost of a linear program, with all its columns free to choose within their bounds.
-///
-/// # Errors
-/// When there is none, or the solver does not find it.
-pub fn optimum(lp: &Template) -> Result<f64, StandaloneError> {
-    let columns = columnwise(lp);
-    let refused = |Refused(what): Refused| StandaloneError(format!("the solver refused to {what}"));
-    let mut highs = Highs::new().map_err(refused)?;
-    highs.pass(&columns).map_err(refused)?;
-    match highs.run() {
-        Status::Optimal => {
-            let mut solution = Solution::default();
-            highs.solution(&mut solution);
-            let terms = solution.columns.iter().zip(&columns.costs);
-            Ok(terms.map(|(value, cost)| value * cost).sum::<f64>() + lp.constant)
-        }
-        other => Err(StandaloneError(format!("{other:?}"))),
-    }
-}
 
 /// The template by columns.
 pub(super) fn columnwise(lp: &Template) -> Columnwise {
