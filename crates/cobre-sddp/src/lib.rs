@@ -3,7 +3,6 @@
 
 mod agreement;
 pub mod checkpoint;
-mod engine;
 mod error;
 pub mod events;
 mod fingerprint;
@@ -15,6 +14,7 @@ mod packing;
 pub mod path;
 pub mod policy;
 pub mod problem;
+mod rank_work;
 pub mod ranks;
 pub mod risk;
 pub mod run;

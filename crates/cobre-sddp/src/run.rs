@@ -5,21 +5,23 @@ use std::time::Instant;
 
 use crate::agreement::agree;
 use crate::checkpoint::{Cadence, Checkpoints, Origin};
-use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
-use crate::lp::Counts;
+use crate::lp::LpStatistics;
 use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
-use crate::ranks::{Backend, Parcels, Ranks};
+use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
+use crate::ranks::{Backend, ByteBlocks, Ranks};
 use crate::simulation::Sampling;
 pub use crate::solver::Solver;
 use crate::team::with_team;
-use crate::training::backward::{Unit, UnitKey, units};
-use crate::training::{Estimate, Progress, Rule, StopReason, Stopping, Trained, Trainer};
+use crate::training::backward::{BackwardUnit, UnitKey, units};
+use crate::training::{
+    Estimate, Progress, StopReason, StopRule, Stopping, Trainer, TrainingResults,
+};
 
 /// The most threads of a rank that make sense to ask for.
 pub const MAX_THREADS: usize = 1024;
@@ -60,7 +62,7 @@ pub struct Settings {
 pub struct Seconds {
     /// Training.
     pub train: f64,
-    /// Simulation and validation.
+    /// SimulationUnit and validation.
     pub simulate: f64,
     /// Writing results.
     pub write: f64,
@@ -70,7 +72,7 @@ pub struct Seconds {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
     /// Training.
-    pub trained: Trained,
+    pub trained: TrainingResults,
     /// The policy's value on simulated paths, if any were asked for.
     pub simulated: Option<Estimate>,
     /// Its value on each of them.
@@ -84,7 +86,7 @@ pub struct Results {
     /// Whether someone asked it to end before it was done.
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
-    pub lp: Counts,
+    pub lp: LpStatistics,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
     /// Where the time went.
@@ -168,7 +170,7 @@ pub fn simulate<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let settings = Settings {
-        stopping: Stopping::any(vec![Rule::Iterations(0)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(0)]),
         checkpoints: Cadence::Never,
         resume: false,
         ..settings.clone()
@@ -210,14 +212,18 @@ fn run_on<C: Backend>(
         .collect();
     let own = |units: &Vec<UnitKey>| {
         let share = ranks.share(units.len());
-        units[share].iter().cloned().map(Unit::new).collect()
+        units[share]
+            .iter()
+            .cloned()
+            .map(BackwardUnit::new)
+            .collect()
     };
     let backward = all_units.iter().map(own).collect();
     let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
     if let Some(policy) = start.policy {
         pool.give(ranks, &problem, policy)?;
     }
-    let field = Field {
+    let shared = TrainingState {
         problem: &problem,
         values,
         pool,
@@ -230,8 +236,8 @@ fn run_on<C: Backend>(
     };
     let own_passes = ranks.share(settings.passes);
     let unit_counts = all_units.iter().map(Vec::len).collect();
-    let engine = Engine::new(
-        field,
+    let work = RankWork::new(
+        shared,
         settings.seed,
         settings.passes,
         own_passes,
@@ -240,11 +246,11 @@ fn run_on<C: Backend>(
     );
     with_team(
         settings.threads,
-        || Solvers::new(&problem, settings.solver),
-        |task, unit, solvers| engine.work(task, unit, solvers),
+        || NodeSolvers::new(&problem, settings.solver),
+        |task, unit, solvers| work.run_unit(task, unit, solvers),
         |team| {
             let trainer = Trainer {
-                engine: &engine,
+                work: &work,
                 team,
                 ranks,
                 units: &all_units,
@@ -261,7 +267,7 @@ fn whole_job<C: Backend>(
     about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    let problem = job.engine.read().problem;
+    let problem = job.work.read().problem;
     let directory = directory(&job, settings)?;
     let mut checkpoints = Checkpoints::new(directory.as_ref(), origin, settings)?;
     let progress = if settings.resume {
@@ -275,12 +281,12 @@ fn whole_job<C: Backend>(
     seconds.train = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let mut results = {
-        let field = job.engine.read();
+        let shared = job.work.read();
         Results {
-            policy_sha256: field.pool.sha256(problem),
+            policy_sha256: shared.pool.sha256(problem),
             policy: None,
-            lp: Counts::default(),
-            shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
+            lp: LpStatistics::default(),
+            shared_bytes: shared.pool.bytes() + size_of_val(shared.values.read()),
             interrupted: trained.reason == StopReason::Interrupted,
             trained,
             simulated: None,
@@ -290,7 +296,7 @@ fn whole_job<C: Backend>(
         }
     };
     if job.ranks.is_first() {
-        let pool = &job.engine.read().pool;
+        let pool = &job.work.read().pool;
         results.policy = Some(Policy {
             manifest: manifest(problem, &results, settings, pool.used()),
             cuts: pool.stored(problem),
@@ -362,10 +368,10 @@ fn try_policy<C: Backend>(
     observer: &mut dyn Observer,
     results: &mut Results,
 ) -> Result<(), SddpError> {
-    let problem = job.engine.read().problem;
+    let problem = job.work.read().problem;
     if settings.simulate > 0 {
         let mut files = Vec::new();
-        if let (Some(directory), Some(tables)) = (directory, &job.engine.read().tables) {
+        if let (Some(directory), Some(tables)) = (directory, &job.work.read().tables) {
             files = directory.simulation(tables)?;
         }
         let sink = &mut |pieces: Vec<Piece>| {
@@ -400,7 +406,7 @@ fn resume<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Progress, SddpError> {
     let warn = &mut |text: &str| observer.warning(text);
-    let restored = checkpoints.restore(job.engine, job.ranks, warn)?;
+    let restored = checkpoints.restore(job.work, job.ranks, warn)?;
     match &restored {
         Some(progress) => observer.resumed(progress.iterations.len()),
         None => observer
@@ -424,7 +430,7 @@ fn machines<C: Backend>(
     ranks: &Ranks<'_, C>,
     settings: &Settings,
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
-    let mut own = Parcels::default();
+    let mut own = ByteBlocks::default();
     own.push(&host());
     let hosts = ranks.gather_bytes(ranks.size(), &own)?;
     let hosts = hosts

@@ -6,7 +6,7 @@ use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 
 fn problem() -> Problem {
     let size = Hydrothermal {
@@ -40,7 +40,7 @@ fn any_number_of_threads_gives_the_same_bits() {
             seed: 11,
             passes: 3,
             selection: "level1".parse().expect("a rule"),
-            stopping: Stopping::any(vec![Rule::Iterations(12)]),
+            stopping: Stopping::any(vec![StopRule::Iterations(12)]),
             threads,
             simulate: 100,
             sampling: Sampling::Fresh,

@@ -14,7 +14,7 @@ use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::{Draft, Problem, Sense, Template};
 use cobre_sddp::run::{Settings, Solver, Start, run_from};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 use serde_json::json;
 
 /// Numbers from a seed.
@@ -527,7 +527,7 @@ pub fn decide(
         seed: 0,
         passes: 1,
         selection: Selection::ALL,
-        stopping: Stopping::any(vec![Rule::Iterations(1)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(1)]),
         threads: 1,
         simulate: 1,
         sampling: Sampling::Fresh,

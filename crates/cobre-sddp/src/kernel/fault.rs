@@ -9,7 +9,7 @@ pub(crate) enum Fault {
     WrongSign,
     /// Columns that the ratio test passes stay at their bounds.
     MissedFlips,
-    /// Violated cuts do not come in.
+    /// Violated cuts are not added.
     OverlookedCuts,
 }
 
@@ -26,7 +26,7 @@ impl Fault {
         result
     }
 
-    /// Whether this thread has it.
+    /// True if this thread has the fault.
     pub(super) fn is_on(self) -> bool {
         PRESENT.get() == Some(self)
     }

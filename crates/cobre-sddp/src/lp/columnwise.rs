@@ -1,10 +1,10 @@
 //! A template by columns, as HiGHS takes it.
 
-use super::highs::{Columnwise, number};
+use super::highs::{ColumnwiseLp, number};
 use crate::problem::Template;
 
 /// The template by columns.
-pub(super) fn columnwise(lp: &Template) -> Columnwise {
+pub(super) fn columnwise(lp: &Template) -> ColumnwiseLp {
     let mut counts = vec![0; lp.columns.len()];
     let terms = || {
         lp.rows
@@ -32,7 +32,7 @@ pub(super) fn columnwise(lp: &Template) -> Columnwise {
             next[column] += 1;
         }
     }
-    Columnwise {
+    ColumnwiseLp {
         costs: lp.columns.iter().map(|column| column.cost).collect(),
         lower: lp.columns.iter().map(|column| column.lower).collect(),
         upper: lp.columns.iter().map(|column| column.upper).collect(),

@@ -1,22 +1,22 @@
 //! Solving the linear program of a node.
 //!
-//! [`NodeView`] and [`Visit`] say what is to be solved, [`Answer`] what was found; [`HighsNode`] solves a
+//! [`NodeView`] and [`Visit`] say what is to be solved, [`NodeSolution`] what was found; [`HighsNode`] solves a
 //! node with HiGHS.
 
-mod basis;
 mod columnwise;
-mod counts;
 mod duals;
 mod explain;
 mod failure;
 mod highs;
-mod node;
+mod highs_basis;
+mod highs_node;
+mod statistics;
 
-pub(crate) use basis::Basis;
-pub use counts::Counts;
 pub(crate) use explain::in_place;
-pub use failure::{Failure, FailureKind};
-pub(crate) use node::HighsNode;
+pub use failure::{LpFailure, LpFailureKind};
+pub(crate) use highs_basis::HighsBasis;
+pub(crate) use highs_node::HighsNode;
+pub use statistics::LpStatistics;
 
 use std::ops::Range;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub struct NodeView<'a> {
 
 /// The answer for one opening.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct NodeSolution {
     /// The value of the dual solution: never above the optimum, whatever the primal tolerance.
     pub bound: f64,
     /// How `bound` changes with the incoming state.
@@ -59,15 +59,15 @@ pub struct Answer {
     pub duals: Vec<f64>,
 }
 
-/// How much of an [`Answer`] is asked for; the rest of it means nothing.
+/// The parts of a [`NodeSolution`] that a visit asks for; the others are undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum Detail {
     /// The bound and its gradient.
     Cut,
     /// Also the cost, the cost to go and the state left.
     State,
     /// Also the decisions and the dual values of rows.
-    All,
+    Full,
 }
 
 /// A visit of a node: the trial point, and the openings to be solved there.
@@ -78,5 +78,5 @@ pub struct Visit<'a> {
     /// The openings.
     pub openings: Range<usize>,
     /// The parts of each answer that are asked for.
-    pub want: Want,
+    pub want: Detail,
 }

@@ -1,10 +1,11 @@
-//! Every linear program solved twice: by the kernel, and by HiGHS with tight tolerances.
+//! Mode check: every linear program solved by the kernel, and again by HiGHS with tight tolerances.
 
 use crate::lp::{
-    Answer, Basis, Counts, Failure, FailureKind, HighsNode, NodeView, Visit, Want, in_place,
+    Detail, HighsBasis, HighsNode, LpFailure, LpFailureKind, LpStatistics, NodeSolution, NodeView,
+    Visit, in_place,
 };
 
-/// The largest difference of two optimal values, relative to them, that is none.
+/// The tolerated difference of two optimal values, relative to them.
 const TOLERANCE: f64 = 1e-7;
 
 /// HiGHS with tight tolerances, beside another solver of the same node.
@@ -16,7 +17,7 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub(super) fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
+    pub(super) fn load(view: &NodeView<'_>) -> Result<Self, Box<LpFailure>> {
         Ok(Self {
             highs: HighsNode::load_tight(view)?,
             solves: 0,
@@ -24,7 +25,7 @@ impl Reference {
         })
     }
 
-    /// Solves the visit again and compares with what was `found`.
+    /// Solves the visit again and compares with the solutions `found`.
     ///
     /// # Errors
     /// For the first opening whose solution differs or that HiGHS cannot solve.
@@ -32,16 +33,16 @@ impl Reference {
         &mut self,
         view: &NodeView<'_>,
         visit: &Visit<'_>,
-        found: &[(usize, Answer)],
-        basis: &mut Basis,
-    ) -> Result<(), Box<Failure>> {
-        let mut expected: Vec<Answer> = Vec::new();
-        let keep = &mut |_: usize, answer: &Answer| expected.push(answer.clone());
+        found: &[(usize, NodeSolution)],
+        basis: &mut HighsBasis,
+    ) -> Result<(), Box<LpFailure>> {
+        let mut expected: Vec<NodeSolution> = Vec::new();
+        let keep = &mut |_: usize, answer: &NodeSolution| expected.push(answer.clone());
         self.highs.solve(view, visit, basis, keep)?;
         for ((opening, answer), expected) in found.iter().zip(&expected) {
             self.solves += 1;
             let mut difference = difference(answer, expected, visit.want);
-            if visit.want == Want::All {
+            if visit.want == Detail::Full {
                 difference = difference.max(unexplained(view, *opening, answer));
             }
             self.difference = self.difference.max(difference);
@@ -52,29 +53,29 @@ impl Reference {
         Ok(())
     }
 
-    /// The counts of the other solver with those of the comparison.
-    pub(super) fn add_to(&self, counts: Counts) -> Counts {
-        Counts {
+    /// The statistics of the other solver with those of the comparison.
+    pub(super) fn add_to(&self, statistics: LpStatistics) -> LpStatistics {
+        LpStatistics {
             checked: self.solves,
             difference: self.difference,
-            ..counts
+            ..statistics
         }
     }
 }
 
-/// How far an answer is from what HiGHS says: its bound, and what its decisions cost if they were
-/// asked for.
-fn difference(answer: &Answer, expected: &Answer, want: Want) -> f64 {
+/// The difference of a solution from that of HiGHS: of its bound, and of the cost of its decisions
+/// if they were asked for.
+fn difference(answer: &NodeSolution, expected: &NodeSolution, want: Detail) -> f64 {
     let of_bound = distance(answer.bound, expected);
-    if want == Want::Cut {
+    if want == Detail::Cut {
         return of_bound;
     }
     of_bound.max(distance(answer.cost + answer.future, expected))
 }
 
-/// How far a value is from what HiGHS says, relative to it. Its primal and its dual value enclose the
-/// optimum; on badly scaled linear programs they are apart, and what is between them is no difference.
-fn distance(value: f64, expected: &Answer) -> f64 {
+/// The distance of a value from the interval of HiGHS's primal and dual value, relative to it. They
+/// enclose the optimum; on badly scaled linear programs they differ.
+fn distance(value: f64, expected: &NodeSolution) -> f64 {
     if value.is_nan() {
         return f64::INFINITY;
     }
@@ -83,9 +84,9 @@ fn distance(value: f64, expected: &Answer) -> f64 {
     (low - value).max(value - high).max(0.0) / (1.0 + expected.bound.abs())
 }
 
-/// How far the dual values of rows are from saying what the gradient says: the reduced cost of the column of
-/// an incoming state is how the value changes with it. Relative to the largest term of the sum.
-fn unexplained(view: &NodeView<'_>, opening: usize, answer: &Answer) -> f64 {
+/// The difference of the gradient from the dual values of rows: the derivative by an incoming state
+/// is the reduced cost of its column. Relative to the largest term of the sum.
+fn unexplained(view: &NodeView<'_>, opening: usize, answer: &NodeSolution) -> f64 {
     let lp = in_place(view, &vec![0.0; answer.gradient.len()], opening);
     let mut most: f64 = 0.0;
     for (state, slope) in lp.states.iter().zip(&answer.gradient) {
@@ -107,17 +108,17 @@ fn failure(
     view: &NodeView<'_>,
     visit: &Visit<'_>,
     opening: usize,
-    answer: &Answer,
-    expected: &Answer,
-) -> Failure {
+    answer: &NodeSolution,
+    expected: &NodeSolution,
+) -> LpFailure {
     let problem = view.problem;
     let values = problem.states.iter().zip(visit.incoming);
     let decided = match visit.want {
-        Want::Cut => String::new(),
+        Detail::Cut => String::new(),
         _ => format!(" (its decisions cost {})", answer.cost + answer.future),
     };
-    Failure {
-        kind: FailureKind::NotSolved("two solvers differ".to_owned()),
+    LpFailure {
+        kind: LpFailureKind::NotSolved("two solvers differ".to_owned()),
         node: problem.nodes[view.node].name.clone(),
         opening: Some(opening + 1),
         incoming: values

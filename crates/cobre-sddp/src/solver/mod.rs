@@ -11,8 +11,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use self::check::Reference;
-use crate::kernel::{Dictionary, KernelNode, SizeLimits};
-use crate::lp::{Answer, Basis, Counts, Failure, HighsNode, NodeView, Visit};
+use crate::kernel::{BasisCache, KernelNode, SizeLimits};
+use crate::lp::{HighsBasis, HighsNode, LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 
 /// The choice of the solver of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,10 +71,10 @@ impl Solver {
 /// The bases that a work unit keeps from one solve of a node to the next.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WarmStart {
-    kernel: Dictionary,
-    highs: Basis,
+    kernel: BasisCache,
+    highs: HighsBasis,
     /// Of HiGHS beside the kernel.
-    reference: Basis,
+    reference: HighsBasis,
 }
 
 /// The solver of one node.
@@ -96,7 +96,7 @@ impl NodeSolver {
     ///
     /// # Errors
     /// When HiGHS refuses the linear program.
-    pub(crate) fn load(view: &NodeView<'_>, solver: Solver) -> Result<Self, Box<Failure>> {
+    pub(crate) fn load(view: &NodeView<'_>, solver: Solver) -> Result<Self, Box<LpFailure>> {
         let limits = solver.kernel_limits();
         let method = match limits.and_then(|limits| KernelNode::new(view, limits)) {
             Some(kernel) => Method::Kernel(Box::new(kernel)),
@@ -121,13 +121,14 @@ impl NodeSolver {
         view: &NodeView<'_>,
         visit: &Visit<'_>,
         warm_start: &mut WarmStart,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>> {
+        each: &mut dyn FnMut(usize, &NodeSolution),
+    ) -> Result<(), Box<LpFailure>> {
         let Some(reference) = &mut self.reference else {
             return self.method.solve(view, visit, warm_start, each);
         };
         let mut found = Vec::new();
-        let keep = &mut |opening: usize, answer: &Answer| found.push((opening, answer.clone()));
+        let keep =
+            &mut |opening: usize, answer: &NodeSolution| found.push((opening, answer.clone()));
         self.method.solve(view, visit, warm_start, keep)?;
         reference.compare(view, visit, &found, &mut warm_start.reference)?;
         for (opening, answer) in &found {
@@ -137,14 +138,14 @@ impl NodeSolver {
     }
 
     /// The linear programs it has solved so far.
-    pub(crate) fn counts(&self) -> Counts {
-        let counts = match &self.method {
-            Method::Kernel(kernel) => kernel.counts(),
-            Method::Highs(highs) => highs.counts(),
+    pub(crate) fn statistics(&self) -> LpStatistics {
+        let statistics = match &self.method {
+            Method::Kernel(kernel) => kernel.statistics(),
+            Method::Highs(highs) => highs.statistics(),
         };
         self.reference
             .as_ref()
-            .map_or(counts, |reference| reference.add_to(counts))
+            .map_or(statistics, |reference| reference.add_to(statistics))
     }
 }
 
@@ -154,8 +155,8 @@ impl Method {
         view: &NodeView<'_>,
         visit: &Visit<'_>,
         warm_start: &mut WarmStart,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>> {
+        each: &mut dyn FnMut(usize, &NodeSolution),
+    ) -> Result<(), Box<LpFailure>> {
         match self {
             Self::Kernel(kernel) => kernel.solve(view, visit, &mut warm_start.kernel, each),
             Self::Highs(highs) => highs.solve(view, visit, &mut warm_start.highs, each),

@@ -7,16 +7,16 @@ use cobre_comm::LocalBackend;
 use super::{NodeSolver, Solver, WarmStart};
 use crate::SddpError;
 use crate::kernel::Fault;
-use crate::lp::{Answer, Counts, NodeView, Visit, Want};
+use crate::lp::{Detail, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::policy::{CutPool, NewCut, Selection};
 use crate::problem::{Hydrothermal, Problem, hydrothermal};
 use crate::ranks::Ranks;
 use crate::run::{Settings, run};
 use crate::simulation::Sampling;
-use crate::training::{Rule, Stopping};
+use crate::training::{StopRule, Stopping};
 
 /// Trains on a made-up system with HiGHS beside a kernel that may have a fault.
-fn trained(fault: Option<Fault>) -> Result<Counts, SddpError> {
+fn trained(fault: Option<Fault>) -> Result<LpStatistics, SddpError> {
     let size = Hydrothermal {
         stages: 4,
         regions: 2,
@@ -31,7 +31,7 @@ fn trained(fault: Option<Fault>) -> Result<Counts, SddpError> {
         seed: 5,
         passes: 2,
         selection: Selection::ALL,
-        stopping: Stopping::any(vec![Rule::Iterations(10)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(10)]),
         threads: 1,
         simulate: 10,
         sampling: Sampling::Fresh,
@@ -46,19 +46,19 @@ fn trained(fault: Option<Fault>) -> Result<Counts, SddpError> {
     results.map(|results| results.lp)
 }
 
-/// What has given a kernel away.
+/// The check that found a fault.
 #[derive(Debug, PartialEq)]
 enum Caught {
-    /// Its own checks: HiGHS had to answer.
+    /// The checks of the kernel: HiGHS had to solve.
     ByLadder,
-    /// HiGHS beside it, which found another value.
+    /// The comparison with HiGHS.
     ByDifference,
     Not,
 }
 
 fn caught(fault: Option<Fault>) -> Caught {
     match trained(fault) {
-        Ok(counts) if counts.fallbacks > 0 => Caught::ByLadder,
+        Ok(statistics) if statistics.fallbacks > 0 => Caught::ByLadder,
         Ok(_) => Caught::Not,
         Err(error) => {
             let told = format!("{error:?}");
@@ -70,11 +70,15 @@ fn caught(fault: Option<Fault>) -> Caught {
 
 #[test]
 fn the_kernel_as_it_is_agrees_without_help() {
-    let counts = trained(None).expect("both agree");
-    assert_eq!((counts.fallbacks, counts.highs), (0, 0), "{counts:?}");
+    let statistics = trained(None).expect("both agree");
+    assert_eq!(
+        (statistics.fallbacks, statistics.highs),
+        (0, 0),
+        "{statistics:?}"
+    );
     assert!(
-        counts.checked > 500 && counts.difference < 1e-8,
-        "{counts:?}"
+        statistics.checked > 500 && statistics.difference < 1e-8,
+        "{statistics:?}"
     );
     assert_eq!(caught(None), Caught::Not);
 }
@@ -108,8 +112,8 @@ fn one_river() -> Problem {
     hydrothermal(size).expect("sizes are not zero")
 }
 
-/// Trains one node's cuts from its successor's answers, with the units dealt out over `objects`
-/// solver objects; returns every bit of every answer.
+/// Trains one node's cuts from the solutions of its successor, with the units spread over `objects`
+/// solver objects; returns every bit of every solution.
 fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
     let problem = one_river();
     let comm = LocalBackend;
@@ -124,7 +128,7 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
     let mut solvers: Vec<Vec<Option<NodeSolver>>> = (0..objects)
         .map(|_| (0..problem.nodes.len()).map(|_| None).collect())
         .collect();
-    let mut memories: Vec<Vec<WarmStart>> = (0..units)
+    let mut warm_starts: Vec<Vec<WarmStart>> = (0..units)
         .map(|_| problem.nodes.iter().map(|_| WarmStart::default()).collect())
         .collect();
     let mut bits = Vec::new();
@@ -132,7 +136,7 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
         for level in 1..problem.graph.depth() {
             let node = problem.graph.depth() - level;
             let mut cuts = Vec::new();
-            for (unit, memories) in memories.iter_mut().enumerate() {
+            for (unit, warm_starts) in warm_starts.iter_mut().enumerate() {
                 let share = (unit * 7 + iteration * 3) % 17;
                 let state = vec![20_000.0 * share as f64 / 17.0; 3];
                 let view = NodeView {
@@ -142,8 +146,8 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                     cuts: pool.cuts(&problem, node),
                     failures: Path::new("."),
                 };
-                // Deals units out anew each time, and objects come in one after the other, so that
-                // they meet nodes at different times.
+                // Spreads units differently each time, and objects come in one after the other, so
+                // that they meet nodes at different times.
                 let present = objects.min(1 + iteration / 3);
                 let object = (unit + iteration * (level % 2)) % present;
                 let solver = match &mut solvers[object][node] {
@@ -151,7 +155,7 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                     empty => empty.insert(NodeSolver::load(&view, solver).expect("it loads")),
                 };
                 let (mut value, mut gradient) = (0.0, vec![0.0; 3]);
-                let mut each = |_: usize, answer: &Answer| {
+                let mut each = |_: usize, answer: &NodeSolution| {
                     value += answer.bound / 11.0;
                     for (sum, slope) in gradient.iter_mut().zip(&answer.gradient) {
                         *sum += slope / 11.0;
@@ -166,10 +170,10 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                 let visit = Visit {
                     incoming: &state,
                     openings: 0..11,
-                    want: Want::All,
+                    want: Detail::Full,
                 };
                 solver
-                    .solve(&view, &visit, &mut memories[node], &mut each)
+                    .solve(&view, &visit, &mut warm_starts[node], &mut each)
                     .expect("it is solved");
                 let at_zero = value - gradient.iter().zip(&state).map(|(a, b)| a * b).sum::<f64>();
                 cuts.push(NewCut {

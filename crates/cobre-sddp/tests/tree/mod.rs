@@ -6,7 +6,7 @@ use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::{ColumnId, Draft, Edge, Problem, Sense, Template};
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 
 /// The optimal cost of the problem.
 pub fn optimum(problem: &Problem) -> f64 {
@@ -30,7 +30,7 @@ fn solve(lp: Template) -> f64 {
         seed: 0,
         passes: 1,
         selection: Selection::ALL,
-        stopping: Stopping::any(vec![Rule::Iterations(1)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(1)]),
         threads: 1,
         simulate: 0,
         sampling: Sampling::Fresh,
