@@ -1,7 +1,7 @@
 //! What a caller asks of a run, before what the case says.
 
 use cobre_sddp::policy::Selection;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 
 use crate::CaseSettings;
 
@@ -11,7 +11,7 @@ pub struct Wishes {
     /// Iterations of training.
     pub iterations: Option<usize>,
     /// Rules to stop by.
-    pub stop: Vec<Rule>,
+    pub stop: Vec<StopRule>,
     /// Whether all rules must agree.
     pub stop_when_all: bool,
     /// Forward passes per iteration.

@@ -7,7 +7,7 @@ use cobre_comm::LocalBackend;
 use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 
 fn reference() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
@@ -51,7 +51,7 @@ fn solve(path: &Path, bound: f64, iterations: usize, solver: Solver) -> f64 {
         seed: 1,
         passes: 4,
         selection: "lml1".parse().expect("a rule"),
-        stopping: Stopping::any(vec![Rule::Iterations(iterations)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
         threads: 2,
         simulate: 0,
         sampling: Sampling::Fresh,

@@ -12,7 +12,7 @@ use cobre_sddp::output::About;
 use cobre_sddp::problem::Problem;
 use cobre_sddp::run::{self, MAX_PASSES, MAX_THREADS, Results, Settings, Solver, Start};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::Rule;
+use cobre_sddp::training::StopRule;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
@@ -45,7 +45,8 @@ pub(crate) struct Request {
 impl Request {
     /// What the caller asks for, then the case, then what is usual.
     fn settings(self, problem: &Problem, case: Option<&CaseSettings>) -> PyResult<Settings> {
-        let rules: PyResult<Vec<Rule>> = self.stop.iter().map(|rule| parse("stop", rule)).collect();
+        let rules: PyResult<Vec<StopRule>> =
+            self.stop.iter().map(|rule| parse("stop", rule)).collect();
         let selection = self.cut_selection;
         let wishes = Wishes {
             iterations: self.iterations,
@@ -61,7 +62,7 @@ impl Request {
         let found = wishes.over(case);
         at_most("threads", self.threads, MAX_THREADS)?;
         at_most("forward_passes", found.forward_passes, MAX_PASSES)?;
-        let statistical = |rule: &Rule| matches!(rule, Rule::Statistical { .. });
+        let statistical = |rule: &StopRule| matches!(rule, StopRule::Statistical { .. });
         if !problem.is_risk_neutral() && found.stopping.rules.iter().any(statistical) {
             return Err(errors::invalid(&[
                 "stop=\"statistical\" compares the bound with a mean, and under a risk measure it is none on the mean".to_owned(),

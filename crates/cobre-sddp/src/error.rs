@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use cobre_comm::{Cause, CommError};
 use thiserror::Error;
 
-use crate::lp::Failure;
+use crate::lp::LpFailure;
 
 /// The words of [`SddpError::kind`] that ranks tell each other.
 const SOLVER: &str = "solver";
@@ -23,7 +23,7 @@ pub enum SddpError {
         /// What was being done, with iteration and scenario.
         during: String,
         /// What went wrong.
-        failure: Box<Failure>,
+        failure: Box<LpFailure>,
     },
     /// Ranks could not communicate, or one of them is gone.
     #[error("the ranks of this job cannot go on together")]

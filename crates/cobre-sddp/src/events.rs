@@ -1,6 +1,6 @@
 //! What a run tells while it goes on.
 
-use crate::lp::Counts;
+use crate::lp::LpStatistics;
 use serde::{Deserialize, Serialize};
 
 use crate::training::Estimate;
@@ -17,7 +17,7 @@ pub struct Iteration {
     /// How far the estimate's mean is from the bound, relative to the bound; none under a risk measure.
     pub gap: Option<f64>,
     /// Linear programs solved so far, by all ranks.
-    pub lp: Counts,
+    pub lp: LpStatistics,
     /// Cuts in use.
     pub cuts: usize,
     /// Cuts that this iteration has added.

@@ -3,11 +3,10 @@
 
 mod agreement;
 pub mod checkpoint;
-mod engine;
 mod error;
 pub mod events;
 mod fingerprint;
-pub mod kernel;
+mod kernel;
 pub mod lp;
 pub mod noise;
 pub mod output;
@@ -15,10 +14,12 @@ mod packing;
 pub mod path;
 pub mod policy;
 pub mod problem;
+mod rank_work;
 pub mod ranks;
 pub mod risk;
 pub mod run;
 pub mod simulation;
+mod solver;
 mod team;
 pub mod training;
 

@@ -1,11 +1,12 @@
 //! Paths through the graph: what a forward pass decides, stage by stage.
 
-use crate::engine::{Field, Solvers, Visit};
-use crate::lp::{Answer, Failure, Kernel, Want};
+use crate::lp::{Detail, LpFailure, NodeSolution, Visit};
 use crate::noise::{Noise, choose};
 use crate::output::{PathTables, Rows, Visited};
 use crate::problem::Problem;
+use crate::rank_work::{NodeSolvers, TrainingState};
 use crate::ranks::Backend;
+use crate::solver::WarmStart;
 
 /// Numbers of a stage before the outgoing state: node, opening, cost, cost to go.
 const HEAD: usize = 4;
@@ -14,7 +15,7 @@ const NO_NODE: f64 = -1.0;
 
 /// One stage of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stage<'a> {
+pub struct PathStage<'a> {
     /// The node visited.
     pub node: usize,
     /// The opening that happened there.
@@ -60,12 +61,12 @@ impl Paths {
     }
 
     /// The stages of a path, first to last.
-    pub fn stages(&self, path: usize) -> impl Iterator<Item = Stage<'_>> {
+    pub fn stages(&self, path: usize) -> impl Iterator<Item = PathStage<'_>> {
         let record = &self.records[path * self.width()..][..self.width()];
         let stages = record.chunks(self.stride());
         stages
             .take_while(|stage| stage[0] != NO_NODE)
-            .map(|stage| Stage {
+            .map(|stage| PathStage {
                 node: stage[0] as usize,
                 opening: stage[1] as usize,
                 cost: stage[2],
@@ -95,7 +96,7 @@ fn discount(edges: &[crate::problem::Edge]) -> f64 {
 }
 
 /// Writes down what is decided on a simulated path.
-pub(crate) struct Watch<'a> {
+pub(crate) struct PathRecorder<'a> {
     pub(crate) tables: &'a PathTables<'a>,
     pub(crate) rows: &'a mut [Rows],
     /// From 1.
@@ -103,15 +104,15 @@ pub(crate) struct Watch<'a> {
 }
 
 /// One who walks paths: what was remembered at each node, and the path walked last.
-pub(crate) struct Walker<K: Kernel> {
-    pub(crate) memory: Vec<K::Memory>,
+pub(crate) struct PathSimulator {
+    pub(crate) warm_start: Vec<WarmStart>,
     pub(crate) record: Vec<f64>,
 }
 
-impl<K: Kernel> Walker<K> {
+impl PathSimulator {
     pub(crate) fn new(problem: &Problem) -> Self {
         Self {
-            memory: problem.nodes.iter().map(|_| K::Memory::default()).collect(),
+            warm_start: problem.nodes.iter().map(|_| WarmStart::default()).collect(),
             record: Vec::new(),
         }
     }
@@ -119,16 +120,16 @@ impl<K: Kernel> Walker<K> {
     /// Walks a sampled path by the policy; appends it to the record.
     pub(crate) fn sample<C: Backend>(
         &mut self,
-        field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        shared: &TrainingState<'_, C>,
+        solvers: &mut NodeSolvers,
         noise: Noise,
         (iteration, scenario): (usize, usize),
-        watch: Option<&mut Watch<'_>>,
-    ) -> Result<(), Box<Failure>> {
+        recorder: Option<&mut PathRecorder<'_>>,
+    ) -> Result<(), Box<LpFailure>> {
         let mut depth = 0;
         let next = |before: Option<usize>| {
-            let edges = before.map_or(&field.problem.graph.root[..], |node| {
-                field.problem.graph.successors(node)
+            let edges = before.map_or(&shared.problem.graph.root[..], |node| {
+                shared.problem.graph.successors(node)
             });
             if edges.is_empty() {
                 return None;
@@ -136,55 +137,55 @@ impl<K: Kernel> Walker<K> {
             let [where_to, what] = noise.draw(iteration, scenario, depth);
             depth += 1;
             let node = edges[choose(edges.iter().map(|edge| edge.probability), where_to)].node;
-            let probabilities = &field.problem.nodes[node].probabilities;
+            let probabilities = &shared.problem.nodes[node].probabilities;
             Some((node, choose(probabilities.iter().copied(), what)))
         };
-        self.walk(field, solvers, next, watch)
+        self.walk(shared, solvers, next, recorder)
     }
 
     /// Walks a path by the policy; `next` names each stage's node and opening after the node
     /// before. Appends the path to the record.
     pub(crate) fn walk<C: Backend>(
         &mut self,
-        field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        shared: &TrainingState<'_, C>,
+        solvers: &mut NodeSolvers,
         mut next: impl FnMut(Option<usize>) -> Option<(usize, usize)>,
-        mut watch: Option<&mut Watch<'_>>,
-    ) -> Result<(), Box<Failure>> {
-        let problem = field.problem;
+        mut recorder: Option<&mut PathRecorder<'_>>,
+    ) -> Result<(), Box<LpFailure>> {
+        let problem = shared.problem;
         let mut state = problem.initial_state();
         let end = self.record.len() + Paths::new(problem).width();
         let mut before = None;
-        let want = if watch.is_some() {
-            Want::All
+        let want = if recorder.is_some() {
+            Detail::Full
         } else {
-            Want::State
+            Detail::State
         };
         let (mut depth, mut weight, mut cost) = (0, discount(&problem.graph.root), 0.0);
         while let Some((node, opening)) = next(before) {
             let record = &mut self.record;
             let state_left = &mut state.clone();
             let visit = Visit {
-                node,
                 incoming: &state,
                 openings: opening..opening + 1,
                 want,
             };
             depth += 1;
             solvers.solve(
-                field,
-                visit,
-                &mut self.memory[node],
-                &mut |_, answer: &Answer| {
+                shared,
+                node,
+                &visit,
+                &mut self.warm_start[node],
+                &mut |_, answer: &NodeSolution| {
                     record.extend([node as f64, opening as f64, answer.cost, answer.future]);
                     record.extend_from_slice(&answer.outgoing);
                     state_left.clone_from(&answer.outgoing);
                     cost += weight * answer.cost;
-                    if let Some(watch) = &mut watch {
-                        let values = problem.opening(field.values.read(), node, opening);
+                    if let Some(recorder) = &mut recorder {
+                        let values = problem.opening(shared.values.read(), node, opening);
                         let visited = Visited {
                             problem,
-                            scenario: watch.scenario,
+                            scenario: recorder.scenario,
                             stage: depth,
                             node,
                             opening,
@@ -193,7 +194,7 @@ impl<K: Kernel> Walker<K> {
                             answer,
                             parts: problem.nodes[node].places.split(values),
                         };
-                        watch.tables.stage(&visited, watch.rows);
+                        recorder.tables.stage(&visited, recorder.rows);
                     }
                 },
             )?;
@@ -201,8 +202,8 @@ impl<K: Kernel> Walker<K> {
             before = Some(node);
             weight *= discount(problem.graph.successors(node));
         }
-        if let Some(watch) = watch {
-            PathTables::path(problem, watch.scenario, cost, watch.rows);
+        if let Some(recorder) = recorder {
+            PathTables::path(problem, recorder.scenario, cost, recorder.rows);
         }
         self.record.resize(end, NO_NODE);
         Ok(())

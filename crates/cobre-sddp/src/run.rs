@@ -5,57 +5,23 @@ use std::time::Instant;
 
 use crate::agreement::agree;
 use crate::checkpoint::{Cadence, Checkpoints, Origin};
-use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
-use crate::kernel::{Always, Auto, Checked, StageKernel};
-use crate::lp::{Counts, HighsNode, Kernel};
+use crate::lp::LpStatistics;
 use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
-use crate::ranks::{Backend, Parcels, Ranks};
+use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
+use crate::ranks::{Backend, ByteBlocks, Ranks};
 use crate::simulation::Sampling;
+pub use crate::solver::Solver;
 use crate::team::with_team;
-use crate::training::backward::{Unit, UnitKey, units};
-use crate::training::{Estimate, Progress, Rule, StopReason, Stopping, Trained, Trainer};
-
-/// Which solver answers for nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Solver {
-    /// The kernel on nodes where it is the faster one, HiGHS on the others.
-    #[default]
-    Auto,
-    /// The kernel on every node that it can solve.
-    Kernel,
-    /// HiGHS.
-    Highs,
-    /// The kernel, with HiGHS beside it: a run ends at the first answer that differs.
-    Check,
-}
-
-impl std::str::FromStr for Solver {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Auto, Self::Kernel, Self::Highs, Self::Check];
-        let found = all.into_iter().find(|solver| solver.name() == text);
-        found.ok_or_else(|| format!("one of {} is expected", all.map(Self::name).join(", ")))
-    }
-}
-
-impl Solver {
-    /// The name by which it is asked for.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => <StageKernel<Auto>>::NAME,
-            Self::Kernel => <StageKernel<Always>>::NAME,
-            Self::Highs => HighsNode::NAME,
-            Self::Check => <Checked<Always>>::NAME,
-        }
-    }
-}
+use crate::training::backward::{BackwardUnit, UnitKey, units};
+use crate::training::{
+    Estimate, Progress, StopReason, StopRule, Stopping, Trainer, TrainingResults,
+};
 
 /// The most threads of a rank that make sense to ask for.
 pub const MAX_THREADS: usize = 1024;
@@ -96,7 +62,7 @@ pub struct Settings {
 pub struct Seconds {
     /// Training.
     pub train: f64,
-    /// Simulation and validation.
+    /// SimulationUnit and validation.
     pub simulate: f64,
     /// Writing results.
     pub write: f64,
@@ -106,7 +72,7 @@ pub struct Seconds {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
     /// Training.
-    pub trained: Trained,
+    pub trained: TrainingResults,
     /// The policy's value on simulated paths, if any were asked for.
     pub simulated: Option<Estimate>,
     /// Its value on each of them.
@@ -120,7 +86,7 @@ pub struct Results {
     /// Whether someone asked it to end before it was done.
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
-    pub lp: Counts,
+    pub lp: LpStatistics,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
     /// Where the time went.
@@ -176,12 +142,7 @@ pub fn run_from<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let ranks = &Ranks::new(comm);
-    let found = match settings.solver {
-        Solver::Auto => run_with::<C, StageKernel<Auto>>,
-        Solver::Kernel => run_with::<C, StageKernel<Always>>,
-        Solver::Check => run_with::<C, Checked<Always>>,
-        Solver::Highs => run_with::<C, HighsNode>,
-    }(ranks, problem, settings, start, observer);
+    let found = run_on(ranks, problem, settings, start, observer);
     // Errors that the other ranks cannot know of.
     if let Err(
         error @ (SddpError::Solver { .. }
@@ -209,7 +170,7 @@ pub fn simulate<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let settings = Settings {
-        stopping: Stopping::any(vec![Rule::Iterations(0)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(0)]),
         checkpoints: Cadence::Never,
         resume: false,
         ..settings.clone()
@@ -217,8 +178,8 @@ pub fn simulate<C: Backend>(
     run_from(comm, problem, &settings, start, observer)
 }
 
-/// [`run`] with a solver of this type.
-pub(crate) fn run_with<C: Backend, K: Kernel>(
+/// [`run_from`], without telling other ranks of errors.
+fn run_on<C: Backend>(
     ranks: &Ranks<'_, C>,
     mut problem: Problem,
     settings: &Settings,
@@ -245,20 +206,24 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
             if level == 0 {
                 Vec::new()
             } else {
-                units::<K>(&problem, level, settings.passes)
+                units(&problem, settings.solver, level, settings.passes)
             }
         })
         .collect();
     let own = |units: &Vec<UnitKey>| {
         let share = ranks.share(units.len());
-        units[share].iter().cloned().map(Unit::<K>::new).collect()
+        units[share]
+            .iter()
+            .cloned()
+            .map(BackwardUnit::new)
+            .collect()
     };
     let backward = all_units.iter().map(own).collect();
     let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
     if let Some(policy) = start.policy {
         pool.give(ranks, &problem, policy)?;
     }
-    let field = Field {
+    let shared = TrainingState {
         problem: &problem,
         values,
         pool,
@@ -271,8 +236,8 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     };
     let own_passes = ranks.share(settings.passes);
     let unit_counts = all_units.iter().map(Vec::len).collect();
-    let engine = Engine::new(
-        field,
+    let work = RankWork::new(
+        shared,
         settings.seed,
         settings.passes,
         own_passes,
@@ -281,11 +246,11 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     );
     with_team(
         settings.threads,
-        || Solvers::<K>::new(&problem),
-        |task, unit, solvers| engine.work(task, unit, solvers),
+        || NodeSolvers::new(&problem, settings.solver),
+        |task, unit, solvers| work.run_unit(task, unit, solvers),
         |team| {
             let trainer = Trainer {
-                engine: &engine,
+                work: &work,
                 team,
                 ranks,
                 units: &all_units,
@@ -295,14 +260,14 @@ pub(crate) fn run_with<C: Backend, K: Kernel>(
     )
 }
 
-fn whole_job<C: Backend, K: Kernel>(
-    mut job: Trainer<'_, '_, '_, C, K>,
+fn whole_job<C: Backend>(
+    mut job: Trainer<'_, '_, '_, C>,
     origin: &Origin,
     settings: &Settings,
     about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    let problem = job.engine.read().problem;
+    let problem = job.work.read().problem;
     let directory = directory(&job, settings)?;
     let mut checkpoints = Checkpoints::new(directory.as_ref(), origin, settings)?;
     let progress = if settings.resume {
@@ -316,12 +281,12 @@ fn whole_job<C: Backend, K: Kernel>(
     seconds.train = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let mut results = {
-        let field = job.engine.read();
+        let shared = job.work.read();
         Results {
-            policy_sha256: field.pool.sha256(problem),
+            policy_sha256: shared.pool.sha256(problem),
             policy: None,
-            lp: Counts::default(),
-            shared_bytes: field.pool.bytes() + size_of_val(field.values.read()),
+            lp: LpStatistics::default(),
+            shared_bytes: shared.pool.bytes() + size_of_val(shared.values.read()),
             interrupted: trained.reason == StopReason::Interrupted,
             trained,
             simulated: None,
@@ -331,7 +296,7 @@ fn whole_job<C: Backend, K: Kernel>(
         }
     };
     if job.ranks.is_first() {
-        let pool = &job.engine.read().pool;
+        let pool = &job.work.read().pool;
         results.policy = Some(Policy {
             manifest: manifest(problem, &results, settings, pool.used()),
             cuts: pool.stored(problem),
@@ -396,17 +361,17 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
 }
 
 /// Simulates and validates as asked for, unless that is interrupted.
-fn try_policy<C: Backend, K: Kernel>(
-    job: &mut Trainer<'_, '_, '_, C, K>,
+fn try_policy<C: Backend>(
+    job: &mut Trainer<'_, '_, '_, C>,
     directory: Option<&Directory>,
     settings: &Settings,
     observer: &mut dyn Observer,
     results: &mut Results,
 ) -> Result<(), SddpError> {
-    let problem = job.engine.read().problem;
+    let problem = job.work.read().problem;
     if settings.simulate > 0 {
         let mut files = Vec::new();
-        if let (Some(directory), Some(tables)) = (directory, &job.engine.read().tables) {
+        if let (Some(directory), Some(tables)) = (directory, &job.work.read().tables) {
             files = directory.simulation(tables)?;
         }
         let sink = &mut |pieces: Vec<Piece>| {
@@ -435,13 +400,13 @@ fn try_policy<C: Backend, K: Kernel>(
 }
 
 /// The state that training goes on from.
-fn resume<C: Backend, K: Kernel>(
+fn resume<C: Backend>(
     checkpoints: &mut Checkpoints,
-    job: &Trainer<'_, '_, '_, C, K>,
+    job: &Trainer<'_, '_, '_, C>,
     observer: &mut dyn Observer,
 ) -> Result<Progress, SddpError> {
     let warn = &mut |text: &str| observer.warning(text);
-    let restored = checkpoints.restore(job.engine, job.ranks, warn)?;
+    let restored = checkpoints.restore(job.work, job.ranks, warn)?;
     match &restored {
         Some(progress) => observer.resumed(progress.iterations.len()),
         None => observer
@@ -451,8 +416,8 @@ fn resume<C: Backend, K: Kernel>(
 }
 
 /// Where the first rank writes; no other rank writes anything.
-fn directory<C: Backend, K: Kernel>(
-    job: &Trainer<'_, '_, '_, C, K>,
+fn directory<C: Backend>(
+    job: &Trainer<'_, '_, '_, C>,
     settings: &Settings,
 ) -> Result<Option<Directory>, SddpError> {
     let path = settings.output.as_ref().filter(|_| job.ranks.is_first());
@@ -465,7 +430,7 @@ fn machines<C: Backend>(
     ranks: &Ranks<'_, C>,
     settings: &Settings,
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
-    let mut own = Parcels::default();
+    let mut own = ByteBlocks::default();
     own.push(&host());
     let hosts = ranks.gather_bytes(ranks.size(), &own)?;
     let hosts = hosts

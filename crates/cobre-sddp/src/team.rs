@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How often a thread looks for work before it sleeps: a few microseconds, less than waking takes.
-const LOOKS: usize = 4096;
+const SPINS: usize = 4096;
 
 /// What threads are told.
-struct Orders<T> {
+struct QueuedTask<T> {
     task: Option<T>,
     units: usize,
     over: bool,
 }
 
 /// Where threads meet.
-struct Meeting<T> {
-    orders: Mutex<Orders<T>>,
+struct TaskQueue<T> {
+    queued: Mutex<QueuedTask<T>>,
     ordered: Condvar,
     /// Tasks given so far.
     generation: AtomicU64,
@@ -32,7 +32,7 @@ struct Meeting<T> {
 
 /// The threads of a rank, this one included.
 pub(crate) struct Team<'m, T, W> {
-    meeting: &'m Meeting<T>,
+    queue: &'m TaskQueue<T>,
     work: &'m (dyn Fn(T, usize, &mut W) + Sync),
     others: usize,
     /// The first thread's own solvers.
@@ -47,8 +47,8 @@ pub(crate) fn with_team<T: Copy + Send, W, R>(
     work: impl Fn(T, usize, &mut W) + Sync,
     body: impl FnOnce(&mut Team<'_, T, W>) -> R,
 ) -> R {
-    let meeting = Meeting {
-        orders: Mutex::new(Orders {
+    let queue = TaskQueue {
+        queued: Mutex::new(QueuedTask {
             task: None,
             units: 0,
             over: false,
@@ -62,12 +62,12 @@ pub(crate) fn with_team<T: Copy + Send, W, R>(
     };
     std::thread::scope(|scope| {
         // Sends the others home however this thread leaves.
-        let _home = SendHome(&meeting);
+        let _home = ShutdownGuard(&queue);
         for _ in 1..threads {
-            scope.spawn(|| serve(&meeting, &make, &work));
+            scope.spawn(|| serve(&queue, &make, &work));
         }
         body(&mut Team {
-            meeting: &meeting,
+            queue: &queue,
             work: &work,
             others: threads - 1,
             own: make(),
@@ -75,12 +75,12 @@ pub(crate) fn with_team<T: Copy + Send, W, R>(
     })
 }
 
-struct SendHome<'m, T>(&'m Meeting<T>);
+struct ShutdownGuard<'m, T>(&'m TaskQueue<T>);
 
-impl<T> Drop for SendHome<'_, T> {
+impl<T> Drop for ShutdownGuard<'_, T> {
     fn drop(&mut self) {
-        lock(&self.0.orders).over = true;
-        // Pairs with the acquiring loads in `wait_for_orders`.
+        lock(&self.0.queued).over = true;
+        // Pairs with the acquiring loads in `wait_for_task`.
         self.0.generation.fetch_add(1, Ordering::Release);
         self.0.ordered.notify_all();
     }
@@ -89,23 +89,23 @@ impl<T> Drop for SendHome<'_, T> {
 impl<T: Copy + Send, W> Team<'_, T, W> {
     /// Does all units of a task; returns when the last is done.
     pub(crate) fn run(&mut self, task: T, units: usize) {
-        let meeting = self.meeting;
+        let queue = self.queue;
         let helpers = self.others.min(units.saturating_sub(1));
         if helpers > 0 {
-            meeting.next.store(0, Ordering::Relaxed);
-            meeting.busy.store(self.others, Ordering::Relaxed);
-            let mut orders = lock(&meeting.orders);
-            (orders.task, orders.units) = (Some(task), units);
-            // Publishes the two stores above to the loads in `wait_for_orders`.
-            meeting.generation.fetch_add(1, Ordering::Release);
-            drop(orders);
-            meeting.ordered.notify_all();
+            queue.next.store(0, Ordering::Relaxed);
+            queue.busy.store(self.others, Ordering::Relaxed);
+            let mut queued = lock(&queue.queued);
+            (queued.task, queued.units) = (Some(task), units);
+            // Publishes the two stores above to the loads in `wait_for_task`.
+            queue.generation.fetch_add(1, Ordering::Release);
+            drop(queued);
+            queue.ordered.notify_all();
             let mine = catch_unwind(AssertUnwindSafe(|| self.take_units(task, units)));
             self.wait_for_others();
             if let Err(panic) = mine {
                 resume_unwind(panic);
             }
-            if let Some(panic) = lock(&meeting.panic).take() {
+            if let Some(panic) = lock(&queue.panic).take() {
                 resume_unwind(panic);
             }
         } else {
@@ -117,7 +117,7 @@ impl<T: Copy + Send, W> Team<'_, T, W> {
 
     fn take_units(&mut self, task: T, units: usize) {
         loop {
-            let unit = self.meeting.next.fetch_add(1, Ordering::Relaxed);
+            let unit = self.queue.next.fetch_add(1, Ordering::Relaxed);
             if unit >= units {
                 return;
             }
@@ -126,30 +126,30 @@ impl<T: Copy + Send, W> Team<'_, T, W> {
     }
 
     fn wait_for_others(&self) {
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS {
             // Pairs with the release in `serve`: what the others wrote is seen after it.
-            if self.meeting.busy.load(Ordering::Acquire) == 0 {
+            if self.queue.busy.load(Ordering::Acquire) == 0 {
                 return;
             }
             std::hint::spin_loop();
         }
-        let mut orders = lock(&self.meeting.orders);
+        let mut queued = lock(&self.queue.queued);
         // As above.
-        while self.meeting.busy.load(Ordering::Acquire) > 0 {
-            let woken = self.meeting.finished.wait(orders);
-            orders = woken.unwrap_or_else(PoisonError::into_inner);
+        while self.queue.busy.load(Ordering::Acquire) > 0 {
+            let woken = self.queue.finished.wait(queued);
+            queued = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 /// What every other thread does.
-fn serve<T: Copy, W>(meeting: &Meeting<T>, make: impl Fn() -> W, work: &impl Fn(T, usize, &mut W)) {
+fn serve<T: Copy, W>(queue: &TaskQueue<T>, make: impl Fn() -> W, work: &impl Fn(T, usize, &mut W)) {
     let mut solvers = make();
     let mut seen = 0;
-    while let Some((task, units)) = wait_for_orders(meeting, &mut seen) {
+    while let Some((task, units)) = wait_for_task(queue, &mut seen) {
         let done = catch_unwind(AssertUnwindSafe(|| {
             loop {
-                let unit = meeting.next.fetch_add(1, Ordering::Relaxed);
+                let unit = queue.next.fetch_add(1, Ordering::Relaxed);
                 if unit >= units {
                     return;
                 }
@@ -157,39 +157,39 @@ fn serve<T: Copy, W>(meeting: &Meeting<T>, make: impl Fn() -> W, work: &impl Fn(
             }
         }));
         if let Err(panic) = done {
-            lock(&meeting.panic).get_or_insert(panic);
+            lock(&queue.panic).get_or_insert(panic);
         }
         // Pairs with the acquiring loads in `wait_for_others`.
-        if meeting.busy.fetch_sub(1, Ordering::Release) == 1 {
+        if queue.busy.fetch_sub(1, Ordering::Release) == 1 {
             // The lock makes sure that a waiter has either seen the zero or sleeps already.
-            drop(lock(&meeting.orders));
-            meeting.finished.notify_one();
+            drop(lock(&queue.queued));
+            queue.finished.notify_one();
         }
     }
 }
 
 /// The next task, or `None` when the run is over.
-fn wait_for_orders<T: Copy>(meeting: &Meeting<T>, seen: &mut u64) -> Option<(T, usize)> {
-    for _ in 0..LOOKS {
-        // Pairs with the releases in `run` and `SendHome`.
-        if meeting.generation.load(Ordering::Acquire) != *seen {
+fn wait_for_task<T: Copy>(queue: &TaskQueue<T>, seen: &mut u64) -> Option<(T, usize)> {
+    for _ in 0..SPINS {
+        // Pairs with the releases in `run` and `ShutdownGuard`.
+        if queue.generation.load(Ordering::Acquire) != *seen {
             break;
         }
         std::hint::spin_loop();
     }
-    let mut orders = lock(&meeting.orders);
+    let mut queued = lock(&queue.queued);
     loop {
         // As above.
-        let generation = meeting.generation.load(Ordering::Acquire);
-        if orders.over {
+        let generation = queue.generation.load(Ordering::Acquire);
+        if queued.over {
             return None;
         }
         if generation != *seen {
             *seen = generation;
-            return orders.task.map(|task| (task, orders.units));
+            return queued.task.map(|task| (task, queued.units));
         }
-        let woken = meeting.ordered.wait(orders);
-        orders = woken.unwrap_or_else(PoisonError::into_inner);
+        let woken = queue.ordered.wait(queued);
+        queued = woken.unwrap_or_else(PoisonError::into_inner);
     }
 }
 

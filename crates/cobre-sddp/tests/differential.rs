@@ -9,11 +9,11 @@ mod random;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::lp::Counts;
+use cobre_sddp::lp::LpStatistics;
 use cobre_sddp::problem::{Change, ColumnId, Draft, Problem, RowId, Sense, Template};
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 use random::Random;
 
 const INFINITY: f64 = f64::INFINITY;
@@ -217,11 +217,11 @@ fn problem(seed: u64) -> Problem {
 }
 
 /// Trains on a problem with both solvers; any difference is an error.
-fn check(problem: Problem, seed: u64) -> Counts {
+fn check(problem: Problem, seed: u64) -> LpStatistics {
     train(problem, seed, Solver::Check)
 }
 
-fn train(problem: Problem, seed: u64, solver: Solver) -> Counts {
+fn train(problem: Problem, seed: u64, solver: Solver) -> LpStatistics {
     // Where tables are written, dual values are asked for, and checked.
     let output = tempfile::tempdir().expect("a directory");
     let settings = Settings {
@@ -230,7 +230,7 @@ fn train(problem: Problem, seed: u64, solver: Solver) -> Counts {
         selection: ["none", "lml1", "level1:6"][seed as usize % 3]
             .parse()
             .expect("a rule"),
-        stopping: Stopping::any(vec![Rule::Iterations(12)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(12)]),
         threads: 1,
         simulate: 20,
         sampling: Sampling::Fresh,
@@ -249,7 +249,7 @@ fn train(problem: Problem, seed: u64, solver: Solver) -> Counts {
 fn the_kernel_and_highs_find_the_same_values() {
     let wanted = std::env::var("COBRE_DIFFERENTIAL").ok();
     let wanted: u64 = wanted.map_or(8_000, |text| text.parse().expect("a number"));
-    let mut all = Counts::default();
+    let mut all = LpStatistics::default();
     let mut seed = 0;
     while all.checked < wanted {
         all += check(problem(seed), seed);

@@ -12,7 +12,7 @@ use cobre_sddp::problem::{
 use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 use random::Random;
 
 /// A linear program that has a solution whatever comes in, and what openings may change in it.
@@ -161,7 +161,7 @@ fn settings(iterations: usize, cuts: &str, solver: Solver) -> Settings {
         seed: 1,
         passes: 3,
         selection: cuts.parse().expect("a rule"),
-        stopping: Stopping::any(vec![Rule::Iterations(iterations)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
         threads: 1,
         simulate: 0,
         sampling: Sampling::Fresh,

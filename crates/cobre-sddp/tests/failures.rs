@@ -3,18 +3,18 @@
 use cobre_comm::LocalBackend;
 use cobre_sddp::SddpError;
 use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::lp::{Failure, FailureKind};
+use cobre_sddp::lp::{LpFailure, LpFailureKind};
 use cobre_sddp::problem::{Change, Draft, Sense, Template};
 use cobre_sddp::run::{Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 
 fn settings(solver: Solver) -> Settings {
     Settings {
         seed: 1,
         passes: 1,
         selection: "none".parse().expect("a rule"),
-        stopping: Stopping::any(vec![Rule::Iterations(5)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(5)]),
         threads: 2,
         simulate: 0,
         sampling: Sampling::Fresh,
@@ -86,7 +86,7 @@ fn a_program_of_many_scales_is_not_called_unbounded() {
 }
 
 /// Two stages: water is released to meet a demand that grows with the second opening.
-fn failure(shortage_allowed: bool, release_cost: f64) -> (String, Failure) {
+fn failure(shortage_allowed: bool, release_cost: f64) -> (String, LpFailure) {
     let mut draft = Draft::new(Sense::Minimize, 0.0);
     draft.state("storage", 3.0);
     let mut lp = Template::new();
@@ -142,7 +142,7 @@ fn failure(shortage_allowed: bool, release_cost: f64) -> (String, Failure) {
 #[test]
 fn an_infeasible_node_names_the_rows_that_must_give_way() {
     let (text, failure) = failure(false, 1.0);
-    assert_eq!(failure.kind, FailureKind::Infeasible);
+    assert_eq!(failure.kind, LpFailureKind::Infeasible);
     assert_eq!((failure.node.as_str(), failure.opening), ("dry", Some(2)));
     for part in [
         "iteration 1",
@@ -157,7 +157,7 @@ fn an_infeasible_node_names_the_rows_that_must_give_way() {
 #[test]
 fn an_unbounded_node_names_the_columns_that_run_away() {
     let (text, failure) = failure(true, -1.0);
-    assert_eq!(failure.kind, FailureKind::Unbounded);
+    assert_eq!(failure.kind, LpFailureKind::Unbounded);
     assert!(
         text.contains("give one of these columns a bound: bought"),
         "{text}"

@@ -8,7 +8,7 @@ use cobre_sddp::policy::{Policy, Selection, StoredCut};
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
 use cobre_sddp::run::{Results, Settings, Solver, Start, run, run_from, simulate};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 
 fn problem(stages: usize) -> Problem {
     let size = Hydrothermal {
@@ -29,7 +29,7 @@ fn settings() -> Settings {
         seed: 3,
         passes: 3,
         selection: Selection::ALL,
-        stopping: Stopping::any(vec![Rule::Iterations(12)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(12)]),
         threads: 2,
         simulate: 40,
         sampling: Sampling::Fresh,
@@ -98,7 +98,7 @@ fn training_goes_on_from_the_cuts_of_a_policy() {
             seed: 9,
             passes: 2,
             selection: selection.parse().expect("a rule"),
-            stopping: Stopping::any(vec![Rule::Iterations(3)]),
+            stopping: Stopping::any(vec![StopRule::Iterations(3)]),
             ..settings()
         };
         let cold = run(&LocalBackend, problem(4), &settings, &mut ()).expect("it trains");

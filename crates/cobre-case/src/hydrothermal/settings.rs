@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cobre_sddp::policy::{Rule as CutRule, Selection};
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::policy::{Selection, SelectionRule};
+use cobre_sddp::training::{StopRule, Stopping};
 
 use super::files::config::{
     self, Config, CutMethod, StoppingKind, StoppingMode, StoppingRule, Training,
@@ -99,7 +99,7 @@ fn stopping(training: &Training, at: &Place, findings: &mut Findings) -> Stoppin
     }
 }
 
-fn stopping_rule(rule: &StoppingRule, at: &Place, findings: &mut Findings) -> Option<Rule> {
+fn stopping_rule(rule: &StoppingRule, at: &Place, findings: &mut Findings) -> Option<StopRule> {
     let keys = [
         ("limit", rule.limit.is_some(), StoppingKind::IterationLimit),
         ("seconds", rule.seconds.is_some(), StoppingKind::TimeLimit),
@@ -122,12 +122,12 @@ fn stopping_rule(rule: &StoppingRule, at: &Place, findings: &mut Findings) -> Op
         }
     }
     match rule.r#type {
-        StoppingKind::IterationLimit => rule.limit.map(|limit| Rule::Iterations(limit.0)),
+        StoppingKind::IterationLimit => rule.limit.map(|limit| StopRule::Iterations(limit.0)),
         StoppingKind::TimeLimit => {
             let limit = Duration::try_from_secs_f64(rule.seconds?.0);
-            limit.map(Rule::TimeLimit).ok()
+            limit.map(StopRule::TimeLimit).ok()
         }
-        StoppingKind::BoundStalling => Some(Rule::BoundStalling {
+        StoppingKind::BoundStalling => Some(StopRule::BoundStalling {
             window: rule.iterations?.0,
             tolerance: rule.tolerance?.0,
         }),
@@ -143,8 +143,8 @@ fn selection(training: &Training) -> Selection {
         return Selection::ALL;
     };
     let rule = match asked.method {
-        None | Some(CutMethod::Level1) => CutRule::Level1,
-        Some(CutMethod::Lml1) => CutRule::LimitedMemoryLevel1,
+        None | Some(CutMethod::Level1) => SelectionRule::Level1,
+        Some(CutMethod::Lml1) => SelectionRule::LimitedMemoryLevel1,
     };
     Selection {
         rule,

@@ -2,14 +2,19 @@
 //! this file knows by itself.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::sync::Mutex;
 
 use cobre_case::template::{CaseFiles, Column};
 use cobre_case::{Options, load};
-use cobre_sddp::lp::{Answer, Basis, HighsNode, Kernel, NodeView, Want};
+use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::noise::{Noise, Purpose};
-use cobre_sddp::policy::Cuts;
-use cobre_sddp::problem::Problem;
+use cobre_sddp::output::{About, Rows, Table, Tables, Visited};
+use cobre_sddp::policy::Selection;
+use cobre_sddp::problem::{Draft, Problem, Sense, Template};
+use cobre_sddp::run::{Settings, Solver, Start, run_from};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::{StopRule, Stopping};
 use serde_json::json;
 
 /// Numbers from a seed.
@@ -500,38 +505,89 @@ impl Decided {
     }
 }
 
-/// Solves a stage at a state, without regard to what follows.
+/// Solves a stage at a state, without regard to what follows: as a problem of one stage.
 pub fn decide(
     problem: &Problem,
     node: usize,
     state: &[f64],
     opening: usize,
 ) -> (Decided, f64, Vec<f64>) {
-    let template = problem.template(node);
-    let view = NodeView {
-        problem,
-        values: &problem.values,
-        node,
-        cuts: Cuts::none(&template.states),
-        failures: Path::new("/tmp"),
+    let lp = with_opening(problem, node, opening);
+    let names = lp.columns.iter().map(|column| column.name.clone());
+    let names: Vec<String> = names.collect();
+    let mut draft = Draft::new(Sense::Minimize, 0.0);
+    for (variable, value) in problem.states.iter().zip(state) {
+        draft.state(variable.name.clone(), *value);
+    }
+    let lp = draft.template(lp);
+    let only = draft.node("only", lp);
+    draft.start(only, 1.0);
+    let problem = draft.build().expect("it is a problem");
+    let settings = Settings {
+        seed: 0,
+        passes: 1,
+        selection: Selection::ALL,
+        stopping: Stopping::any(vec![StopRule::Iterations(1)]),
+        threads: 1,
+        simulate: 1,
+        sampling: Sampling::Fresh,
+        solver: Solver::Highs,
+        checkpoints: Cadence::Never,
+        resume: false,
+        output: Some(tempfile::tempdir().expect("a directory").path().to_owned()),
+        csv: false,
     };
-    let mut kernel = HighsNode::load(&view).expect("it loads");
-    let mut found = None;
-    let keep = &mut |_: usize, answer: &Answer| found = Some(answer.clone());
-    kernel
-        .solve(
-            &view,
-            state,
-            opening..opening + 1,
-            Want::All,
-            &mut Basis::default(),
-            keep,
-        )
-        .expect("it has a solution");
-    let answer = found.expect("it answers");
-    let names = template.columns.iter().map(|column| column.name.clone());
-    let decided = names.zip(answer.columns.iter().copied()).collect();
-    (Decided(decided), answer.cost, answer.outgoing)
+    let kept = Kept::default();
+    let start = Start {
+        about: About::new(&kept, "one stage", "test", "local"),
+        policy: None,
+    };
+    run_from(&LocalBackend, problem, &settings, &start, &mut ()).expect("it has a solution");
+    let (columns, cost, outgoing) = kept.0.into_inner().expect("no panic").expect("it answers");
+    (
+        Decided(names.into_iter().zip(columns).collect()),
+        cost,
+        outgoing,
+    )
+}
+
+/// Keeps the decisions, the cost and the outgoing state of a stage.
+#[derive(Debug, Default)]
+struct Kept(Mutex<Option<(Vec<f64>, f64, Vec<f64>)>>);
+
+impl Tables for Kept {
+    fn tables(&self, _: &Problem) -> Vec<Table> {
+        Vec::new()
+    }
+
+    fn fill(&self, visited: &Visited<'_>, _: &mut [Rows]) {
+        let answer = visited.answer.clone();
+        let kept = (answer.columns, answer.cost, answer.outgoing);
+        *self.0.lock().expect("no panic") = Some(kept);
+    }
+}
+
+/// The linear program of a node with the values of an opening in it.
+fn with_opening(problem: &Problem, node: usize, opening: usize) -> Template {
+    let mut lp = problem.template(node).clone();
+    let places = &problem.nodes[node].places;
+    let parts = places.split(problem.opening(&problem.values, node, opening));
+    for (at, &row) in places.rows.iter().enumerate() {
+        (lp.rows[row].lower, lp.rows[row].upper) = (parts.row_lower[at], parts.row_upper[at]);
+    }
+    for (at, &column) in places.columns.iter().enumerate() {
+        let column = &mut lp.columns[column];
+        (column.lower, column.upper) = (parts.column_lower[at], parts.column_upper[at]);
+    }
+    for (&column, &cost) in places.costs.iter().zip(parts.costs) {
+        lp.columns[column].cost = cost;
+    }
+    for (&(column, row), &value) in places.coefficients.iter().zip(parts.coefficients) {
+        lp.rows[row].terms.retain(|term| term.0 != column);
+        lp.rows[row].terms.push((column, value));
+    }
+    lp.constant = parts.constant;
+    lp
 }
 
 #[test]

@@ -7,7 +7,7 @@ use cobre_comm::LocalBackend;
 use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::run::{Results, Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::Rule;
+use cobre_sddp::training::StopRule;
 
 /// The bound of each case, and how far from it ours may be, relative to it.
 ///
@@ -41,7 +41,7 @@ pub fn solve(path: &Path, iterations: usize, solver: Solver) -> Results {
     let case = load(path, &Options::default()).expect("it is sound");
     let wanted = case.settings.expect("a case has settings");
     let mut stopping = wanted.stopping;
-    stopping.rules.push(Rule::Iterations(iterations));
+    stopping.rules.push(StopRule::Iterations(iterations));
     let settings = Settings {
         seed: wanted.seed,
         passes: wanted.forward_passes,

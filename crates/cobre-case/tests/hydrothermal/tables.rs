@@ -12,7 +12,7 @@ use cobre_sddp::output::About;
 use cobre_sddp::policy::Selection;
 use cobre_sddp::run::{Settings, Solver, Start, run_from};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 
 use crate::balances::{MAX_OUTFLOW, MIN_GENERATION, MIN_OUTFLOW, MIN_TURBINED, Random, World};
 use crate::non_negativity::wild_case;
@@ -74,7 +74,7 @@ fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
         seed: 7,
         passes: 2,
         selection: Selection::ALL,
-        stopping: Stopping::any(vec![Rule::Iterations(6)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(6)]),
         threads: 2,
         simulate: 40,
         sampling: Sampling::Fresh,

@@ -11,7 +11,7 @@ use cobre_sddp::policy::Selection;
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
 use cobre_sddp::run::{Settings, Solver, run as run_job};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 
 use crate::exit::{self, say};
 use crate::{job, launch};
@@ -246,7 +246,7 @@ fn measure(
         seed: 1,
         passes,
         selection: Selection::ALL,
-        stopping: Stopping::any(vec![Rule::Iterations(args.iterations.max(1))]),
+        stopping: Stopping::any(vec![StopRule::Iterations(args.iterations.max(1))]),
         threads: args.threads.max(1),
         simulate: 0,
         sampling: Sampling::Fresh,

@@ -18,7 +18,7 @@ use cobre_sddp::policy::{Policy, Selection};
 use cobre_sddp::risk::Risk;
 use cobre_sddp::run::{MAX_PASSES, MAX_THREADS, Settings, Solver, Start, run_from, simulate};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::Rule;
+use cobre_sddp::training::StopRule;
 
 use self::report::Failure;
 use self::show::Show;
@@ -125,7 +125,7 @@ pub(crate) struct Args {
 
     /// Stops also by iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE or statistical:PATHS
     #[arg(long, value_name = "RULE", value_parser = stop_rule)]
-    stop: Vec<StopRule>,
+    stop: Vec<StopArgument>,
 
     /// Stops when all rules of --stop agree instead of any of them
     #[arg(long, requires = "stop")]
@@ -148,7 +148,7 @@ struct CutRule(Selection, String);
 struct Keep(Cadence, String);
 
 #[derive(Debug, Clone)]
-struct StopRule(Rule, String);
+struct StopArgument(StopRule, String);
 
 /// Runs and returns the code to exit with.
 pub(crate) fn run(args: &Args) -> u8 {
@@ -180,7 +180,7 @@ pub(crate) fn tell_usage(message: &str) {
 
 /// What is wrong with how ranks are asked for.
 fn wrong_usage(args: &Args) -> Option<String> {
-    let statistical = |rule: &StopRule| matches!(rule.0, Rule::Statistical { .. });
+    let statistical = |rule: &StopArgument| matches!(rule.0, StopRule::Statistical { .. });
     if args.stop.iter().any(statistical) && args.risk.is_some_and(|risk| !risk.is_expectation()) {
         return Some(
             "--stop statistical compares the bound with a mean, and under --risk it is none on the mean"
@@ -572,6 +572,6 @@ fn cadence(text: &str) -> Result<Keep, String> {
     text.parse().map(|cadence| Keep(cadence, text.to_owned()))
 }
 
-fn stop_rule(text: &str) -> Result<StopRule, String> {
-    text.parse().map(|rule| StopRule(rule, text.to_owned()))
+fn stop_rule(text: &str) -> Result<StopArgument, String> {
+    text.parse().map(|rule| StopArgument(rule, text.to_owned()))
 }

@@ -8,7 +8,7 @@ use cobre_launch::Interrupt;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::problem::{Problem, Range, Sense};
 use cobre_sddp::run::{Results, Settings};
-use cobre_sddp::training::{Estimate, Rule, gap};
+use cobre_sddp::training::{Estimate, StopRule, gap};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::NAME;
@@ -35,7 +35,7 @@ impl Show {
     ) -> Self {
         let talks = first && !quiet;
         let limit = settings.stopping.rules.iter().find_map(|rule| match rule {
-            Rule::Iterations(limit) => Some(*limit as u64),
+            StopRule::Iterations(limit) => Some(*limit as u64),
             _ => None,
         });
         let bar = if talks && std::io::stderr().is_terminal() {

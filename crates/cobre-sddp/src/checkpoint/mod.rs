@@ -3,7 +3,7 @@
 //! Training after an iteration depends on the cuts, on what work units remember of their bases, and
 //! on the figures so far; chance depends on the seed and the iteration's number alone. All of it is
 //! kept bit for bit, so a resumed run has the bits of one that was never interrupted, on any number
-//! of ranks: memories are kept by unit, not by rank.
+//! of ranks: warm_starts are kept by unit, not by rank.
 
 mod cadence;
 mod identity;
@@ -18,12 +18,11 @@ use serde::{Deserialize, Serialize};
 
 use self::identity::Identity;
 use self::store::Store;
-use crate::engine::Engine;
 use crate::error::SddpError;
-use crate::lp::Kernel;
 use crate::output::Directory;
 use crate::policy::SavedCuts;
-use crate::ranks::{Backend, Parcels, Ranks, split};
+use crate::rank_work::RankWork;
+use crate::ranks::{Backend, ByteBlocks, Ranks, split};
 use crate::run::Settings;
 use crate::team::lock;
 use crate::training::Progress;
@@ -90,9 +89,9 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the one before could not be written, and when a rank is gone.
-    pub(crate) fn keep<C: Backend, K: Kernel>(
+    pub(crate) fn keep<C: Backend>(
         &mut self,
-        engine: &Engine<'_, C, K>,
+        work: &RankWork<'_, C>,
         ranks: &Ranks<'_, C>,
         progress: &Progress,
     ) -> Result<(), SddpError> {
@@ -101,38 +100,38 @@ impl Checkpoints {
         }
         let count = progress.iterations.len();
         self.latest = progress.time().total;
-        let (mut lengths, mut memories) = (Vec::new(), Vec::new());
+        let (mut lengths, mut warm_starts) = (Vec::new(), Vec::new());
         let is_first = ranks.is_first();
-        let mut gather = |things: usize, mine: &Parcels| -> Result<(), SddpError> {
+        let mut gather = |things: usize, mine: &ByteBlocks| -> Result<(), SddpError> {
             let all = ranks.gather_bytes(things, mine)?;
             if is_first {
                 lengths.push(all.lengths);
-                memories.extend_from_slice(&all.bytes);
+                warm_starts.extend_from_slice(&all.bytes);
             }
             Ok(())
         };
-        let mut mine = Parcels::default();
-        for walker in &engine.forward {
-            mine.push(&lock(walker).memory);
+        let mut mine = ByteBlocks::default();
+        for simulator in &work.forward {
+            mine.push(&lock(simulator).warm_start);
         }
-        gather(engine.passes, &mine)?;
-        for (units, all) in engine.backward.iter().zip(&engine.unit_counts) {
+        gather(work.passes, &mine)?;
+        for (units, all) in work.backward.iter().zip(&work.unit_counts) {
             mine.clear();
             for unit in units {
-                mine.push(&lock(unit).memory);
+                mine.push(&lock(unit).warm_start);
             }
             gather(*all, &mine)?;
         }
         let Some(store) = &mut self.store else {
             return Ok(());
         };
-        let field = engine.read();
+        let shared = work.read();
         let state = State {
             progress: progress.clone(),
-            cuts: field.pool.saved(field.problem, count),
+            cuts: shared.pool.saved(shared.problem, count),
             lengths,
         };
-        store.write(count, state, memories)
+        store.write(count, state, warm_starts)
     }
 
     /// Waits for what is being written.
@@ -156,9 +155,9 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the state is of another problem or of other settings, and when a rank is gone.
-    pub(crate) fn restore<C: Backend, K: Kernel>(
+    pub(crate) fn restore<C: Backend>(
         &mut self,
-        engine: &Engine<'_, C, K>,
+        work: &RankWork<'_, C>,
         ranks: &Ranks<'_, C>,
         warn: &mut dyn FnMut(&str),
     ) -> Result<Option<Progress>, SddpError> {
@@ -170,47 +169,47 @@ impl Checkpoints {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let (state, memories) = postcard::take_from_bytes::<State>(&bytes)
+        let (state, warm_starts) = postcard::take_from_bytes::<State>(&bytes)
             .map_err(|_| unreadable("the cuts and figures of a checkpoint"))?;
-        let mut field = engine.write();
-        let problem = field.problem;
-        field.pool.restore(ranks, problem, &state.cuts)?;
-        drop(field);
-        let counts = std::iter::once(engine.passes).chain(engine.unit_counts.iter().copied());
+        let mut shared = work.write();
+        let problem = shared.problem;
+        shared.pool.restore(ranks, problem, &state.cuts)?;
+        drop(shared);
+        let counts = std::iter::once(work.passes).chain(work.unit_counts.iter().copied());
         let lengths = state.lengths.concat();
         if !state.lengths.iter().map(Vec::len).eq(counts)
-            || split(&lengths, memories).count() != lengths.len()
+            || split(&lengths, warm_starts).count() != lengths.len()
         {
             return Err(unreadable("what units remembered"));
         }
-        let mut all = split(&lengths, memories);
+        let mut all = split(&lengths, warm_starts);
         let mut own = |count: usize| -> Vec<&[u8]> {
             let share = ranks.share(count);
             let all = all.by_ref().take(count).enumerate();
             let own = all.filter(|(number, _)| share.contains(number));
             own.map(|(_, bytes)| bytes).collect()
         };
-        for (walker, bytes) in engine.forward.iter().zip(own(engine.passes)) {
-            put(&mut lock(walker).memory, bytes)?;
+        for (simulator, bytes) in work.forward.iter().zip(own(work.passes)) {
+            put(&mut lock(simulator).warm_start, bytes)?;
         }
-        for (units, &count) in engine.backward.iter().zip(&engine.unit_counts) {
+        for (units, &count) in work.backward.iter().zip(&work.unit_counts) {
             for (unit, bytes) in units.iter().zip(own(count)) {
-                put(&mut lock(unit).memory, bytes)?;
+                put(&mut lock(unit).warm_start, bytes)?;
             }
         }
         if let Some(last) = state.progress.iterations.last() {
             self.latest = last.time.total;
             if ranks.is_first() {
-                engine.add_counts(last.lp);
+                work.add_statistics(last.lp);
             }
         }
         Ok(Some(state.progress))
     }
 }
 
-fn put<T: for<'de> Deserialize<'de>>(memory: &mut T, bytes: &[u8]) -> Result<(), SddpError> {
+fn put<T: for<'de> Deserialize<'de>>(warm_start: &mut T, bytes: &[u8]) -> Result<(), SddpError> {
     let unreadable = |_| unreadable("what a unit remembered");
-    *memory = postcard::from_bytes(bytes).map_err(unreadable)?;
+    *warm_start = postcard::from_bytes(bytes).map_err(unreadable)?;
     Ok(())
 }
 

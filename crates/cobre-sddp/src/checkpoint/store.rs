@@ -14,7 +14,7 @@ use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 use crate::output::Aside;
 
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Beside the results.
 const PLACE: &str = "checkpoint";
 /// Checkpoints that are kept.
@@ -81,7 +81,8 @@ impl Store {
         let mut damaged = std::mem::take(&mut self.damaged);
         damaged.retain(|number| *number != iteration);
         let write = move || {
-            let state = postcard::to_stdvec(&state).expect("plain data can be written to memory");
+            let state =
+                postcard::to_stdvec(&state).expect("plain data can be written to warm_start");
             let parts = [&state[..], &rest];
             let manifest = json!({
                 "format": FORMAT,

@@ -1,31 +1,32 @@
-//! The basis that a solve works on.
+//! The working basis of a solve.
 //!
-//! Its rows are all equalities and those inequalities and cuts that are tight. Every row has a
-//! variable of its own, what is above its right-hand side: fixed at 0 for equalities, at least 0
-//! for the rest. An inequality whose own variable enters the basis leaves it with its row.
+//! Its rows are all equalities and the inequalities and cuts that are tight. Every row has a slack
+//! variable, the amount by which it exceeds its right-hand side: fixed at 0 for equalities, at
+//! least 0 for the others. An inequality whose slack enters the basis leaves the basis with its
+//! row.
 
-use super::curve::Mark;
+use super::curve::CurveState;
 use super::cut_table::CutTable;
 use super::inverse::{Inverse, Singular, padded};
-use super::program::Program;
 use super::ratio::Candidates;
-use super::simplex::Trouble;
+use super::reduced_lp::ReducedLp;
+use super::simplex::SolveError;
 use super::tolerance;
 
-/// Not among the rows.
+/// Marks a row of the linear program that is not a row of the basis.
 pub(super) const NO_ROW: u32 = u32::MAX;
 
-/// What is solved: a program with its cuts and right-hand sides.
+/// The input of a solve: the linear program of a stage with its cuts and right-hand sides.
 #[derive(Clone, Copy)]
-pub(super) struct Scene<'a> {
-    pub(super) program: &'a Program,
+pub(super) struct StageInput<'a> {
+    pub(super) lp: &'a ReducedLp,
     pub(super) cuts: &'a CutTable,
-    /// By row of the program.
+    /// By row of the linear program.
     pub(super) rhs: &'a [f64],
 }
 
-/// A basis with all that follows from it. Variables are columns and then, by row of the basis, the
-/// rows' own.
+/// A basis with its inverse, values, dual values and reduced costs. Variables are numbered: columns
+/// first, then the slacks of the rows of the basis.
 #[derive(Debug)]
 pub(super) struct Basis {
     /// By position: the variable, its bounds and cost, and its value.
@@ -34,32 +35,32 @@ pub(super) struct Basis {
     pub(super) upper: Vec<f64>,
     pub(super) cost: Vec<f64>,
     pub(super) values: Vec<f64>,
-    /// By row: a row of the program, or after those a cut by its place; and its dual value.
+    /// By row: a row of the linear program, or after those a cut by its place; and its dual value.
     pub(super) rows: Vec<u32>,
     pub(super) duals: Vec<f64>,
-    /// By row of the program, the row here.
+    /// By row of the linear program, its row in the basis.
     pub(super) row_places: Vec<u32>,
     pub(super) inverse: Inverse,
     /// By plain column: 1 at the lower bound, −1 at the upper, 0 basic or free at zero.
     pub(super) sense: Vec<f64>,
     pub(super) reduced: Vec<f64>,
     /// By curve.
-    pub(super) marks: Vec<Mark>,
-    /// What columns at bounds put into each row of the program, and what they cost.
+    pub(super) curve_states: Vec<CurveState>,
+    /// The activity of each row of the linear program from columns at bounds, and their cost.
     pub(super) activity: Vec<f64>,
     pub(super) bound_cost: f64,
     /// Pivots since the inverse was computed.
     pub(super) age: u32,
-    /// The decided states and the cost to go, as last computed.
+    /// The free states and the cost to go, as last computed.
     pub(super) state: Vec<f64>,
     pub(super) future: f64,
-    /// How often a new inverse had to help, and pivots, of all solves.
+    /// Refactorisations forced by numerical trouble, and pivots, over all solves.
     pub(super) refactored: u64,
     pub(super) pivots: u64,
     pub(super) scratch: Scratch,
 }
 
-/// Room for what is computed on the way.
+/// Work space.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) rhs: Vec<f64>,
@@ -72,18 +73,18 @@ pub(super) struct Scratch {
     pub(super) candidates: Candidates,
     pub(super) chosen: Vec<u32>,
     pub(super) flips: Vec<u32>,
-    /// Columns of curves that go on or off.
-    pub(super) switches: Vec<(usize, bool)>,
+    /// Segments of curves whose bound is flipped, and whether they are on afterwards.
+    pub(super) flipped_segments: Vec<(usize, bool)>,
     matrix: Vec<f64>,
 }
 
 impl Basis {
-    /// Room for any basis of the program.
-    pub(super) fn new(program: &Program) -> Self {
-        let most = program.largest_basis();
+    /// A basis with room for any basis of the linear program.
+    pub(super) fn new(lp: &ReducedLp) -> Self {
+        let most = lp.largest_basis();
         let length = padded(most);
         let zeros = || vec![0.0; length];
-        let columns = || vec![0.0; program.plain];
+        let columns = || vec![0.0; lp.plain];
         Self {
             head: vec![0; length],
             lower: zeros(),
@@ -92,15 +93,15 @@ impl Basis {
             values: zeros(),
             rows: Vec::with_capacity(length),
             duals: zeros(),
-            row_places: vec![NO_ROW; program.rows],
+            row_places: vec![NO_ROW; lp.rows],
             inverse: Inverse::new(most),
             sense: columns(),
             reduced: columns(),
-            marks: program.start_marks.clone(),
-            activity: vec![0.0; program.rows],
+            curve_states: lp.start_curve_states.clone(),
+            activity: vec![0.0; lp.rows],
             bound_cost: 0.0,
             age: 0,
-            state: vec![0.0; program.carriers.len()],
+            state: vec![0.0; lp.free_states.len()],
             future: 0.0,
             refactored: 0,
             pivots: 0,
@@ -110,89 +111,88 @@ impl Basis {
                 pivot_column: zeros(),
                 alpha: columns(),
                 shift: zeros(),
-                activity: vec![0.0; program.rows],
-                candidates: Candidates::new(program.plain + program.curves.len() + length),
-                chosen: vec![0; program.plain],
+                activity: vec![0.0; lp.rows],
+                candidates: Candidates::new(lp.plain + lp.curves.len() + length),
+                chosen: vec![0; lp.plain],
                 ..Scratch::default()
             },
         }
     }
 
-    /// Rows.
+    /// The number of rows.
     pub(super) fn size(&self) -> usize {
         self.rows.len()
     }
 
     /// The value of a column that is not basic.
     #[inline]
-    pub(super) fn at_bound(&self, program: &Program, column: usize) -> f64 {
+    pub(super) fn at_bound(&self, lp: &ReducedLp, column: usize) -> f64 {
         let Some(&sense) = self.sense.get(column) else {
-            let (piece, on) = self.piece(program, column);
-            return on.map_or(0.0, |on| program.pieces[piece].value(on));
+            let (segment, on) = self.segment(lp, column);
+            return on.map_or(0.0, |on| lp.segments[segment].value(on));
         };
         if sense > 0.0 {
-            program.lower[column]
+            lp.lower[column]
         } else if sense < 0.0 {
-            program.upper[column]
+            lp.upper[column]
         } else {
             0.0
         }
     }
 
-    /// A column of a curve: its number among pieces, and whether it is on, or nothing if it is
-    /// basic.
+    /// The segment of a column, and whether it is on; `None` if it is basic.
     #[inline]
-    pub(super) fn piece(&self, program: &Program, column: usize) -> (usize, Option<bool>) {
-        let number = column - program.plain;
-        let curve = program.pieces[number].curve;
+    pub(super) fn segment(&self, lp: &ReducedLp, column: usize) -> (usize, Option<bool>) {
+        let number = column - lp.plain;
+        let curve = lp.segments[number].curve;
         let (place, mark) = (
-            column - program.curves[curve].columns.start,
-            self.marks[curve],
+            column - lp.curves[curve].columns.start,
+            self.curve_states[curve],
         );
         let on = mark.on as usize;
         let basic = mark.basic && place == on;
         (number, (!basic).then_some(place < on))
     }
 
-    /// Every row's own variable basic, every column at the bound its cost prefers.
-    pub(super) fn start_cold(&mut self, program: &Program) {
-        let rows = program.equalities;
+    /// Starts cold: every slack basic, every column at the bound that its cost prefers.
+    pub(super) fn start_cold(&mut self, lp: &ReducedLp) {
+        let rows = lp.equalities;
         self.rows.clear();
         self.rows.extend(0..rows as u32);
-        self.find_rows(program);
+        self.find_rows(lp);
         for row in 0..rows {
-            self.put(program, row, program.columns() + row);
+            self.put(lp, row, lp.columns() + row);
         }
         self.inverse.set_to_minus_identity(rows);
         self.duals.fill(0.0);
-        self.sense.copy_from_slice(&program.start);
-        self.reduced.copy_from_slice(&program.cost[..program.plain]);
-        self.marks.copy_from_slice(&program.start_marks);
-        self.activity.copy_from_slice(&program.start_activity);
-        self.bound_cost = program.start_cost;
+        self.sense.copy_from_slice(&lp.start);
+        self.reduced.copy_from_slice(&lp.cost[..lp.plain]);
+        self.curve_states.copy_from_slice(&lp.start_curve_states);
+        self.activity.copy_from_slice(&lp.start_activity);
+        self.bound_cost = lp.start_cost;
         self.age = 0;
     }
 
-    /// Writes down where the rows of the program are.
-    pub(super) fn find_rows(&mut self, program: &Program) {
-        self.row_places[program.equalities..].fill(NO_ROW);
+    /// Updates the row of the basis of each row of the linear program.
+    pub(super) fn find_rows(&mut self, lp: &ReducedLp) {
+        self.row_places[lp.equalities..].fill(NO_ROW);
         for (place, &row) in self.rows.iter().enumerate() {
-            if (row as usize) < program.rows {
+            if (row as usize) < lp.rows {
                 self.row_places[row as usize] = place as u32;
             }
         }
     }
 
-    /// Puts a variable into a position.
-    pub(super) fn put(&mut self, program: &Program, position: usize, variable: usize) {
+    /// Makes a variable basic at a position.
+    pub(super) fn put(&mut self, lp: &ReducedLp, position: usize, variable: usize) {
         self.head[position] = variable as u32;
-        let columns = program.columns();
+        let columns = lp.columns();
         if variable < columns {
-            self.lower[position] = program.lower[variable];
-            self.upper[position] = program.upper[variable];
-            self.cost[position] = program.cost[variable];
+            self.lower[position] = lp.lower[variable];
+            self.upper[position] = lp.upper[variable];
+            self.cost[position] = lp.cost[variable];
         } else {
-            let equality = variable - columns < program.equalities;
+            let equality = variable - columns < lp.equalities;
             self.lower[position] = 0.0;
             self.upper[position] = if equality { 0.0 } else { f64::INFINITY };
             self.cost[position] = 0.0;
@@ -201,39 +201,39 @@ impl Basis {
 
     /// The entries of a column in the rows of the basis.
     pub(super) fn column(
-        scene: Scene<'_>,
+        input: StageInput<'_>,
         rows: &[u32],
         row_places: &[u32],
         column: usize,
         into: &mut Vec<(usize, f64)>,
     ) {
-        let program = scene.program;
+        let lp = input.lp;
         into.clear();
-        for &(row, value) in program.by_column.list(column) {
+        for &(row, value) in lp.by_column.list(column) {
             let place = row_places[row as usize];
             if place != NO_ROW {
                 into.push((place as usize, value));
             }
         }
-        let carrier = program.carrier_of[column];
-        if carrier.is_none() && program.future != Some(column) {
+        let free_state = lp.free_state_of[column];
+        if free_state.is_none() && lp.future != Some(column) {
             return;
         }
-        for (place, &row) in rows.iter().enumerate().skip(program.equalities) {
-            if let Some(cut) = (row as usize).checked_sub(program.rows) {
-                let value = carrier.map_or(1.0, |carrier| {
-                    -scene.cuts.slope(program, cut, carrier as usize)
+        for (place, &row) in rows.iter().enumerate().skip(lp.equalities) {
+            if let Some(cut) = (row as usize).checked_sub(lp.rows) {
+                let value = free_state.map_or(1.0, |free_state| {
+                    -input.cuts.slope(lp, cut, free_state as usize)
                 });
                 into.push((place, value));
             }
         }
     }
 
-    /// Computes the inverse and all that follows from it anew.
-    pub(super) fn refactor(&mut self, scene: Scene<'_>) -> Result<(), Singular> {
-        let (program, size) = (scene.program, self.size());
-        let columns = program.columns();
-        self.find_rows(program);
+    /// Refactors: computes the inverse and everything that follows from it.
+    pub(super) fn refactor(&mut self, input: StageInput<'_>) -> Result<(), Singular> {
+        let (lp, size) = (input.lp, self.size());
+        let columns = lp.columns();
+        self.find_rows(lp);
         let matrix = &mut self.scratch.matrix;
         matrix.clear();
         matrix.resize(size * size, 0.0);
@@ -241,7 +241,7 @@ impl Basis {
             let variable = self.head[position] as usize;
             if variable < columns {
                 let entering = &mut self.scratch.entering;
-                Self::column(scene, &self.rows, &self.row_places, variable, entering);
+                Self::column(input, &self.rows, &self.row_places, variable, entering);
                 for &(row, value) in &*entering {
                     matrix[row * size + position] = value;
                 }
@@ -251,84 +251,84 @@ impl Basis {
         }
         self.inverse.invert(size, matrix)?;
         self.age = 0;
-        self.compute_duals(scene);
-        self.turn(program);
+        self.compute_duals(input);
+        self.flip_wrong_signs(lp);
         self.activity.fill(0.0);
         self.bound_cost = 0.0;
-        for (curve, mark) in program.curves.iter().zip(&self.marks) {
-            let (activity, cost) = curve.at_bounds(program.members(curve), *mark);
+        for (curve, mark) in lp.curves.iter().zip(&self.curve_states) {
+            let (activity, cost) = curve.at_bounds(lp.members(curve), *mark);
             self.activity[curve.row] += activity;
             self.bound_cost += cost;
         }
-        for column in 0..program.plain {
-            self.move_by(program, column, self.at_bound(program, column));
+        for column in 0..lp.plain {
+            self.move_by(lp, column, self.at_bound(lp, column));
         }
         Ok(())
     }
 
-    /// Puts columns whose reduced costs have the wrong sign to their other bounds.
-    fn turn(&mut self, program: &Program) {
-        let most = tolerance::DUAL * program.cost_scale;
+    /// Flips columns whose reduced costs have the wrong sign to their other bounds.
+    fn flip_wrong_signs(&mut self, lp: &ReducedLp) {
+        let most = tolerance::DUAL * lp.cost_scale;
         let columns = self.sense.iter_mut().zip(&self.reduced);
-        for ((sense, reduced), range) in columns.zip(&program.ranges) {
+        for ((sense, reduced), range) in columns.zip(&lp.ranges) {
             if *sense * reduced < -most && range.is_finite() {
                 *sense = -*sense;
             }
         }
     }
 
-    /// Changes the value of a column at a bound by `step`.
+    /// Moves a column at a bound by `step`.
     #[inline]
-    pub(super) fn move_by(&mut self, program: &Program, column: usize, step: f64) {
+    pub(super) fn move_by(&mut self, lp: &ReducedLp, column: usize, step: f64) {
         if step != 0.0 {
-            self.bound_cost += program.cost[column] * step;
-            for &(row, value) in program.by_column.list(column) {
+            self.bound_cost += lp.cost[column] * step;
+            for &(row, value) in lp.by_column.list(column) {
                 self.activity[row as usize] += value * step;
             }
         }
     }
 
     /// Computes dual values and reduced costs from the inverse.
-    pub(super) fn compute_duals(&mut self, scene: Scene<'_>) {
+    pub(super) fn compute_duals(&mut self, input: StageInput<'_>) {
         let size = self.size();
         self.inverse.times_left(&self.cost[..size], &mut self.duals);
-        self.compute_reduced(scene);
+        self.compute_reduced(input);
     }
 
-    /// Computes reduced costs from dual values, after taking those of inequalities to be right in
-    /// sign.
-    fn compute_reduced(&mut self, scene: Scene<'_>) {
-        let (program, size) = (scene.program, self.size());
+    /// Computes reduced costs from dual values, after setting negative dual values of inequalities
+    /// to zero.
+    fn compute_reduced(&mut self, input: StageInput<'_>) {
+        let (lp, size) = (input.lp, self.size());
         let mut changed = false;
-        for dual in &mut self.duals[program.equalities..size] {
+        for dual in &mut self.duals[lp.equalities..size] {
             if *dual < 0.0 {
                 *dual = 0.0;
                 changed = true;
             }
         }
         if changed {
-            self.balance_cuts(program);
+            self.balance_cuts(lp);
         }
-        self.reduced.copy_from_slice(&program.cost[..program.plain]);
+        self.reduced.copy_from_slice(&lp.cost[..lp.plain]);
         for (&row, &dual) in self.rows.iter().zip(&self.duals) {
-            add_row(scene, row, -dual, &mut self.reduced);
+            add_row(input, row, -dual, &mut self.reduced);
         }
     }
 
-    /// How large the numbers are that a plain column's reduced cost is the sum of.
-    pub(super) fn terms(&mut self, scene: Scene<'_>, column: usize) -> f64 {
+    /// The magnitude of the terms that a plain column's reduced cost is the sum of.
+    pub(super) fn terms(&mut self, input: StageInput<'_>, column: usize) -> f64 {
         let list = &mut self.scratch.entering;
-        Self::column(scene, &self.rows, &self.row_places, column, list);
-        let cost = scene.program.cost[column].abs();
+        Self::column(input, &self.rows, &self.row_places, column, list);
+        let cost = input.lp.cost[column].abs();
         let terms = list.iter().map(|&(row, value)| value * self.duals[row]);
         terms.fold(cost, |sum, term| sum + term.abs())
     }
 
-    /// Makes the dual values of cuts add up to one again where the cost to go is basic: to be off
-    /// there costs as much as the cost to go is large.
-    fn balance_cuts(&mut self, program: &Program) {
-        let basic = program.future.is_some_and(|at| self.sense[at] == 0.0);
-        let is_cut = |row: u32| row as usize >= program.rows;
+    /// Scales the dual values of cuts to a sum of one where the cost to go is basic: an error there
+    /// weighs as much as the cost to go is large.
+    fn balance_cuts(&mut self, lp: &ReducedLp) {
+        let basic = lp.future.is_some_and(|at| self.sense[at] == 0.0);
+        let is_cut = |row: u32| row as usize >= lp.rows;
         let cuts = self.rows.iter().zip(&self.duals);
         let sum: f64 = cuts.filter(|cut| is_cut(*cut.0)).map(|cut| cut.1).sum();
         if basic && sum > 0.0 {
@@ -340,13 +340,14 @@ impl Basis {
         }
     }
 
-    /// Computes dual values and reduced costs, and corrects them by the reduced costs of basic
-    /// variables, which are zero but for errors of the inverse. One that is off matters as much as
-    /// its variable is large: the cost to go most of all.
-    pub(super) fn compute_exact_duals(&mut self, scene: Scene<'_>) {
-        self.compute_duals(scene);
-        for _ in 0..tolerance::MOST_CORRECTIONS {
-            if self.slip(scene.program) <= tolerance::SLIP * (1.0 + self.value().abs()) {
+    /// Computes dual values and reduced costs, and refines them by the reduced costs of basic
+    /// variables, which are zero but for errors of the inverse. An error weighs as much as its
+    /// variable is large: the cost to go most of all.
+    pub(super) fn refine_duals(&mut self, input: StageInput<'_>) {
+        self.compute_duals(input);
+        for _ in 0..tolerance::MAX_REFINEMENTS {
+            if self.dual_residual(input.lp) <= tolerance::DUAL_RESIDUAL * (1.0 + self.value().abs())
+            {
                 return;
             }
             let size = self.size();
@@ -356,41 +357,41 @@ impl Basis {
             for (dual, change) in self.duals[..size].iter_mut().zip(change) {
                 *dual += *change;
             }
-            self.compute_reduced(scene);
+            self.compute_reduced(input);
         }
     }
 
-    /// The reduced costs of basic variables, into `shift`; returns what they add to the value at
-    /// most.
-    fn slip(&mut self, program: &Program) -> f64 {
+    /// Writes the reduced costs of basic variables to `shift`; returns the most that they add to
+    /// the objective.
+    fn dual_residual(&mut self, lp: &ReducedLp) -> f64 {
         let mut sum = 0.0;
         let variables = self.head[..self.rows.len()].iter().zip(&self.values);
-        for ((&variable, &value), slip) in variables.zip(&mut self.scratch.shift) {
+        for ((&variable, &value), dual_residual) in variables.zip(&mut self.scratch.shift) {
             let variable = variable as usize;
-            *slip = if let Some(reduced) = self.reduced.get(variable) {
+            *dual_residual = if let Some(reduced) = self.reduced.get(variable) {
                 *reduced
-            } else if let Some(piece) = program.pieces.get(variable - program.plain) {
-                piece.cost - self.duals[program.curves[piece.curve].row] * piece.factor
+            } else if let Some(segment) = lp.segments.get(variable - lp.plain) {
+                segment.cost - self.duals[lp.curves[segment.curve].row] * segment.factor
             } else {
-                self.duals[variable - program.columns()]
+                self.duals[variable - lp.columns()]
             };
-            sum += (*slip * value).abs();
+            sum += (*dual_residual * value).abs();
         }
         sum
     }
 
-    /// Computes the values of basic variables from the inverse, and corrects them until they keep
-    /// the rows of the basis: only then is what they cost the value of a solution.
+    /// Computes the values of basic variables from the inverse, and refines them until the rows of
+    /// the basis hold: only then is their cost the objective value of a solution.
     #[inline]
-    pub(super) fn correct_values(&mut self, scene: Scene<'_>) -> Result<(), Trouble> {
-        self.compute_values(scene);
-        let mut left = tolerance::MOST_CORRECTIONS;
+    pub(super) fn refine_values(&mut self, input: StageInput<'_>) -> Result<(), SolveError> {
+        self.compute_values(input);
+        let mut left = tolerance::MAX_REFINEMENTS;
         loop {
-            self.compute_state(scene.program);
-            if self.keeps_rows(scene) {
+            self.compute_state(input.lp);
+            if self.rows_hold(input) {
                 return Ok(());
             }
-            left = left.checked_sub(1).ok_or(Trouble::Unstable)?;
+            left = left.checked_sub(1).ok_or(SolveError::Unstable)?;
             let length = padded(self.size());
             let scratch = &mut self.scratch;
             let (open, change) = (&scratch.shift[..length], &mut scratch.pivot_column);
@@ -401,95 +402,93 @@ impl Basis {
         }
     }
 
-    /// Whether the values, and the state and the cost to go that go with them, keep the rows of the
-    /// basis; what is open in each goes into `shift`.
+    /// Whether the rows of the basis hold for the values, with the state and the cost to go that
+    /// belong to them; writes the residuals to `shift`.
     #[inline]
-    pub(super) fn keeps_rows(&mut self, scene: Scene<'_>) -> bool {
-        let (program, size) = (scene.program, self.size());
+    pub(super) fn rows_hold(&mut self, input: StageInput<'_>) -> bool {
+        let (lp, size) = (input.lp, self.size());
         let open = &mut self.scratch.shift;
         open[size..padded(size)].fill(0.0);
         for (open, &row) in open.iter_mut().zip(&self.rows) {
             let row = row as usize;
-            *open = match row.checked_sub(program.rows) {
-                None => scene.rhs[row] - self.activity[row],
-                Some(cut) => scene.cuts.above(program, cut, &self.state, self.future),
+            *open = match row.checked_sub(lp.rows) {
+                None => input.rhs[row] - self.activity[row],
+                Some(cut) => input.cuts.above(lp, cut, &self.state, self.future),
             };
         }
         for (&variable, &value) in self.head[..size].iter().zip(&self.values) {
             let variable = variable as usize;
-            if variable < program.columns() {
-                for &(row, coefficient) in program.by_column.list(variable) {
+            if variable < lp.columns() {
+                for &(row, coefficient) in lp.by_column.list(variable) {
                     let place = self.row_places[row as usize];
                     if place != NO_ROW {
                         open[place as usize] -= coefficient * value;
                     }
                 }
             } else {
-                open[variable - program.columns()] += value;
+                open[variable - lp.columns()] += value;
             }
         }
-        let least = scene.cuts.tolerance(self.future);
+        let least = input.cuts.tolerance(self.future);
         let mut rows = self.rows.iter().zip(&*open);
         rows.all(|(&row, open)| {
-            let rhs = scene.rhs.get(row as usize);
+            let rhs = input.rhs.get(row as usize);
             open.abs() <= rhs.map_or(least, |&rhs| tolerance::primal(rhs))
         })
     }
 
     /// Computes the values of basic variables from the inverse.
     #[inline]
-    pub(super) fn compute_values(&mut self, scene: Scene<'_>) {
-        let (program, size) = (scene.program, self.size());
-        self.bound_state(program);
+    pub(super) fn compute_values(&mut self, input: StageInput<'_>) {
+        let (lp, size) = (input.lp, self.size());
+        self.bound_state(lp);
         let rhs = &mut self.scratch.rhs;
         for (rhs, &row) in rhs.iter_mut().zip(&self.rows) {
             let row = row as usize;
-            *rhs = match row.checked_sub(program.rows) {
-                None => scene.rhs[row] - self.activity[row],
-                Some(cut) => scene.cuts.above(program, cut, &self.state, self.future),
+            *rhs = match row.checked_sub(lp.rows) {
+                None => input.rhs[row] - self.activity[row],
+                Some(cut) => input.cuts.above(lp, cut, &self.state, self.future),
             };
         }
         rhs[size..padded(size)].fill(0.0);
         self.inverse.times(&rhs[..padded(size)], &mut self.values);
     }
 
-    /// The decided states and the cost to go, with zero for those that are basic.
+    /// Computes the free states and the cost to go, with zero for those that are basic.
     #[inline]
-    fn bound_state(&mut self, program: &Program) {
+    fn bound_state(&mut self, lp: &ReducedLp) {
         for place in 0..self.state.len() {
-            let column = program.carriers[place].1;
-            self.state[place] = self.at_bound(program, column);
+            let column = lp.free_states[place].1;
+            self.state[place] = self.at_bound(lp, column);
         }
-        self.future = program
-            .future
-            .map_or(0.0, |column| self.at_bound(program, column));
+        self.future = lp.future.map_or(0.0, |column| self.at_bound(lp, column));
     }
 
-    /// Computes the decided states and the cost to go.
+    /// Computes the free states and the cost to go.
     #[inline]
-    pub(super) fn compute_state(&mut self, program: &Program) {
-        self.bound_state(program);
-        let columns = program.columns();
+    pub(super) fn compute_state(&mut self, lp: &ReducedLp) {
+        self.bound_state(lp);
+        let columns = lp.columns();
         for (&variable, &value) in self.head[..self.rows.len()].iter().zip(&self.values) {
             let column = variable as usize;
             if column < columns {
-                if let Some(place) = program.carrier_of[column] {
+                if let Some(place) = lp.free_state_of[column] {
                     self.state[place as usize] = value;
-                } else if program.future == Some(column) {
+                } else if lp.future == Some(column) {
                     self.future = value;
                 }
             }
         }
     }
 
-    /// Adds a row of the program or a cut, with its own variable basic at `value`.
-    pub(super) fn add_row(&mut self, scene: Scene<'_>, row: u32, value: f64) {
-        let (program, size) = (scene.program, self.size());
-        let columns = program.columns();
-        // Columns of curves stand in equalities only.
+    /// Adds a row of the linear program or a cut, with its slack basic at `value`.
+    pub(super) fn add_row(&mut self, input: StageInput<'_>, row: u32, value: f64) {
+        let (lp, size) = (input.lp, self.size());
+        let columns = lp.columns();
+        // Columns of curves are in equalities only.
         let coefficients = &mut self.scratch.alpha;
         coefficients.fill(0.0);
-        add_row(scene, row, 1.0, coefficients);
+        add_row(input, row, 1.0, coefficients);
         let border = &mut self.scratch.pivot_column;
         for (border, &variable) in border.iter_mut().zip(&self.head[..size]) {
             let coefficient = coefficients.get(variable as usize);
@@ -497,20 +496,20 @@ impl Basis {
         }
         self.inverse.border(&border[..size]);
         self.rows.push(row);
-        if (row as usize) < program.rows {
+        if (row as usize) < lp.rows {
             self.row_places[row as usize] = size as u32;
         }
         self.duals[size] = 0.0;
-        self.put(program, size, columns + size);
+        self.put(lp, size, columns + size);
         self.values[size] = value;
     }
 
-    /// Drops a row whose own variable is basic at `position`.
-    pub(super) fn drop_row(&mut self, program: &Program, row: usize, position: usize) {
-        let (last, columns) = (self.size() - 1, program.columns());
+    /// Drops a row whose slack is basic at `position`.
+    pub(super) fn drop_row(&mut self, lp: &ReducedLp, row: usize, position: usize) {
+        let (last, columns) = (self.size() - 1, lp.columns());
         self.inverse.drop(position, row);
         let gone = self.rows[row] as usize;
-        if gone < program.rows {
+        if gone < lp.rows {
             self.row_places[gone] = NO_ROW;
         }
         self.head[position] = self.head[last];
@@ -527,7 +526,7 @@ impl Basis {
         self.duals[last] = 0.0;
         if row != last {
             let moved = self.rows[row] as usize;
-            if moved < program.rows {
+            if moved < lp.rows {
                 self.row_places[moved] = row as u32;
             }
             let own = |variable: &&mut u32| **variable as usize == columns + last;
@@ -537,7 +536,7 @@ impl Basis {
         }
     }
 
-    /// The value of the objective.
+    /// The objective value.
     #[inline]
     pub(super) fn value(&self) -> f64 {
         let costs = self.cost.iter().zip(&self.values);
@@ -546,9 +545,9 @@ impl Basis {
     }
 
     /// The values of all columns.
-    pub(super) fn column_values(&self, program: &Program, into: &mut Vec<f64>) {
+    pub(super) fn column_values(&self, lp: &ReducedLp, into: &mut Vec<f64>) {
         into.clear();
-        into.extend((0..program.columns()).map(|column| self.at_bound(program, column)));
+        into.extend((0..lp.columns()).map(|column| self.at_bound(lp, column)));
         for (&variable, &value) in self.head[..self.size()].iter().zip(&self.values) {
             if let Some(column) = into.get_mut(variable as usize) {
                 *column = value;
@@ -557,25 +556,25 @@ impl Basis {
     }
 }
 
-/// Adds `factor` × the coefficients of a row of the program, or of a cut, to `into`.
+/// Adds `factor` × the coefficients of a row of the linear program, or of a cut, to `into`.
 #[inline]
-pub(super) fn add_row(scene: Scene<'_>, row: u32, factor: f64, into: &mut [f64]) {
+pub(super) fn add_row(input: StageInput<'_>, row: u32, factor: f64, into: &mut [f64]) {
     if factor == 0.0 {
         return;
     }
-    let program = scene.program;
-    match (row as usize).checked_sub(program.rows) {
+    let lp = input.lp;
+    match (row as usize).checked_sub(lp.rows) {
         None => {
-            for &(column, value) in program.by_row.list(row as usize) {
+            for &(column, value) in lp.by_row.list(row as usize) {
                 into[column as usize] += factor * value;
             }
         }
         Some(cut) => {
-            if let Some(future) = program.future {
+            if let Some(future) = lp.future {
                 into[future] += factor;
             }
-            let slopes = scene.cuts.slopes(program, cut);
-            for (slope, &(_, column)) in slopes.zip(&program.carriers) {
+            let slopes = input.cuts.slopes(lp, cut);
+            for (slope, &(_, column)) in slopes.zip(&lp.free_states) {
                 into[column] -= factor * slope;
             }
         }

@@ -1,44 +1,43 @@
-//! The cuts of a node, laid out to be looked at all at once.
+//! The cuts of a node in blocks, evaluated with vector instructions.
 
-use super::linear::Linear;
-use super::program::Program;
+use super::affine::Affine;
+use super::reduced_lp::ReducedLp;
 use super::tolerance;
 use crate::policy::Cuts;
 use cobre_simd::vectorized;
 
-/// Cuts that are looked at together.
+/// Cuts per block.
 const LANES: usize = 8;
-/// The intercept of a cut that is none.
+/// The intercept that fills up a block.
 const NO_CUT: f64 = -1e300;
 const NO_PLACE: u32 = u32::MAX;
 
-/// The cuts in use, in the order of the pool, by blocks of [`LANES`]. Slopes are those of decided
-/// states only: what known states add is folded into the heights.
+/// The cuts in use, in the order of the pool, by blocks of [`LANES`]. Slopes are those of free
+/// states; the contribution of fixed states is folded into the heights.
 #[derive(Debug, Default)]
 pub(super) struct CutTable {
     slots: Vec<u32>,
     /// By slot.
     places: Vec<u32>,
     intercepts: Vec<f64>,
-    /// The largest of them, whatever their signs; and by known state the steepest slope.
-    highest: f64,
-    steepest: Vec<f64>,
-    /// Block by block, for each decided state the slopes of the block's cuts.
+    /// The largest magnitude of intercepts; and by fixed state the largest magnitude of slopes.
+    max_intercept: f64,
+    max_slopes: Vec<f64>,
+    /// Block by block, the slopes of its cuts for each free state.
     slopes: Vec<f64>,
-    /// The same for known states.
-    known: Vec<f64>,
-    /// Intercepts with the known states of this visit, and of this opening.
-    visit: Vec<f64>,
-    opening: Vec<f64>,
-    /// How large the numbers are that heights are the sums of: at this visit, and more with this
-    /// opening.
+    /// The same for fixed states.
+    fixed_slopes: Vec<f64>,
+    /// Intercepts with the fixed states of this visit, and of this opening, folded in.
+    visit_heights: Vec<f64>,
+    opening_heights: Vec<f64>,
+    /// The magnitude of the terms of heights: at this visit, and what this opening adds.
     magnitude: f64,
-    more: f64,
-    /// Which heights are the present ones.
+    opening_magnitude: f64,
+    /// The heights that are valid.
     fold: Fold,
 }
 
-/// What the heights of cuts depend on.
+/// The data that is folded into the heights of cuts.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 enum Fold {
     #[default]
@@ -58,30 +57,34 @@ fn width(count: usize) -> usize {
 }
 
 impl CutTable {
-    /// Takes in the cuts that are in use now.
-    pub(super) fn update(&mut self, program: &Program, cuts: &Cuts<'_>) {
+    /// Updates the table to the cuts that are in use.
+    pub(super) fn update(&mut self, lp: &ReducedLp, cuts: &Cuts<'_>) {
         let slots = cuts.slots();
         if self.slots == slots {
             return;
         }
         if !slots.starts_with(&self.slots) {
-            for list in [&mut self.intercepts, &mut self.slopes, &mut self.known] {
+            for list in [
+                &mut self.intercepts,
+                &mut self.slopes,
+                &mut self.fixed_slopes,
+            ] {
                 list.clear();
             }
-            self.highest = 0.0;
-            self.steepest.clear();
+            self.max_intercept = 0.0;
+            self.max_slopes.clear();
             self.slots.clear();
             self.places.clear();
         }
-        let (decided, known) = (width(program.carriers.len()), program.known_states.len());
-        self.steepest.resize(known, 0.0);
+        let (decided, fixed) = (width(lp.free_states.len()), lp.fixed_states.len());
+        self.max_slopes.resize(fixed, 0.0);
         for &slot in &slots[self.slots.len()..] {
             let place = self.slots.len();
             if place.is_multiple_of(LANES) {
                 let end = place + LANES;
                 self.intercepts.resize(end, NO_CUT);
                 self.slopes.resize(end * decided, 0.0);
-                self.known.resize(end * known, 0.0);
+                self.fixed_slopes.resize(end * fixed, 0.0);
             }
             self.slots.push(slot);
             let needed = slot as usize + 1;
@@ -90,14 +93,14 @@ impl CutTable {
             }
             self.places[slot as usize] = place as u32;
             self.intercepts[place] = cuts.intercept(slot);
-            self.highest = self.highest.max(cuts.intercept(slot).abs());
+            self.max_intercept = self.max_intercept.max(cuts.intercept(slot).abs());
             let gradient = cuts.gradient(slot);
-            for (number, &(state, _)) in program.carriers.iter().enumerate() {
+            for (number, &(state, _)) in lp.free_states.iter().enumerate() {
                 self.slopes[at(place, decided, number)] = gradient[state];
             }
-            for (number, (state, _)) in program.known_states.iter().enumerate() {
-                self.known[at(place, known, number)] = gradient[*state];
-                self.steepest[number] = self.steepest[number].max(gradient[*state].abs());
+            for (number, (state, _)) in lp.fixed_states.iter().enumerate() {
+                self.fixed_slopes[at(place, fixed, number)] = gradient[*state];
+                self.max_slopes[number] = self.max_slopes[number].max(gradient[*state].abs());
             }
         }
     }
@@ -113,85 +116,85 @@ impl CutTable {
         self.slots[place]
     }
 
-    /// The slope of the cut at `place` for a decided state.
+    /// The slope of the cut at `place` for a free state.
     #[inline]
-    pub(super) fn slope(&self, program: &Program, place: usize, carrier: usize) -> f64 {
-        self.slopes[at(place, width(program.carriers.len()), carrier)]
+    pub(super) fn slope(&self, lp: &ReducedLp, place: usize, free_state: usize) -> f64 {
+        self.slopes[at(place, width(lp.free_states.len()), free_state)]
     }
 
-    /// The slopes of the cut at `place` for all decided states.
+    /// The slopes of the cut at `place` for all free states.
     #[inline]
-    pub(super) fn slopes(&self, program: &Program, place: usize) -> impl Iterator<Item = &f64> {
-        let start = at(place, width(program.carriers.len()), 0);
+    pub(super) fn slopes(&self, lp: &ReducedLp, place: usize) -> impl Iterator<Item = &f64> {
+        let start = at(place, width(lp.free_states.len()), 0);
         self.slopes[start..].iter().step_by(LANES)
     }
 
-    /// The slope of the cut at `place` for a known state.
-    pub(super) fn known_slope(&self, program: &Program, place: usize, known: usize) -> f64 {
-        self.known[at(place, program.known_states.len(), known)]
+    /// The slope of the cut at `place` for a fixed state.
+    pub(super) fn fixed_slope(&self, lp: &ReducedLp, place: usize, fixed: usize) -> f64 {
+        self.fixed_slopes[at(place, lp.fixed_states.len(), fixed)]
     }
 
     pub(super) fn intercept(&self, place: usize) -> f64 {
         self.intercepts[place]
     }
 
-    /// How far the cut at `place` is above `future` at this state.
+    /// The violation of the cut at `place` by `future` at this state.
     #[inline]
-    pub(super) fn above(&self, program: &Program, place: usize, state: &[f64], future: f64) -> f64 {
-        let terms = self.slopes(program, place).zip(state);
+    pub(super) fn above(&self, lp: &ReducedLp, place: usize, state: &[f64], future: f64) -> f64 {
+        let terms = self.slopes(lp, place).zip(state);
         terms.fold(self.heights()[place] - future, |sum, (slope, value)| {
             sum + slope * value
         })
     }
 
-    /// How far a cut may be above `future`.
+    /// The tolerance of a violation by `future`.
     #[inline]
     pub(super) fn tolerance(&self, future: f64) -> f64 {
-        tolerance::cut(future, self.magnitude + self.more)
+        tolerance::cut(future, self.magnitude + self.opening_magnitude)
     }
 
     fn heights(&self) -> &[f64] {
         match self.fold {
             Fold::Nothing => &self.intercepts,
-            Fold::Visit => &self.visit,
-            Fold::Opening => &self.opening,
+            Fold::Visit => &self.visit_heights,
+            Fold::Opening => &self.opening_heights,
         }
     }
 
-    /// Folds the known states in, as far as the incoming states, the first parameters, decide.
-    pub(super) fn start_visit(&mut self, program: &Program, parameters: &[f64]) {
+    /// Folds in the part of fixed states that depends on the incoming states, the first parameters.
+    pub(super) fn start_visit(&mut self, lp: &ReducedLp, parameters: &[f64]) {
         self.fold = Fold::Nothing;
-        (self.magnitude, self.more) = (self.highest, 0.0);
-        if program.known_states.is_empty() || self.slots.is_empty() {
+        (self.magnitude, self.opening_magnitude) = (self.max_intercept, 0.0);
+        if lp.fixed_states.is_empty() || self.slots.is_empty() {
             return;
         }
-        let incoming = |linear: &Linear| linear.at_states(&parameters[..program.states]);
-        self.visit.clone_from(&self.intercepts);
-        let slopes = (&self.known[..], &self.steepest[..]);
-        self.magnitude += add(&mut self.visit, slopes, program, incoming);
+        let incoming = |affine: &Affine| affine.at_states(&parameters[..lp.states]);
+        self.visit_heights.clone_from(&self.intercepts);
+        let slopes = (&self.fixed_slopes[..], &self.max_slopes[..]);
+        self.magnitude += add(&mut self.visit_heights, slopes, lp, incoming);
         self.fold = Fold::Visit;
     }
 
-    /// Folds in what the opening, the rest of the parameters, decides of known states.
-    pub(super) fn start_opening(&mut self, program: &Program, parameters: &[f64]) {
-        let of_opening = |term: &(usize, f64)| term.0 >= program.states;
-        let mut known = program.known_states.iter();
-        if self.fold == Fold::Nothing || !known.any(|(_, value)| value.terms.iter().any(of_opening))
+    /// Folds in the part of fixed states that depends on the opening, the other parameters.
+    pub(super) fn start_opening(&mut self, lp: &ReducedLp, parameters: &[f64]) {
+        let of_opening = |term: &(usize, f64)| term.0 >= lp.states;
+        let mut fixed = lp.fixed_states.iter();
+        if self.fold == Fold::Nothing || !fixed.any(|(_, value)| value.terms.iter().any(of_opening))
         {
             return;
         }
-        let opening = |linear: &Linear| {
-            let terms = linear.terms.iter().filter(|term| of_opening(term));
+        let opening = |affine: &Affine| {
+            let terms = affine.terms.iter().filter(|term| of_opening(term));
             terms.fold(0.0, |sum, term| sum + term.1 * parameters[term.0])
         };
-        self.opening.clone_from(&self.visit);
-        let slopes = (&self.known[..], &self.steepest[..]);
-        self.more = add(&mut self.opening, slopes, program, opening);
+        self.opening_heights.clone_from(&self.visit_heights);
+        let slopes = (&self.fixed_slopes[..], &self.max_slopes[..]);
+        self.opening_magnitude = add(&mut self.opening_heights, slopes, lp, opening);
         self.fold = Fold::Opening;
     }
 
-    /// The cut that is highest above `future` at this state, if it is more than the tolerance
-    /// above, and how much; the first of those that are equally high.
+    /// The most violated cut and its violation by `future` at this state, the first of equals;
+    /// `None` if no violation is above the tolerance.
     #[inline]
     pub(super) fn most_violated(&self, state: &[f64], future: f64) -> Option<(usize, f64)> {
         let least = self.tolerance(future);
@@ -202,7 +205,8 @@ impl CutTable {
     }
 }
 
-/// The first of the highest cuts that are more than `least` above `future`, and how much.
+/// The most violated cut and its violation, the first of equals; `None` if no violation is above
+/// `least`.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
@@ -239,7 +243,7 @@ fn most_violated(
     found.map(|place| (place, most))
 }
 
-/// Where the slope of a cut for state `number` of `count` is.
+/// The index of the slope of a cut for state `number` of `count`.
 #[inline]
 fn at(place: usize, count: usize, number: usize) -> usize {
     (place / LANES * count + number) * LANES + place % LANES
@@ -264,22 +268,22 @@ fn largest(values: &[f64; LANES]) -> f64 {
     )
 }
 
-/// Adds slope × value of each known state to the heights of all cuts; returns how much that was at
-/// most.
+/// Adds slope × value of each fixed state to the heights of all cuts; returns the most that this
+/// adds.
 fn add(
     heights: &mut [f64],
-    (slopes, steepest): (&[f64], &[f64]),
-    program: &Program,
-    value: impl Fn(&Linear) -> f64,
+    (slopes, max_slopes): (&[f64], &[f64]),
+    lp: &ReducedLp,
+    value: impl Fn(&Affine) -> f64,
 ) -> f64 {
-    let count = program.known_states.len();
+    let count = lp.fixed_states.len();
     let mut most = 0.0;
-    for (number, (_, linear)) in program.known_states.iter().enumerate() {
-        let value = value(linear);
+    for (number, (_, affine)) in lp.fixed_states.iter().enumerate() {
+        let value = value(affine);
         if value == 0.0 {
             continue;
         }
-        most += steepest[number] * value.abs();
+        most += max_slopes[number] * value.abs();
         let blocks = slopes.chunks_exact(LANES * count);
         for (heights, slopes) in heights.chunks_exact_mut(LANES).zip(blocks) {
             let slopes = &slopes[number * LANES..][..LANES];

@@ -1,9 +1,10 @@
-//! The inverse of a basis, in full.
+//! The dense inverse of a basis.
 
-/// Numbers that are summed side by side: the order of a sum is the same on every machine.
+/// The number of partial sums of a dot product: the order of summation is the same on every
+/// machine.
 const LANES: usize = 4;
 
-/// The longest rows that are copied with the gaps between them.
+/// The largest stride at which the inverse is copied with its padding.
 const SMALL: usize = 32;
 
 /// A square matrix whose rows lie `stride` apart, with zeros up to a multiple of [`LANES`].
@@ -14,16 +15,16 @@ pub(super) struct Inverse {
     data: Vec<f64>,
 }
 
-/// The basis has no inverse.
+/// The basis is singular.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Singular;
 
-/// The length of vectors that go with a matrix of this size.
+/// The padded length of vectors for a matrix of this size.
 pub(super) fn padded(size: usize) -> usize {
     size.next_multiple_of(LANES)
 }
 
-/// Σ one × other, by lanes.
+/// The dot product, by lanes.
 #[inline]
 pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
@@ -46,7 +47,7 @@ impl Inverse {
         }
     }
 
-    /// Whether no row can be added.
+    /// True if no row can be added.
     pub(super) fn is_full(&self) -> bool {
         self.size == self.stride
     }
@@ -68,7 +69,7 @@ impl Inverse {
         rows.take(self.size).map(move |row| &mut row[..length])
     }
 
-    /// Minus the identity.
+    /// Sets the matrix to minus the identity.
     pub(super) fn set_to_minus_identity(&mut self, size: usize) {
         self.size = size;
         for (number, row) in self.rows_mut().enumerate() {
@@ -77,7 +78,7 @@ impl Inverse {
         }
     }
 
-    /// Itself × `vector`, which has padded length.
+    /// Computes `self` × `vector`, which has padded length.
     #[inline]
     pub(super) fn times(&self, vector: &[f64], into: &mut [f64]) {
         for (row, into) in self.rows().zip(into) {
@@ -85,7 +86,7 @@ impl Inverse {
         }
     }
 
-    /// Itself × a vector with few entries.
+    /// Computes `self` × a sparse vector.
     #[inline]
     pub(super) fn times_sparse(&self, vector: &[(usize, f64)], into: &mut [f64]) {
         for (row, into) in self.rows().zip(into) {
@@ -94,7 +95,7 @@ impl Inverse {
         }
     }
 
-    /// `vector` × itself.
+    /// Computes `vector` × `self`.
     #[inline]
     pub(super) fn times_left(&self, vector: &[f64], into: &mut [f64]) {
         into[..padded(self.size)].fill(0.0);
@@ -107,8 +108,8 @@ impl Inverse {
         }
     }
 
-    /// Adds a row to the basis whose own variable is basic in it: `row` are the coefficients of the
-    /// basic variables, by position.
+    /// Adds a row whose slack is basic in it: `row` holds the coefficients of the basic variables,
+    /// by position.
     pub(super) fn border(&mut self, row: &[f64]) {
         let new = self.size;
         let start = new * self.stride;
@@ -126,7 +127,7 @@ impl Inverse {
         added[new] = -1.0;
         self.size += 1;
         if new.is_multiple_of(LANES) {
-            // A new group of lanes begins.
+            // A new block of lanes begins.
             let stride = self.stride;
             for old in before.chunks_exact_mut(stride) {
                 old[new..new + LANES].fill(0.0);
@@ -134,7 +135,7 @@ impl Inverse {
         }
     }
 
-    /// Puts a variable with the transformed column `column` into position `place`.
+    /// Pivots a variable with the transformed column `column` into position `place`.
     #[inline]
     pub(super) fn exchange(&mut self, place: usize, column: &[f64], pivot_row: &mut [f64]) {
         let length = padded(self.size);
@@ -154,7 +155,7 @@ impl Inverse {
         }
     }
 
-    /// Drops a row and a column; the last of each take their places.
+    /// Drops a row and a column; the last of each moves to its place.
     pub(super) fn drop(&mut self, row: usize, column: usize) {
         let (last, length, stride) = (self.size - 1, padded(self.size), self.stride);
         if row != last {
@@ -168,7 +169,7 @@ impl Inverse {
         self.size = last;
     }
 
-    /// Becomes the inverse of `matrix`, which is by rows, `size` × `size`, and is used up.
+    /// Inverts `matrix`, which is by rows, `size` × `size`, and is overwritten.
     pub(super) fn invert(&mut self, size: usize, matrix: &mut [f64]) -> Result<(), Singular> {
         self.size = size;
         for (number, row) in self.rows_mut().enumerate() {
@@ -198,7 +199,7 @@ impl Inverse {
         Ok(())
     }
 
-    /// Makes `column` of the matrix a column of the identity.
+    /// Eliminates `column` of the matrix.
     fn eliminate(&mut self, size: usize, matrix: &mut [f64], column: usize, factor: f64) {
         let length = padded(size);
         let mut own: Vec<f64> = matrix[column * size..][..size].to_vec();
@@ -223,7 +224,7 @@ impl Inverse {
         }
     }
 
-    /// Writes itself: small ones at once, with gaps, and large ones without.
+    /// Copies the matrix out: small ones with padding, large ones without.
     pub(super) fn save(&self, into: &mut Vec<f64>) {
         into.clear();
         if self.stride <= SMALL {
@@ -235,7 +236,7 @@ impl Inverse {
         }
     }
 
-    /// Reads what [`save`](Self::save) wrote.
+    /// Copies the matrix in, as [`save`](Self::save) wrote it.
     pub(super) fn load(&mut self, size: usize, from: &[f64]) {
         self.size = size;
         if self.stride <= SMALL {

@@ -1,293 +1,259 @@
-//! A solver made for nodes: a dense dual simplex that starts from the best of the bases its work
-//! unit remembers, and takes in inequalities and cuts when they are violated.
+//! The kernel: a dense dual simplex method for stage problems. It warm-starts from the best basis
+//! that its work unit has cached, and adds inequalities and cuts when they are violated.
 //!
-//! Read from the idea to the arithmetic: [`Dictionary`] (where a solve starts), `simplex` (how it
-//! goes on), `ratio`, `basis` (what it works on), `inverse`; and from the model down: `known` (what
-//! is known before a solve), `program` (what is left), `curve`, `cut_table`; and back up: `worth`.
+//! Reading order: [`BasisCache`] (warm starts), `simplex`, `ratio` (the ratio test), `basis`,
+//! `inverse`; and from the model down: `presolve`, `reduced_lp`, `curve`, `cut_table`, `instance`;
+//! and back up: `postsolve`.
 
+mod affine;
 mod basis;
-mod checked;
+mod basis_cache;
 mod curve;
 mod cut_table;
-mod dictionary;
+#[cfg(test)]
+mod fault;
+mod instance;
 mod inverse;
-mod known;
-mod linear;
-mod program;
+mod postsolve;
+mod presolve;
 mod ratio;
-mod rules;
-mod setting;
+mod reduced_lp;
 mod simplex;
 mod sparse;
 mod tolerance;
-mod worth;
 
-pub use checked::Checked;
-pub use dictionary::Dictionary;
-pub use rules::{Always, Auto, Rules};
-
-use std::marker::PhantomData;
-use std::ops::Range;
-
-use serde::{Deserialize, Serialize};
+pub(crate) use basis_cache::BasisCache;
+#[cfg(test)]
+pub(crate) use fault::Fault;
 
 use self::basis::Basis;
-use self::program::{Origin, Program};
-use self::setting::Setting;
-use self::simplex::Trouble;
-use crate::lp::{Answer, Counts, Failure, HighsNode, Kernel, NodeView, Want};
+use self::instance::Instance;
+use self::reduced_lp::{ColumnSource, ReducedLp};
+use self::simplex::SolveError;
+use crate::lp::{Detail, HighsNode, LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 
-/// What a work unit keeps from one solve to the next.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Memory {
-    dictionary: Dictionary,
-    /// Of nodes that HiGHS solves.
-    basis: crate::lp::Basis,
+/// The largest nodes that the kernel takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SizeLimits {
+    /// Equality rows: the least size of a basis.
+    equalities: usize,
+    /// Rows, which a basis has room for.
+    rows: usize,
 }
 
-/// A solver of one node: the kernel's own, or HiGHS where the rules say so.
+impl SizeLimits {
+    /// Nodes on which the kernel is faster than HiGHS.
+    pub(crate) const FASTER_THAN_HIGHS: Self = Self {
+        equalities: 150,
+        rows: 600,
+    };
+    /// Nodes for which a dense inverse is sound.
+    pub(crate) const DENSE_INVERSE: Self = Self {
+        equalities: 400,
+        rows: 2000,
+    };
+}
+
+/// A node that the kernel solves.
 #[derive(Debug)]
-pub struct StageKernel<R> {
-    node: Node,
-    counts: Counts,
-    rules: PhantomData<R>,
+pub(crate) struct KernelNode {
+    instance: Instance,
+    basis: Basis,
+    /// The entry of the cache that `basis` was loaded from.
+    loaded: Option<usize>,
+    answer: NodeSolution,
+    values: Vec<f64>,
+    fallback: Option<HighsNode>,
+    statistics: LpStatistics,
 }
 
-#[derive(Debug)]
-enum Node {
-    Own(Box<Own>),
-    Highs(Box<HighsNode>),
-}
-
-impl<R: Rules> Kernel for StageKernel<R> {
-    type Memory = Memory;
-
-    const NAME: &'static str = R::NAME;
-    const OPENINGS_PER_BLOCK: usize = 25;
-
-    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
-        let node = match Program::new::<R>(view) {
-            Ok(program) => Node::Own(Box::new(Own::new(program))),
-            Err(_) => Node::Highs(Box::new(HighsNode::load(view)?)),
-        };
-        Ok(Self {
-            node,
-            counts: Counts::default(),
-            rules: PhantomData,
+impl KernelNode {
+    /// A solver of this node, without any cuts yet; `None` if openings change costs or
+    /// coefficients, or the node exceeds the limits.
+    pub(crate) fn new(view: &NodeView<'_>, limits: SizeLimits) -> Option<Self> {
+        let lp = ReducedLp::new(view, limits)?;
+        Some(Self {
+            basis: Basis::new(&lp),
+            instance: Instance::new(lp),
+            loaded: None,
+            answer: NodeSolution::default(),
+            values: Vec::new(),
+            fallback: None,
+            statistics: LpStatistics::default(),
         })
     }
 
-    fn solve(
+    /// Solves the openings of a visit in turn; HiGHS solves those that the kernel gives up.
+    ///
+    /// # Errors
+    /// For the first opening that HiGHS could not solve either.
+    pub(crate) fn solve(
         &mut self,
         view: &NodeView<'_>,
-        incoming: &[f64],
-        openings: Range<usize>,
-        want: Want,
-        memory: &mut Memory,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>> {
-        let own = match &mut self.node {
-            Node::Own(own) => own,
-            Node::Highs(highs) => {
-                return highs.solve(view, incoming, openings, want, &mut memory.basis, each);
-            }
-        };
-        let dictionary = &mut memory.dictionary;
-        own.start_visit(view, incoming, dictionary);
-        let count = openings.len();
-        for opening in openings {
-            self.counts.solves += 1;
-            own.setting.start_opening(view, opening);
-            let known = dictionary.len();
-            match own.climb::<R>(dictionary, &mut self.counts) {
+        visit: &Visit<'_>,
+        cache: &mut BasisCache,
+        each: &mut dyn FnMut(usize, &NodeSolution),
+    ) -> Result<(), Box<LpFailure>> {
+        self.start_visit(view, visit.incoming, cache);
+        for opening in visit.openings.clone() {
+            self.statistics.solves += 1;
+            self.instance.start_opening(view, opening);
+            let cached = cache.len();
+            match self.solve_with_recovery(cache) {
                 Ok(entry) => {
-                    self.counts.remembered += u64::from(entry < known);
-                    own.read_answer(dictionary, entry, want);
-                    each(opening, &own.answer);
+                    self.statistics.remembered += u64::from(entry < cached);
+                    self.read_answer(cache, entry, visit.want);
+                    each(opening, &self.answer);
                 }
-                Err(_) => own.fall_back(view, incoming, opening, want, each)?,
+                Err(_) => self.fall_back(view, visit, opening, each)?,
             }
         }
-        dictionary.end_visit(count);
+        cache.end_visit(visit.openings.len());
         Ok(())
     }
 
-    fn counts(&self) -> Counts {
-        match &self.node {
-            Node::Own(own) => {
-                let highs = own.fallback.as_ref().map(HighsNode::counts);
-                let highs = highs.unwrap_or_default();
-                Counts {
-                    highs: highs.solves,
-                    fallbacks: highs.solves,
-                    retries: highs.retries,
-                    pivots: own.basis.pivots,
-                    refactored: self.counts.refactored + own.basis.refactored,
-                    ..self.counts
-                }
-            }
-            Node::Highs(highs) => highs.counts(),
-        }
-    }
-}
-
-/// A node that the kernel solves itself.
-#[derive(Debug)]
-struct Own {
-    setting: Setting,
-    basis: Basis,
-    /// The entry of the dictionary that `basis` is a copy of.
-    present: Option<usize>,
-    answer: Answer,
-    values: Vec<f64>,
-    fallback: Option<HighsNode>,
-}
-
-impl Own {
-    fn new(program: Program) -> Self {
-        Self {
-            basis: Basis::new(&program),
-            setting: Setting::new(program),
-            present: None,
-            answer: Answer::default(),
-            values: Vec::new(),
-            fallback: None,
+    pub(crate) fn statistics(&self) -> LpStatistics {
+        let highs = self.fallback.as_ref().map(HighsNode::statistics);
+        let highs = highs.unwrap_or_default();
+        LpStatistics {
+            highs: highs.solves,
+            fallbacks: highs.solves,
+            retries: highs.retries,
+            pivots: self.basis.pivots,
+            refactored: self.statistics.refactored + self.basis.refactored,
+            ..self.statistics
         }
     }
 
-    fn start_visit(&mut self, view: &NodeView<'_>, incoming: &[f64], dictionary: &mut Dictionary) {
-        let setting = &mut self.setting;
-        setting.start_visit(&view.cuts, incoming);
-        dictionary.start_visit(&setting.program, &setting.cuts, &setting.parameters);
-        self.present = None;
+    fn start_visit(&mut self, view: &NodeView<'_>, incoming: &[f64], cache: &mut BasisCache) {
+        let instance = &mut self.instance;
+        instance.start_visit(&view.cuts, incoming);
+        cache.start_visit(&instance.lp, &instance.cuts, &instance.parameters);
+        self.loaded = None;
     }
 
-    /// Solves what is in place: from the best basis remembered, then with a new inverse, then from
-    /// nothing. Returns the entry of the optimal basis.
-    fn climb<R: Rules>(
-        &mut self,
-        dictionary: &mut Dictionary,
-        counts: &mut Counts,
-    ) -> Result<usize, Trouble> {
-        self.setting.check_guards()?;
-        let started = self.start(dictionary);
-        let mut result = started.and_then(|()| self.finish::<R>(dictionary));
+    /// Solves the instance: from the best cached basis, then after a refactorisation, then from a
+    /// cold start. Returns the entry of the optimal basis.
+    fn solve_with_recovery(&mut self, cache: &mut BasisCache) -> Result<usize, SolveError> {
+        self.instance.check_feasibility()?;
+        let started = self.warm_start(cache);
+        let mut result = started.and_then(|()| self.solve_and_check(cache));
         if result.is_err() {
-            counts.refactored += 1;
-            let again = self.basis.refactor(self.setting.scene());
-            let again = again.map_err(Trouble::from);
-            result = again.and_then(|()| self.finish::<R>(dictionary));
+            self.statistics.refactored += 1;
+            let again = self.basis.refactor(self.instance.input());
+            let again = again.map_err(SolveError::from);
+            result = again.and_then(|()| self.solve_and_check(cache));
         }
         if result.is_err() {
-            counts.cold_starts += 1;
-            self.basis.start_cold(&self.setting.program);
-            result = self.finish::<R>(dictionary);
+            self.statistics.cold_starts += 1;
+            self.basis.start_cold(&self.instance.lp);
+            result = self.solve_and_check(cache);
         }
         result
     }
 
-    /// Puts the best basis remembered in place, or one to start from nothing with.
+    /// Loads the best cached basis, or starts cold if there is none.
     #[inline]
-    fn start(&mut self, dictionary: &mut Dictionary) -> Result<(), Trouble> {
-        let setting = &self.setting;
-        let best = dictionary.best(&setting.program, &setting.parameters);
+    fn warm_start(&mut self, cache: &mut BasisCache) -> Result<(), SolveError> {
+        let instance = &self.instance;
+        let best = cache.best(&instance.lp, &instance.parameters);
         let Some(best) = best else {
-            self.basis.start_cold(&setting.program);
+            self.basis.start_cold(&instance.lp);
             return Ok(());
         };
-        if self.present != Some(best) {
-            self.present = None;
-            let parameters = &setting.parameters;
-            dictionary.load(best, setting.scene(), &mut self.basis, parameters)?;
-            self.present = Some(best);
+        if self.loaded != Some(best) {
+            self.loaded = None;
+            let parameters = &instance.parameters;
+            cache.load(best, instance.input(), &mut self.basis, parameters)?;
+            self.loaded = Some(best);
         }
         Ok(())
     }
 
-    /// Solves from the basis in place, and checks the answer.
+    /// Solves from the working basis, and checks the solution.
     #[inline]
-    fn finish<R: Rules>(&mut self, dictionary: &mut Dictionary) -> Result<usize, Trouble> {
-        let (setting, basis) = (&self.setting, &mut self.basis);
-        let scene = setting.scene();
-        let (before, pivots) = (self.present.take(), basis.solve::<R>(scene)?);
+    fn solve_and_check(&mut self, cache: &mut BasisCache) -> Result<usize, SolveError> {
+        let (instance, basis) = (&self.instance, &mut self.basis);
+        let input = instance.input();
+        let (before, pivots) = (self.loaded.take(), basis.solve(input)?);
         let kept = before.filter(|_| pivots == 0);
         let entry = match kept {
             Some(entry) => entry,
-            None => dictionary.add(scene, basis, &setting.parameters)?,
+            None => cache.add(input, basis, &instance.parameters)?,
         };
-        let (dual, _) = dictionary.value(entry, &setting.program, &setting.parameters);
+        let (dual, _) = cache.value(entry, &instance.lp, &instance.parameters);
         let primal = basis.value();
-        // A value that is no number is worse than any tolerance.
+        // NaN exceeds any tolerance.
         let close = (primal - dual).abs() <= tolerance::GAP * (1.0 + primal.abs());
         if !close {
             if kept.is_none() {
-                dictionary.drop_latest();
+                cache.drop_latest();
             }
-            return Err(Trouble::Wrong);
+            return Err(SolveError::CheckFailed);
         }
-        dictionary.used(entry);
-        self.present = Some(entry);
+        cache.used(entry);
+        self.loaded = Some(entry);
         Ok(entry)
     }
 
-    fn read_answer(&mut self, dictionary: &Dictionary, entry: usize, want: Want) {
-        let (setting, answer) = (&self.setting, &mut self.answer);
-        let program = &setting.program;
-        let (value, slopes) = dictionary.value(entry, program, &setting.parameters);
-        let known_cost = program.known_cost.value(&setting.parameters);
-        answer.bound = value + known_cost;
+    fn read_answer(&mut self, cache: &BasisCache, entry: usize, want: Detail) {
+        let (instance, answer) = (&self.instance, &mut self.answer);
+        let lp = &instance.lp;
+        let (value, slopes) = cache.value(entry, lp, &instance.parameters);
+        let fixed_cost = lp.fixed_cost.value(&instance.parameters);
+        answer.bound = value + fixed_cost;
         answer.gradient.clear();
-        let slopes = slopes.iter().zip(&setting.known_cost_slopes);
+        let slopes = slopes.iter().zip(&instance.fixed_cost_gradient);
         answer
             .gradient
             .extend(slopes.map(|(one, other)| one + other));
-        if want == Want::Cut {
+        if want == Detail::Cut {
             return;
         }
         answer.future = self.basis.future;
-        answer.cost = self.basis.value() + known_cost - answer.future;
+        answer.cost = self.basis.value() + fixed_cost - answer.future;
         answer.outgoing.clear();
-        answer.outgoing.resize(program.states, 0.0);
-        for (&(state, column), &value) in program.carriers.iter().zip(&self.basis.state) {
-            // Within the tolerance of a bound is on it.
-            let value = value.max(program.lower[column]).min(program.upper[column]);
+        answer.outgoing.resize(lp.states, 0.0);
+        for (&(state, column), &value) in lp.free_states.iter().zip(&self.basis.state) {
+            // A value within the tolerance of a bound counts as on it.
+            let value = value.max(lp.lower[column]).min(lp.upper[column]);
             answer.outgoing[state] = value;
         }
-        for (state, value) in &program.known_states {
-            answer.outgoing[*state] = value.value(&setting.parameters);
+        for (state, value) in &lp.fixed_states {
+            answer.outgoing[*state] = value.value(&instance.parameters);
         }
-        if want == Want::All {
-            self.basis.column_values(program, &mut self.values);
-            let values = program.origins.iter().map(|origin| match origin {
-                Origin::Decided(column) => self.values[*column]
-                    .max(program.lower[*column])
-                    .min(program.upper[*column]),
-                Origin::Known(value) => value.value(&setting.parameters),
+        if want == Detail::Full {
+            self.basis.column_values(lp, &mut self.values);
+            let values = lp.column_sources.iter().map(|source| match source {
+                ColumnSource::Kept(column) => self.values[*column]
+                    .max(lp.lower[*column])
+                    .min(lp.upper[*column]),
+                ColumnSource::Removed(value) => value.value(&instance.parameters),
             });
             answer.columns.clear();
             answer.columns.extend(values);
-            worth::row_duals(setting.scene(), &self.basis, &mut answer.duals);
+            postsolve::row_duals(instance.input(), &self.basis, &mut answer.duals);
         }
     }
 
-    /// Lets HiGHS solve an opening, from nothing.
+    /// Solves an opening with HiGHS, from a cold start.
     fn fall_back(
         &mut self,
         view: &NodeView<'_>,
-        incoming: &[f64],
+        visit: &Visit<'_>,
         opening: usize,
-        want: Want,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>> {
-        self.present = None;
+        each: &mut dyn FnMut(usize, &NodeSolution),
+    ) -> Result<(), Box<LpFailure>> {
+        self.loaded = None;
         let highs = match &mut self.fallback {
             Some(highs) => highs,
             empty => empty.insert(HighsNode::load(view)?),
         };
-        let basis = &mut crate::lp::Basis::default();
-        highs.solve(view, incoming, opening..opening + 1, want, basis, each)
+        let basis = &mut crate::lp::HighsBasis::default();
+        let visit = Visit {
+            openings: opening..opening + 1,
+            ..visit.clone()
+        };
+        highs.solve(view, &visit, basis, each)
     }
 }
-
-#[cfg(test)]
-mod tests;

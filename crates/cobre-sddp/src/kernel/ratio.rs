@@ -1,30 +1,30 @@
-//! The ratio test: which variable enters the basis, and which go to their other bound.
+//! The dual ratio test with bound flips.
 
-/// Variables whose reduced cost shrinks as the leaving one moves to its bound.
+/// Variables whose reduced cost shrinks as the leaving variable moves to its bound.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     ids: Vec<u32>,
-    /// How fast the reduced cost shrinks.
+    /// The rate at which the reduced cost shrinks.
     sizes: Vec<f64>,
-    /// How far the other bound is.
+    /// The distance between the bounds.
     ranges: Vec<f64>,
-    /// The step at which the reduced cost is zero, and at which it is beyond by the tolerance.
+    /// The step at which the reduced cost is zero, and at which it is beyond zero by the tolerance.
     steps: Vec<f64>,
     relaxed: Vec<f64>,
     count: usize,
 }
 
-/// A variable that may enter.
+/// A candidate for entering the basis.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) id: usize,
-    /// Its reduced cost, negative if it is beyond zero already.
+    /// The reduced cost, negative if it is beyond zero already.
     pub(super) reduced: f64,
     pub(super) size: f64,
     pub(super) range: f64,
 }
 
-/// Steps that are looked at together.
+/// Steps per vector.
 const LANES: usize = 4;
 
 impl Candidates {
@@ -69,10 +69,10 @@ impl Candidates {
         self.relaxed[at] = (reduced + tolerance) * factor;
     }
 
-    /// The variable that enters. Those before it, in the order of steps, go to their other bound
-    /// as long as the leaving variable stays `infeasible`. Among steps that the tolerance does not
-    /// tell apart, the largest size wins, and then the first. `after` gives the candidate that
-    /// takes the place of one that is passed.
+    /// Chooses the entering variable. Those before it, in the order of steps, flip to their other
+    /// bound as long as the leaving variable stays `infeasible`. Among steps within the tolerance
+    /// the largest pivot wins, then the first. `after` gives the candidate that takes the place of
+    /// one that is passed.
     #[inline]
     pub(super) fn choose(
         &mut self,
@@ -121,7 +121,7 @@ impl Candidates {
     }
 }
 
-/// The least of these numbers, of which there are whole groups of lanes.
+/// The least of these numbers, a multiple of [`LANES`] of them.
 #[inline]
 fn least(numbers: &[f64]) -> f64 {
     let mut least = [f64::INFINITY; LANES];

@@ -1,135 +1,136 @@
-//! The dual simplex method, from a basis whose reduced costs have the right signs to one whose
-//! values are within their bounds. Costs never change, so every basis found before is a start.
+//! The dual simplex method, from a dual feasible basis to an optimal one. Costs never change, so
+//! every basis found before is dual feasible.
 
-use super::basis::{Basis, NO_ROW, Scene, add_row};
-use super::curve::Mark;
+use super::basis::{Basis, NO_ROW, StageInput, add_row};
+use super::curve::CurveState;
+#[cfg(test)]
+use super::fault::Fault;
 use super::inverse::{Singular, dot, padded};
-use super::program::Program;
 use super::ratio::{Candidate, Candidates};
-use super::rules::Rules;
+use super::reduced_lp::ReducedLp;
 use super::tolerance;
 
-/// Why a solve did not end with an answer.
+/// The reason why a solve ended without a solution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// No variable can enter: the linear program has no solution, or the inverse is off.
-    Stuck,
-    /// A pivot has two values.
+pub(super) enum SolveError {
+    /// The ratio test finds no entering variable: the linear program is infeasible, or the inverse is
+    /// inexact.
+    Infeasible,
+    /// The pivot element computed by row differs from that computed by column.
     Unstable,
-    /// The basis has no inverse.
+    /// The basis is singular.
     Singular,
-    /// There were too many pivots.
-    Long,
-    /// An invented bound is needed: the linear program may have no lower limit.
-    Boxed,
-    /// The answer fails its check.
-    Wrong,
+    /// The iteration limit is reached.
+    IterationLimit,
+    /// An artificial bound is active: the linear program may be unbounded.
+    ArtificialBound,
+    /// The solution fails its check.
+    CheckFailed,
 }
 
-impl From<Singular> for Trouble {
+impl From<Singular> for SolveError {
     fn from(Singular: Singular) -> Self {
         Self::Singular
     }
 }
 
-/// Where the values of basic variables come from.
+/// The accuracy of the values of basic variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Values {
-    /// Pivots have moved them.
-    Moved,
-    /// The inverse.
+enum ValueState {
+    /// Updated by pivots.
+    Updated,
+    /// Computed from the inverse.
     Computed,
-    /// The inverse, and corrections until they keep the rows of the basis.
-    Corrected,
+    /// Computed from the inverse, and refined until the rows of the basis hold.
+    Refined,
 }
 
 impl Basis {
     /// Solves; returns the number of pivots. Values, the state and the cost to go are computed;
     /// dual values and reduced costs are as pivots left them.
     #[inline]
-    pub(super) fn solve<R: Rules>(&mut self, scene: Scene<'_>) -> Result<usize, Trouble> {
-        let most =
-            tolerance::MOST_PIVOTS + tolerance::PIVOTS_PER_ROW * scene.program.largest_basis();
+    pub(super) fn solve(&mut self, input: StageInput<'_>) -> Result<usize, SolveError> {
+        let most = tolerance::MAX_PIVOTS + tolerance::PIVOTS_PER_ROW * input.lp.largest_basis();
         let mut pivots = 0;
-        self.compute_values(scene);
-        let (mut values, mut new) = (Values::Computed, false);
+        self.compute_values(input);
+        let (mut values, mut new) = (ValueState::Computed, false);
         loop {
             let position = if let Some(position) = self.leaving() {
                 position
-            } else if let Some((row, value)) = self.violated::<R>(scene) {
+            } else if let Some((row, value)) = self.violated(input) {
                 if self.rows.contains(&row) || self.inverse.is_full() {
                     if new {
-                        return Err(Trouble::Unstable);
+                        return Err(SolveError::Unstable);
                     }
-                    if values == Values::Corrected {
-                        self.renew(scene)?;
+                    if values == ValueState::Refined {
+                        self.refactor_and_refine(input)?;
                         new = true;
                     } else {
-                        new = self.settle(scene, new)?;
+                        new = self.refine_or_refactor(input, new)?;
                     }
-                    values = Values::Corrected;
+                    values = ValueState::Refined;
                     continue;
                 }
-                self.add_row(scene, row, value);
+                self.add_row(input, row, value);
                 self.size() - 1
-            } else if values == Values::Corrected
-                || values == Values::Computed && self.keeps_rows(scene)
+            } else if values == ValueState::Refined
+                || values == ValueState::Computed && self.rows_hold(input)
             {
-                return self.boxed(scene).map(|()| pivots);
+                return self.artificial(input).map(|()| pivots);
             } else {
-                let old = !scene.program.boxed.is_empty() || self.age > tolerance::MOST_AGE;
-                if values == Values::Moved && old {
-                    self.refactor(scene)?;
+                let old = !input.lp.artificial.is_empty() || self.age > tolerance::MAX_AGE;
+                if values == ValueState::Updated && old {
+                    self.refactor(input)?;
                     new = true;
                 }
-                new = self.settle(scene, new)?;
-                values = Values::Corrected;
+                new = self.refine_or_refactor(input, new)?;
+                values = ValueState::Refined;
                 continue;
             };
             pivots += 1;
             if pivots > most {
-                return Err(Trouble::Long);
+                return Err(SolveError::IterationLimit);
             }
-            match self.pivot::<R>(scene, position) {
-                Ok(()) => (values, new) = (Values::Moved, false),
-                Err(trouble) if new => return Err(trouble),
+            match self.pivot(input, position) {
+                Ok(()) => (values, new) = (ValueState::Updated, false),
+                Err(error) if new => return Err(error),
                 Err(_) => {
-                    self.renew(scene)?;
-                    (values, new) = (Values::Corrected, true);
+                    self.refactor_and_refine(input)?;
+                    (values, new) = (ValueState::Refined, true);
                 }
             }
         }
     }
 
-    /// Computes values, with a new inverse if the present one, unless it is new, is not exact
+    /// Refines values, with a refactorisation if the inverse, unless it is new, is not exact
     /// enough; returns whether the inverse is new.
-    fn settle(&mut self, scene: Scene<'_>, new: bool) -> Result<bool, Trouble> {
-        match self.correct_values(scene) {
+    fn refine_or_refactor(&mut self, input: StageInput<'_>, new: bool) -> Result<bool, SolveError> {
+        match self.refine_values(input) {
             Ok(()) => Ok(new),
-            Err(trouble) if new => Err(trouble),
-            Err(_) => self.renew(scene).map(|()| true),
+            Err(error) if new => Err(error),
+            Err(_) => self.refactor_and_refine(input).map(|()| true),
         }
     }
 
-    /// Computes everything anew because something is off.
-    fn renew(&mut self, scene: Scene<'_>) -> Result<(), Trouble> {
+    /// Refactors because of numerical trouble, and refines the values.
+    fn refactor_and_refine(&mut self, input: StageInput<'_>) -> Result<(), SolveError> {
         self.refactored += 1;
-        self.refactor(scene)?;
-        self.correct_values(scene)
+        self.refactor(input)?;
+        self.refine_values(input)
     }
 
-    /// Invented bounds hold nothing.
-    fn boxed(&self, scene: Scene<'_>) -> Result<(), Trouble> {
-        let program = scene.program;
-        let held = |&column: &usize| self.sense[column] == program.start[column];
-        if program.boxed.iter().any(held) {
-            return Err(Trouble::Boxed);
+    /// Checks that no artificial bound is active.
+    fn artificial(&self, input: StageInput<'_>) -> Result<(), SolveError> {
+        let lp = input.lp;
+        let held = |&column: &usize| self.sense[column] == lp.start[column];
+        if lp.artificial.iter().any(held) {
+            return Err(SolveError::ArtificialBound);
         }
         Ok(())
     }
 
-    /// The position that leaves: the one furthest outside its bounds, measured along the edge that
-    /// it moves on unless the basis is small.
+    /// The leaving position: the one with the largest infeasibility, by dual steepest edge unless
+    /// the basis is small.
     #[inline]
     fn leaving(&self) -> Option<usize> {
         let (mut most, mut found) = (0.0, None);
@@ -158,39 +159,43 @@ impl Basis {
         found
     }
 
-    /// A row of the program that is no row of the basis and is violated most, or else such a cut;
-    /// with how far its own variable is below zero.
+    /// The most violated row of the linear program that is not in the basis, or else the most
+    /// violated cut; with the value of its slack.
     #[inline]
-    fn violated<R: Rules>(&mut self, scene: Scene<'_>) -> Option<(u32, f64)> {
-        let program = scene.program;
-        if program.rows > program.equalities
-            && let Some(found) = self.violated_row(scene)
+    fn violated(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
+        let lp = input.lp;
+        if lp.rows > lp.equalities
+            && let Some(found) = self.violated_row(input)
         {
             return Some(found);
         }
-        self.compute_state(program);
-        program.future.filter(|_| R::CUTS)?;
-        let (cut, above) = scene.cuts.most_violated(&self.state, self.future)?;
-        Some(((program.rows + cut) as u32, -above))
+        self.compute_state(lp);
+        lp.future?;
+        #[cfg(test)]
+        if Fault::OverlookedCuts.is_on() {
+            return None;
+        }
+        let (cut, above) = input.cuts.most_violated(&self.state, self.future)?;
+        Some(((lp.rows + cut) as u32, -above))
     }
 
-    fn violated_row(&mut self, scene: Scene<'_>) -> Option<(u32, f64)> {
-        let program = scene.program;
+    fn violated_row(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
+        let lp = input.lp;
         let activity = &mut self.scratch.activity;
         activity.copy_from_slice(&self.activity);
         for (&variable, &value) in self.head[..self.rows.len()].iter().zip(&self.values) {
-            if (variable as usize) < program.columns() {
-                for &(row, coefficient) in program.by_column.list(variable as usize) {
+            if (variable as usize) < lp.columns() {
+                for &(row, coefficient) in lp.by_column.list(variable as usize) {
                     activity[row as usize] += coefficient * value;
                 }
             }
         }
         let (mut most, mut found) = (0.0, None);
-        let rows = activity.iter().enumerate().skip(program.equalities);
+        let rows = activity.iter().enumerate().skip(lp.equalities);
         for (row, activity) in rows {
-            let below = scene.rhs[row] - activity;
-            if below > tolerance::primal(scene.rhs[row]) && self.row_places[row] == NO_ROW {
-                let score = below * program.row_scale[row];
+            let below = input.rhs[row] - activity;
+            if below > tolerance::primal(input.rhs[row]) && self.row_places[row] == NO_ROW {
+                let score = below * lp.row_scale[row];
                 if score > most {
                     (most, found) = (score, Some((row as u32, -below)));
                 }
@@ -200,7 +205,7 @@ impl Basis {
     }
 
     /// One pivot: the variable at `position` leaves.
-    fn pivot<R: Rules>(&mut self, scene: Scene<'_>, position: usize) -> Result<(), Trouble> {
+    fn pivot(&mut self, input: StageInput<'_>, position: usize) -> Result<(), SolveError> {
         let below = self.values[position] < self.lower[position];
         let bound = if below {
             self.lower[position]
@@ -208,114 +213,120 @@ impl Basis {
             self.upper[position]
         };
         let infeasible = (self.values[position] - bound).abs();
-        self.price(scene, position);
-        let entering = self.choose::<R>(scene, position, below, infeasible);
-        let entering = entering.ok_or(Trouble::Stuck)?;
-        let alpha = self.transform(scene, entering);
+        self.compute_pivot_row(input, position);
+        let entering = self.ratio_test(input, position, below, infeasible);
+        let entering = entering.ok_or(SolveError::Infeasible)?;
+        let alpha = self.compute_pivot_column(input, entering);
         let pivot = self.scratch.pivot_column[position];
         let apart = (alpha - pivot).abs() > tolerance::PIVOT_GAP * (1e-3 + alpha.abs());
         if (apart || alpha.abs() < tolerance::SAFE_PIVOT) && self.age > 0 {
-            return Err(Trouble::Unstable);
+            return Err(SolveError::Unstable);
         }
-        if R::FLIPS {
-            self.flip(scene);
+        #[cfg(test)]
+        if Fault::MissedFlips.is_on() {
+            self.scratch.flips.clear();
         }
-        self.change_duals(scene, position, entering, alpha);
-        self.change_basis(scene, position, entering, bound, below);
+        self.flip_bounds(input);
+        self.update_duals(input, position, entering, alpha);
+        self.update_basis(input, position, entering, bound, below);
         self.age += 1;
         self.pivots += 1;
         Ok(())
     }
 
-    /// The pivot row: how the leaving variable depends on every column.
+    /// Computes the pivot row: the leaving variable as a function of every column.
     #[inline]
-    fn price(&mut self, scene: Scene<'_>, position: usize) {
+    fn compute_pivot_row(&mut self, input: StageInput<'_>, position: usize) {
         let scratch = &mut self.scratch;
         let row = self.inverse.row(position);
         scratch.pivot_row[..row.len()].copy_from_slice(row);
         scratch.alpha.fill(0.0);
         for (&row, &factor) in self.rows.iter().zip(&scratch.pivot_row) {
-            add_row(scene, row, factor, &mut scratch.alpha);
+            add_row(input, row, factor, &mut scratch.alpha);
         }
     }
 
-    /// The variable that enters; the columns to be flipped are left in `flips`.
+    /// The entering variable; leaves the columns to be flipped in `flips`.
     #[inline]
-    fn choose<R: Rules>(
+    fn ratio_test(
         &mut self,
-        scene: Scene<'_>,
+        input: StageInput<'_>,
         position: usize,
         below: bool,
         infeasible: f64,
     ) -> Option<usize> {
-        let program = scene.program;
+        let lp = input.lp;
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         let mut flips = std::mem::take(&mut self.scratch.flips);
-        let slack = tolerance::DUAL_STEP * program.cost_scale;
+        let slack = tolerance::DUAL_STEP * lp.cost_scale;
         candidates.clear();
-        self.gather_columns::<R>(scene, below, slack, &mut candidates);
-        for (number, curve) in program.curves.iter().enumerate() {
-            let (mark, factor) = (self.marks[number], self.scratch.pivot_row[curve.row]);
+        self.column_candidates(input, below, slack, &mut candidates);
+        for (number, curve) in lp.curves.iter().enumerate() {
+            let (mark, factor) = (self.curve_states[number], self.scratch.pivot_row[curve.row]);
             let basic = mark.basic.then(|| curve.columns.start + mark.on as usize);
             if basic.is_some_and(|column| column != self.head[position] as usize) {
                 continue;
             }
             let rises = (factor < 0.0) == below;
             if let Some((column, _)) = curve.next(mark, rises)
-                && factor.abs() * program.pieces[column - program.plain].factor.abs()
-                    > tolerance::PIVOT
+                && factor.abs() * lp.segments[column - lp.plain].factor.abs() > tolerance::PIVOT
             {
-                candidates.push(self.candidate(scene, column, rises), slack);
+                candidates.push(self.candidate(input, column, rises), slack);
             }
         }
-        self.gather_rows(scene, position, below, slack, &mut candidates);
+        self.row_candidates(input, position, below, slack, &mut candidates);
         let after = |id: usize| {
-            let piece = program.pieces.get(id.checked_sub(program.plain)?)?;
-            let curve = &program.curves[piece.curve];
+            let segment = lp.segments.get(id.checked_sub(lp.plain)?)?;
+            let curve = &lp.curves[segment.curve];
             let rises = (self.scratch.pivot_row[curve.row] < 0.0) == below;
             let next = if rises { id + 1 } else { id.wrapping_sub(1) };
             let inside = curve.columns.contains(&next);
-            inside.then(|| self.candidate(scene, next, rises))
+            inside.then(|| self.candidate(input, next, rises))
         };
         let entering = candidates.choose(infeasible, slack, &mut flips, after);
         (self.scratch.candidates, self.scratch.flips) = (candidates, flips);
         entering
     }
 
-    /// A column of a curve as the dual value of its row rises or falls.
+    /// The candidate of a segment as the dual value of its row rises or falls.
     #[inline]
-    fn candidate(&self, scene: Scene<'_>, column: usize, rises: bool) -> Candidate {
-        let program = scene.program;
-        let piece = &program.pieces[column - program.plain];
-        let row = program.curves[piece.curve].row;
-        let reduced = piece.reduced(self.duals[row]);
+    fn candidate(&self, input: StageInput<'_>, column: usize, rises: bool) -> Candidate {
+        let lp = input.lp;
+        let segment = &lp.segments[column - lp.plain];
+        let row = lp.curves[segment.curve].row;
+        let reduced = segment.reduced(self.duals[row]);
         Candidate {
             id: column,
             reduced: if rises { reduced } else { -reduced },
-            size: (self.scratch.pivot_row[row] * piece.factor).abs(),
-            range: program.ranges[column],
+            size: (self.scratch.pivot_row[row] * segment.factor).abs(),
+            range: lp.ranges[column],
         }
     }
 
     #[inline]
-    fn gather_columns<R: Rules>(
+    fn column_candidates(
         &mut self,
-        scene: Scene<'_>,
+        input: StageInput<'_>,
         below: bool,
         slack: f64,
         candidates: &mut Candidates,
     ) {
-        let program = scene.program;
-        let rounding = tolerance::ROUNDING * program.cost_scale;
+        let lp = input.lp;
+        let rounding = tolerance::ROUNDING * lp.cost_scale;
         let scratch = &mut self.scratch;
         let direction = if below { -1.0 } else { 1.0 };
-        // Without a branch for each column: which ones are chosen cannot be predicted.
+        // Without a branch for each column: the choice is unpredictable.
         let mut count = 0;
         let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
         for (column, (&alpha, &sense)) in columns {
             scratch.chosen[count] = column as u32;
-            let side = if sense < 0.0 { R::AT_UPPER } else { sense };
-            count += usize::from(direction * side * alpha > tolerance::PIVOT);
+            #[cfg(test)]
+            let sense = if Fault::WrongSign.is_on() {
+                sense.abs()
+            } else {
+                sense
+            };
+            count += usize::from(direction * sense * alpha > tolerance::PIVOT);
         }
         for &column in &scratch.chosen[..count] {
             let column = column as usize;
@@ -323,14 +334,14 @@ impl Basis {
                 id: column,
                 reduced: self.sense[column] * self.reduced[column],
                 size: scratch.alpha[column].abs(),
-                range: program.ranges[column],
+                range: lp.ranges[column],
             };
-            // A cost that is small beside others must not drown in their slack.
-            let (cost, reduced) = (program.cost[column], self.reduced[column]);
+            // A small cost must not vanish in the tolerance of large ones.
+            let (cost, reduced) = (lp.cost[column], self.reduced[column]);
             let own = tolerance::OWN_STEP * (cost.abs() + (cost - reduced).abs());
             candidates.push(candidate, slack.min(rounding + own));
         }
-        for &column in &program.free {
+        for &column in &lp.free {
             let size = scratch.alpha[column].abs();
             let basic = || self.head[..self.rows.len()].contains(&(column as u32));
             if size > tolerance::PIVOT && self.sense[column] == 0.0 && !basic() {
@@ -345,21 +356,21 @@ impl Basis {
         }
     }
 
-    /// Inequalities and cuts that may leave the basis.
+    /// The candidates among slacks of inequalities and cuts.
     #[inline]
-    fn gather_rows(
+    fn row_candidates(
         &self,
-        scene: Scene<'_>,
+        input: StageInput<'_>,
         position: usize,
         below: bool,
         slack: f64,
         candidates: &mut Candidates,
     ) {
-        let program = scene.program;
+        let lp = input.lp;
         let direction = if below { 1.0 } else { -1.0 };
         let leaving = self.head[position] as usize;
-        let own = program.columns();
-        for row in program.equalities..self.rows.len() {
+        let own = lp.columns();
+        for row in lp.equalities..self.rows.len() {
             let size = direction * self.scratch.pivot_row[row];
             if size > tolerance::PIVOT && leaving != own + row {
                 let candidate = Candidate {
@@ -368,7 +379,7 @@ impl Basis {
                     size,
                     range: f64::INFINITY,
                 };
-                let is_cut = self.rows[row] as usize >= program.rows;
+                let is_cut = self.rows[row] as usize >= lp.rows;
                 let slack = if is_cut { tolerance::CUT_STEP } else { slack };
                 candidates.push(candidate, slack);
             }
@@ -377,17 +388,17 @@ impl Basis {
 
     /// Computes the pivot column of a variable; returns its entry in the pivot row.
     #[inline]
-    fn transform(&mut self, scene: Scene<'_>, entering: usize) -> f64 {
-        let columns = scene.program.columns();
+    fn compute_pivot_column(&mut self, input: StageInput<'_>, entering: usize) -> f64 {
+        let columns = input.lp.columns();
         let scratch = &mut self.scratch;
         if entering < columns {
             let list = &mut scratch.entering;
-            Self::column(scene, &self.rows, &self.row_places, entering, list);
+            Self::column(input, &self.rows, &self.row_places, entering, list);
             self.inverse.times_sparse(list, &mut scratch.pivot_column);
             scratch.alpha.get(entering).copied().unwrap_or_else(|| {
-                let piece = &scene.program.pieces[entering - scene.program.plain];
-                let row = scene.program.curves[piece.curve].row;
-                scratch.pivot_row[row] * piece.factor
+                let segment = &input.lp.segments[entering - input.lp.plain];
+                let row = input.lp.curves[segment.curve].row;
+                scratch.pivot_row[row] * segment.factor
             })
         } else {
             let row = entering - columns;
@@ -397,29 +408,29 @@ impl Basis {
         }
     }
 
-    /// Moves the columns that the ratio test has passed to their other bounds.
+    /// Flips the columns that the ratio test has passed to their other bounds.
     #[inline]
-    fn flip(&mut self, scene: Scene<'_>) {
-        self.scratch.switches.clear();
+    fn flip_bounds(&mut self, input: StageInput<'_>) {
+        self.scratch.flipped_segments.clear();
         if self.scratch.flips.is_empty() {
             return;
         }
-        let (program, size) = (scene.program, self.size());
+        let (lp, size) = (input.lp, self.size());
         self.scratch.shift[..padded(size)].fill(0.0);
         let flips = std::mem::take(&mut self.scratch.flips);
         for &column in &flips {
             let column = column as usize;
-            if column >= program.plain {
-                self.switch(program, column);
+            if column >= lp.plain {
+                self.flip_segment(lp, column);
                 continue;
             }
             let sense = self.sense[column];
             self.sense[column] = -sense;
-            let step = sense * program.ranges[column];
-            self.move_by(program, column, step);
+            let step = sense * lp.ranges[column];
+            self.move_by(lp, column, step);
             let scratch = &mut self.scratch;
             let list = &mut scratch.entering;
-            Self::column(scene, &self.rows, &self.row_places, column, list);
+            Self::column(input, &self.rows, &self.row_places, column, list);
             for &(row, value) in &*list {
                 scratch.shift[row] += value * step;
             }
@@ -439,32 +450,38 @@ impl Basis {
         }
     }
 
-    /// Moves a column of a curve to its other bound.
+    /// Flips a segment to its other bound.
     #[inline]
-    fn switch(&mut self, program: &Program, column: usize) {
-        let (piece, on) = self.piece(program, column);
-        let (piece, on) = (&program.pieces[piece], on == Some(true));
-        let step = piece.value(!on) - piece.value(on);
-        let row = program.curves[piece.curve].row;
-        self.bound_cost += piece.cost * step;
-        self.activity[row] += piece.factor * step;
-        self.scratch.shift[row] += piece.factor * step;
-        self.scratch.switches.push((column, !on));
+    fn flip_segment(&mut self, lp: &ReducedLp, column: usize) {
+        let (segment, on) = self.segment(lp, column);
+        let (segment, on) = (&lp.segments[segment], on == Some(true));
+        let step = segment.value(!on) - segment.value(on);
+        let row = lp.curves[segment.curve].row;
+        self.bound_cost += segment.cost * step;
+        self.activity[row] += segment.factor * step;
+        self.scratch.shift[row] += segment.factor * step;
+        self.scratch.flipped_segments.push((column, !on));
     }
 
-    /// Takes the step in the dual values and reduced costs.
+    /// Updates dual values and reduced costs by the dual step.
     #[inline]
-    fn change_duals(&mut self, scene: Scene<'_>, position: usize, entering: usize, alpha: f64) {
-        let (program, size) = (scene.program, self.size());
-        let columns = program.columns();
-        let (reduced, sense) = if entering < program.plain {
+    fn update_duals(
+        &mut self,
+        input: StageInput<'_>,
+        position: usize,
+        entering: usize,
+        alpha: f64,
+    ) {
+        let (lp, size) = (input.lp, self.size());
+        let columns = lp.columns();
+        let (reduced, sense) = if entering < lp.plain {
             (self.reduced[entering], self.sense[entering])
         } else if entering < columns {
-            let (piece, on) = self.piece(program, entering);
-            let piece = &program.pieces[piece];
-            let dual = self.duals[program.curves[piece.curve].row];
-            let reduced = piece.cost - dual * piece.factor;
-            (reduced, piece.sense(on == Some(true)))
+            let (segment, on) = self.segment(lp, entering);
+            let segment = &lp.segments[segment];
+            let dual = self.duals[lp.curves[segment.curve].row];
+            let reduced = segment.cost - dual * segment.factor;
+            (reduced, segment.sense(on == Some(true)))
         } else {
             (self.duals[entering - columns], 1.0)
         };
@@ -491,26 +508,26 @@ impl Basis {
         }
     }
 
-    /// Writes down at which bound the leaving variable is, and that the entering one is at none.
+    /// Updates the bound of the leaving variable, and the status of the entering one.
     #[inline]
-    fn mark(&mut self, program: &Program, leaving: usize, entering: usize, below: bool) {
+    fn mark(&mut self, lp: &ReducedLp, leaving: usize, entering: usize, below: bool) {
         let place = |column: usize| {
-            let piece = program.pieces.get(column.checked_sub(program.plain)?)?;
-            let start = program.curves[piece.curve].columns.start;
-            Some((piece, (column - start) as u32))
+            let segment = lp.segments.get(column.checked_sub(lp.plain)?)?;
+            let start = lp.curves[segment.curve].columns.start;
+            Some((segment, (column - start) as u32))
         };
         if let Some(sense) = self.sense.get_mut(leaving) {
             *sense = if below { 1.0 } else { -1.0 };
-        } else if let Some((piece, place)) = place(leaving) {
-            let on = u32::from((piece.sign > 0.0) != below);
-            self.marks[piece.curve] = Mark {
+        } else if let Some((segment, place)) = place(leaving) {
+            let on = u32::from((segment.sign > 0.0) != below);
+            self.curve_states[segment.curve] = CurveState {
                 on: place + on,
                 basic: false,
             };
         }
-        for &(column, on) in &self.scratch.switches {
-            if let Some((piece, place)) = place(column) {
-                let mark = &mut self.marks[piece.curve].on;
+        for &(column, on) in &self.scratch.flipped_segments {
+            if let Some((segment, place)) = place(column) {
+                let mark = &mut self.curve_states[segment.curve].on;
                 *mark = if on {
                     (*mark).max(place + 1)
                 } else {
@@ -520,26 +537,27 @@ impl Basis {
         }
         if let Some(sense) = self.sense.get_mut(entering) {
             *sense = 0.0;
-        } else if let Some((piece, place)) = place(entering) {
-            self.marks[piece.curve] = Mark {
+        } else if let Some((segment, place)) = place(entering) {
+            self.curve_states[segment.curve] = CurveState {
                 on: place,
                 basic: true,
             };
         }
     }
 
-    /// Takes the step in the values, and exchanges the leaving variable for the entering one.
+    /// Updates the values by the primal step, and exchanges the leaving variable for the entering
+    /// one.
     #[inline]
-    fn change_basis(
+    fn update_basis(
         &mut self,
-        scene: Scene<'_>,
+        input: StageInput<'_>,
         position: usize,
         entering: usize,
         bound: f64,
         below: bool,
     ) {
-        let (program, size) = (scene.program, self.size());
-        let columns = program.columns();
+        let (lp, size) = (input.lp, self.size());
+        let columns = lp.columns();
         let column = &self.scratch.pivot_column;
         // The flips have moved the leaving variable nearer to its bound.
         let step = (self.values[position] - bound) / column[position];
@@ -549,22 +567,22 @@ impl Basis {
         let leaving = self.head[position] as usize;
         let mut value = step;
         if entering < columns {
-            let before = self.at_bound(program, entering);
-            self.move_by(program, entering, -before);
+            let before = self.at_bound(lp, entering);
+            self.move_by(lp, entering, -before);
             value += before;
         }
         if leaving < columns {
-            self.move_by(program, leaving, bound);
+            self.move_by(lp, leaving, bound);
         }
-        self.mark(program, leaving, entering, below);
+        self.mark(lp, leaving, entering, below);
         let scratch = &mut self.scratch;
         let column = &scratch.pivot_column[..size];
         self.inverse
             .exchange(position, column, &mut scratch.pivot_row);
-        self.put(program, position, entering);
+        self.put(lp, position, entering);
         self.values[position] = value;
         if entering >= columns {
-            self.drop_row(program, entering - columns, position);
+            self.drop_row(lp, entering - columns, position);
         }
     }
 }

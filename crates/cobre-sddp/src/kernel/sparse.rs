@@ -1,6 +1,6 @@
-//! A matrix by rows or by columns.
+//! Sparse matrices by rows or by columns.
 
-/// Lists of (index, value), one after the other.
+/// Lists of (index, value), stored one after the other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sparse {
     starts: Vec<usize>,
@@ -19,8 +19,8 @@ impl Sparse {
         Self { starts, entries }
     }
 
-    /// The same entries by the other index, of which there are `count`.
-    pub(super) fn turned(&self, count: usize) -> Self {
+    /// The transpose, whose first dimension is `count`.
+    pub(super) fn transposed(&self, count: usize) -> Self {
         let mut lists = vec![Vec::new(); count];
         for list in 0..self.starts.len() - 1 {
             for &(index, value) in self.list(list) {

@@ -1,50 +1,50 @@
-//! How exact an answer is.
+//! Tolerances of the kernel.
 
-/// How far a value may be beyond a bound: absolutely, and relative to the bound.
+/// Primal feasibility: absolute, and relative to the bound.
 const PRIMAL: f64 = 1e-9;
 const PRIMAL_RELATIVE: f64 = 1e-11;
-/// How far a cost to go may be below a cut, relative to the cost to go; and relative to the numbers
-/// that a cut's value is the sum of.
+/// Violation of cuts: relative to the cost to go, and relative to the terms of a cut's value.
 const CUT: f64 = 1e-10;
 const CUT_ROUNDING: f64 = 1e-14;
-/// How far a reduced cost may be beyond zero: in the ratio test, relative to the largest cost and
-/// to the numbers that it is the sum of; and in an answer, relative to those.
+/// Dual feasibility: in the ratio test, relative to the largest cost and to the terms of the
+/// reduced cost; and in a solution, relative to those terms.
 pub(super) const DUAL_STEP: f64 = 1e-12;
 pub(super) const OWN_STEP: f64 = 1e-10;
 pub(super) const DUAL: f64 = 1e-9;
-/// How far the dual value of a cut may be below zero in the ratio test: they add up to one, whatever
-/// costs are, and each counts as much as the cost to go is large.
+/// Dual feasibility of cuts in the ratio test: their dual values add up to one, whatever costs are,
+/// and each weighs as much as the cost to go is large.
 pub(super) const CUT_STEP: f64 = 1e-12;
-/// What rounding makes of a reduced cost of zero, relative to the largest cost.
+/// Rounding of a reduced cost of zero, relative to the largest cost.
 pub(super) const ROUNDING: f64 = 1e-15;
-/// How far the primal and the dual value of an answer may be apart, relative to them.
+/// Gap between the primal and the dual objective of a solution, relative to them.
 pub(super) const GAP: f64 = 1e-9;
-/// How much errors of dual values may add to a value, relative to it, without being corrected.
-pub(super) const SLIP: f64 = 1e-11;
-/// How often values are corrected before a new inverse is asked for.
-pub(super) const MOST_CORRECTIONS: usize = 3;
-/// The smallest pivot that is considered, and the smallest that is trusted without a new inverse.
+/// Contribution of dual residuals to the objective, relative to it, below which they are not
+/// refined.
+pub(super) const DUAL_RESIDUAL: f64 = 1e-11;
+/// Refinements before a refactorisation.
+pub(super) const MAX_REFINEMENTS: usize = 3;
+/// The smallest pivot element, and the smallest that is accepted without a refactorisation.
 pub(super) const PIVOT: f64 = 1e-9;
 pub(super) const SAFE_PIVOT: f64 = 1e-6;
-/// How far the two values of a pivot, by row and by column, may be apart, relative to it.
+/// Difference of a pivot element computed by row and by column, relative to it.
 pub(super) const PIVOT_GAP: f64 = 1e-7;
-/// The most pivots of one solve, for each row that a basis can have, and above all.
+/// The iteration limit: pivots per row that a basis can have, and a constant.
 pub(super) const PIVOTS_PER_ROW: usize = 20;
-pub(super) const MOST_PIVOTS: usize = 200;
-/// Pivots after which an inverse is computed anew.
-pub(super) const MOST_AGE: u32 = 100;
+pub(super) const MAX_PIVOTS: usize = 200;
+/// Pivots before a refactorisation.
+pub(super) const MAX_AGE: u32 = 100;
 
-/// The most rows of a basis whose edges are taken to be equally long.
+/// The largest basis that is priced without edge weights.
 pub(super) const SMALL: usize = 40;
 
-/// How far a value may be beyond `bound`.
+/// The primal feasibility tolerance of a bound.
 #[inline]
 pub(super) fn primal(bound: f64) -> f64 {
     PRIMAL + PRIMAL_RELATIVE * bound.abs()
 }
 
-/// How far a cost to go of about `future` may be below a cut whose value is a sum of numbers
-/// as large as `magnitude`.
+/// The tolerance of a cut at a cost to go of about `future` whose value is a sum of numbers as
+/// large as `magnitude`.
 #[inline]
 pub(super) fn cut(future: f64, magnitude: f64) -> f64 {
     CUT * (1.0 + future.abs()) + CUT_ROUNDING * magnitude

@@ -1,12 +1,12 @@
 //! Why a linear program has no optimum, in the modeller's names.
 
-use super::highs::{Highs, Refused, Solution, Status};
-use super::standalone::columnwise;
-use super::{FailureKind, NodeView};
+use super::columnwise::columnwise;
+use super::highs::{Highs, HighsRefusal, HighsSolution, ModelStatus};
+use super::{LpFailureKind, NodeView};
 use crate::problem::Template;
 
 /// Most names given in one explanation.
-const MOST_NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 /// What counts as a violation, or as unlimited, in an explanation.
 const VIOLATION: f64 = 1e-7;
 const UNLIMITED: f64 = 1e9;
@@ -16,20 +16,20 @@ pub(super) fn explain(
     view: &NodeView<'_>,
     incoming: &[f64],
     opening: usize,
-    status: Status,
-) -> (FailureKind, String) {
-    if let Status::Other(number) = status {
+    status: ModelStatus,
+) -> (LpFailureKind, String) {
+    if let ModelStatus::Other(number) = status {
         return (
-            FailureKind::NotSolved(format!("HiGHS model status {number}")),
+            LpFailureKind::NotSolved(format!("HiGHS model status {number}")),
             String::new(),
         );
     }
     let lp = in_place(view, incoming, opening);
     // A cost to go is always possible, so cuts are no part of the explanation.
     match shortfalls(&lp) {
-        Ok(rows) if !rows.is_empty() => (FailureKind::Infeasible, infeasible(&lp, &rows)),
-        Ok(_) if status != Status::Infeasible => (FailureKind::Unbounded, unbounded(&lp)),
-        _ => (FailureKind::Infeasible, String::new()),
+        Ok(rows) if !rows.is_empty() => (LpFailureKind::Infeasible, infeasible(&lp, &rows)),
+        Ok(_) if status != ModelStatus::Infeasible => (LpFailureKind::Unbounded, unbounded(&lp)),
+        _ => (LpFailureKind::Infeasible, String::new()),
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn in_place(view: &NodeView<'_>, incoming: &[f64], opening: usize) ->
 
 /// The rows that must give way for all others to hold, with how much each is short (positive) or
 /// over (negative), such that the sum is least.
-fn shortfalls(lp: &Template) -> Result<Vec<(usize, f64)>, Refused> {
+fn shortfalls(lp: &Template) -> Result<Vec<(usize, f64)>, HighsRefusal> {
     let mut relaxed = lp.clone();
     for column in &mut relaxed.columns {
         column.cost = 0.0;
@@ -85,10 +85,10 @@ fn shortfalls(lp: &Template) -> Result<Vec<(usize, f64)>, Refused> {
     }
     let mut highs = Highs::new()?;
     highs.pass(&columnwise(&relaxed))?;
-    if highs.run() != Status::Optimal {
-        return Err(Refused("explain"));
+    if highs.run() != ModelStatus::Optimal {
+        return Err(HighsRefusal("explain"));
     }
-    let mut solution = Solution::default();
+    let mut solution = HighsSolution::default();
     highs.solution(&mut solution);
     let slacks = meant.into_iter().zip(&solution.columns[own..]);
     let mut found: Vec<(usize, f64)> = slacks
@@ -100,7 +100,7 @@ fn shortfalls(lp: &Template) -> Result<Vec<(usize, f64)>, Refused> {
 }
 
 fn infeasible(lp: &Template, rows: &[(usize, f64)]) -> String {
-    let told = rows.iter().take(MOST_NAMES).map(|&(row, gap)| {
+    let told = rows.iter().take(MAX_NAMES).map(|&(row, gap)| {
         let row = &lp.rows[row];
         if gap > 0.0 {
             format!(
@@ -115,7 +115,7 @@ fn infeasible(lp: &Template, rows: &[(usize, f64)]) -> String {
         }
     });
     let told: Vec<String> = told.collect();
-    let more = rows.len().saturating_sub(MOST_NAMES);
+    let more = rows.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 {
         format!(", and {more} more")
     } else {
@@ -131,13 +131,13 @@ fn unbounded(lp: &Template) -> String {
         column.lower = column.lower.max(-UNLIMITED);
         column.upper = column.upper.min(UNLIMITED);
     }
-    let solve = || -> Result<Vec<f64>, Refused> {
+    let solve = || -> Result<Vec<f64>, HighsRefusal> {
         let mut highs = Highs::new()?;
         highs.pass(&columnwise(&boxed))?;
-        if highs.run() != Status::Optimal {
-            return Err(Refused("explain"));
+        if highs.run() != ModelStatus::Optimal {
+            return Err(HighsRefusal("explain"));
         }
-        let mut solution = Solution::default();
+        let mut solution = HighsSolution::default();
         highs.solution(&mut solution);
         Ok(solution.columns)
     };
@@ -150,7 +150,7 @@ fn unbounded(lp: &Template) -> String {
         .filter(|(value, _)| value.abs() >= UNLIMITED);
     let names: Vec<&str> = runaway
         .map(|(_, column)| column.name.as_str())
-        .take(MOST_NAMES)
+        .take(MAX_NAMES)
         .collect();
     format!("give one of these columns a bound: {}", names.join(", "))
 }

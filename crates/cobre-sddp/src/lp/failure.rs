@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FailureKind {
+pub enum LpFailureKind {
     /// No decision satisfies all rows.
     Infeasible,
     /// The cost has no lower limit.
@@ -18,9 +18,9 @@ pub enum FailureKind {
 
 /// A linear program that could not be solved, with what a modeller needs to find out why.
 #[derive(Debug, Clone, PartialEq, Error)]
-pub struct Failure {
+pub struct LpFailure {
     /// What happened.
-    pub kind: FailureKind,
+    pub kind: LpFailureKind,
     /// The node, by name.
     pub node: String,
     /// The opening, from 1; `None` before any was put in place.
@@ -33,16 +33,16 @@ pub struct Failure {
     pub file: Option<PathBuf>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for LpFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "node {}", self.node)?;
         if let Some(opening) = self.opening {
             write!(f, ", opening {opening}")?;
         }
         match &self.kind {
-            FailureKind::Infeasible => write!(f, ": no decision satisfies all constraints")?,
-            FailureKind::Unbounded => write!(f, ": the cost falls without limit")?,
-            FailureKind::NotSolved(status) => write!(f, ": not solved ({status})")?,
+            LpFailureKind::Infeasible => write!(f, ": no decision satisfies all constraints")?,
+            LpFailureKind::Unbounded => write!(f, ": the cost falls without limit")?,
+            LpFailureKind::NotSolved(status) => write!(f, ": not solved ({status})")?,
         }
         if !self.explanation.is_empty() {
             write!(f, "; {}", self.explanation)?;

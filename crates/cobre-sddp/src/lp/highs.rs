@@ -13,7 +13,7 @@ pub(super) fn number(count: usize) -> i32 {
 
 /// A linear program by columns.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Columnwise {
+pub(super) struct ColumnwiseLp {
     pub(super) costs: Vec<f64>,
     pub(super) lower: Vec<f64>,
     pub(super) upper: Vec<f64>,
@@ -28,7 +28,7 @@ pub(super) struct Columnwise {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum ModelStatus {
     Optimal,
     Infeasible,
     Unbounded,
@@ -40,7 +40,7 @@ pub(super) enum Status {
 
 /// A solution, in the solver's order.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Solution {
+pub(super) struct HighsSolution {
     pub(super) columns: Vec<f64>,
     pub(super) column_duals: Vec<f64>,
     pub(super) rows: Vec<f64>,
@@ -49,7 +49,7 @@ pub(super) struct Solution {
 
 /// The solver refused a call; only a programming error or a lack of memory makes it do so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refused(pub(super) &'static str);
+pub(super) struct HighsRefusal(pub(super) &'static str);
 
 /// One solver object with one linear program.
 #[derive(Debug)]
@@ -66,10 +66,10 @@ pub(super) struct Highs {
 unsafe impl Send for Highs {}
 
 impl Highs {
-    pub(super) fn new() -> Result<Self, Refused> {
+    pub(super) fn new() -> Result<Self, HighsRefusal> {
         // SAFETY: takes nothing, and returns a new object or null.
         let raw = unsafe { c::Highs_create() };
-        let raw = NonNull::new(raw).ok_or(Refused("create"))?;
+        let raw = NonNull::new(raw).ok_or(HighsRefusal("create"))?;
         let mut highs = Self {
             raw,
             columns: 0,
@@ -88,25 +88,25 @@ impl Highs {
         self.rows
     }
 
-    pub(super) fn set_flag(&mut self, name: &CStr, value: bool) -> Result<(), Refused> {
+    pub(super) fn set_flag(&mut self, name: &CStr, value: bool) -> Result<(), HighsRefusal> {
         // SAFETY: the object lives, and the name ends in a zero byte.
         let code = unsafe { c::Highs_setBoolOptionValue(self.raw(), name.as_ptr(), value.into()) };
         accepted(code, "set a flag")
     }
 
-    pub(super) fn set_integer(&mut self, name: &CStr, value: i32) -> Result<(), Refused> {
+    pub(super) fn set_integer(&mut self, name: &CStr, value: i32) -> Result<(), HighsRefusal> {
         // SAFETY: the object lives, and the name ends in a zero byte.
         let code = unsafe { c::Highs_setIntOptionValue(self.raw(), name.as_ptr(), value) };
         accepted(code, "set an integer")
     }
 
-    pub(super) fn set_number(&mut self, name: &CStr, value: f64) -> Result<(), Refused> {
+    pub(super) fn set_number(&mut self, name: &CStr, value: f64) -> Result<(), HighsRefusal> {
         // SAFETY: the object lives, and the name ends in a zero byte.
         let code = unsafe { c::Highs_setDoubleOptionValue(self.raw(), name.as_ptr(), value) };
         accepted(code, "set a number")
     }
 
-    pub(super) fn set_text(&mut self, name: &CStr, value: &CStr) -> Result<(), Refused> {
+    pub(super) fn set_text(&mut self, name: &CStr, value: &CStr) -> Result<(), HighsRefusal> {
         let (name, value) = (name.as_ptr(), value.as_ptr());
         // SAFETY: the object lives, and both texts end in a zero byte.
         let code = unsafe { c::Highs_setStringOptionValue(self.raw(), name, value) };
@@ -114,7 +114,7 @@ impl Highs {
     }
 
     /// Replaces the linear program, to be minimised.
-    pub(super) fn pass(&mut self, lp: &Columnwise) -> Result<(), Refused> {
+    pub(super) fn pass(&mut self, lp: &ColumnwiseLp) -> Result<(), HighsRefusal> {
         let (columns, rows) = (lp.costs.len(), lp.row_lower.len());
         assert!(lp.lower.len() == columns && lp.upper.len() == columns);
         assert!(lp.row_upper.len() == rows && lp.start.len() == columns);
@@ -160,7 +160,7 @@ impl Highs {
         start: &[i32],
         index: &[i32],
         value: &[f64],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), HighsRefusal> {
         if lower.is_empty() {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl Highs {
     }
 
     /// Removes these rows, given in ascending order.
-    pub(super) fn delete_rows(&mut self, set: &[i32]) -> Result<(), Refused> {
+    pub(super) fn delete_rows(&mut self, set: &[i32]) -> Result<(), HighsRefusal> {
         if set.is_empty() {
             return Ok(());
         }
@@ -209,7 +209,7 @@ impl Highs {
         set: &[i32],
         lower: &[f64],
         upper: &[f64],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), HighsRefusal> {
         if set.is_empty() {
             return Ok(());
         }
@@ -230,7 +230,7 @@ impl Highs {
         set: &[i32],
         lower: &[f64],
         upper: &[f64],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), HighsRefusal> {
         if set.is_empty() {
             return Ok(());
         }
@@ -246,7 +246,7 @@ impl Highs {
     }
 
     /// Sets the costs of these columns, given in ascending order.
-    pub(super) fn set_costs(&mut self, set: &[i32], costs: &[f64]) -> Result<(), Refused> {
+    pub(super) fn set_costs(&mut self, set: &[i32], costs: &[f64]) -> Result<(), HighsRefusal> {
         if set.is_empty() {
             return Ok(());
         }
@@ -265,7 +265,7 @@ impl Highs {
         row: usize,
         column: usize,
         value: f64,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), HighsRefusal> {
         assert!(row < self.rows && column < self.columns);
         self.solved = false;
         // SAFETY: the object lives, and the row and the column exist.
@@ -274,7 +274,7 @@ impl Highs {
     }
 
     /// Forgets all that earlier runs left.
-    pub(super) fn clear_solver(&mut self) -> Result<(), Refused> {
+    pub(super) fn clear_solver(&mut self) -> Result<(), HighsRefusal> {
         self.solved = false;
         // SAFETY: the object lives.
         let code = unsafe { c::Highs_clearSolver(self.raw()) };
@@ -282,7 +282,7 @@ impl Highs {
     }
 
     /// Sets the basis to start from. A linear program without rows has none.
-    pub(super) fn set_basis(&mut self, columns: &[i32], rows: &[i32]) -> Result<(), Refused> {
+    pub(super) fn set_basis(&mut self, columns: &[i32], rows: &[i32]) -> Result<(), HighsRefusal> {
         assert!(columns.len() == self.columns && rows.len() == self.rows);
         if self.rows == 0 {
             return Ok(());
@@ -294,20 +294,20 @@ impl Highs {
     }
 
     /// Solves.
-    pub(super) fn run(&mut self) -> Status {
+    pub(super) fn run(&mut self) -> ModelStatus {
         // SAFETY: the object lives. The model's status says what the code does, and more.
         let _ = unsafe { c::Highs_run(self.raw()) };
         // SAFETY: the object lives.
         let status = unsafe { c::Highs_getModelStatus(self.raw()) };
         let status = match status {
             // Without rows and columns.
-            c::MODEL_STATUS_OPTIMAL | c::MODEL_STATUS_MODEL_EMPTY => Status::Optimal,
-            c::MODEL_STATUS_INFEASIBLE => Status::Infeasible,
-            c::MODEL_STATUS_UNBOUNDED => Status::Unbounded,
-            c::MODEL_STATUS_UNBOUNDED_OR_INFEASIBLE => Status::Either,
-            other => Status::Other(other),
+            c::MODEL_STATUS_OPTIMAL | c::MODEL_STATUS_MODEL_EMPTY => ModelStatus::Optimal,
+            c::MODEL_STATUS_INFEASIBLE => ModelStatus::Infeasible,
+            c::MODEL_STATUS_UNBOUNDED => ModelStatus::Unbounded,
+            c::MODEL_STATUS_UNBOUNDED_OR_INFEASIBLE => ModelStatus::Either,
+            other => ModelStatus::Other(other),
         };
-        self.solved = status == Status::Optimal;
+        self.solved = status == ModelStatus::Optimal;
         status
     }
 
@@ -315,7 +315,7 @@ impl Highs {
     ///
     /// # Panics
     /// Unless that run was optimal and nothing has changed since.
-    pub(super) fn solution(&self, into: &mut Solution) {
+    pub(super) fn solution(&self, into: &mut HighsSolution) {
         assert!(self.solved, "there is no solution");
         into.columns.resize(self.columns, 0.0);
         into.column_duals.resize(self.columns, 0.0);
@@ -365,7 +365,7 @@ impl Highs {
     }
 
     /// Writes the linear program to a file whose kind its name says.
-    pub(super) fn write(&mut self, path: &CString) -> Result<(), Refused> {
+    pub(super) fn write(&mut self, path: &CString) -> Result<(), HighsRefusal> {
         // SAFETY: the object lives, and the name ends in a zero byte.
         let code = unsafe { c::Highs_writeModel(self.raw(), path.as_ptr()) };
         accepted(code, "write the linear program")
@@ -379,9 +379,9 @@ impl Drop for Highs {
     }
 }
 
-fn accepted(code: i32, what: &'static str) -> Result<(), Refused> {
+fn accepted(code: i32, what: &'static str) -> Result<(), HighsRefusal> {
     if code == c::STATUS_ERROR {
-        Err(Refused(what))
+        Err(HighsRefusal(what))
     } else {
         Ok(())
     }

@@ -1,29 +1,25 @@
 //! Solving the linear program of a node.
 //!
-//! [`Kernel`] is the one interface between the method and a solver: solve this node at this trial
-//! point for these openings. Whatever a solve remembers is in the [`Kernel::Memory`] of the work
-//! unit that asked, never in the kernel, so answers do not depend on which worker solves what.
+//! [`NodeView`] and [`Visit`] say what is to be solved, [`NodeSolution`] what was found; [`HighsNode`] solves a
+//! node with HiGHS.
 
-mod basis;
-mod counts;
+mod columnwise;
 mod duals;
 mod explain;
 mod failure;
 mod highs;
-mod node;
-mod standalone;
+mod highs_basis;
+mod highs_node;
+mod statistics;
 
-pub use basis::Basis;
-pub use counts::Counts;
 pub(crate) use explain::in_place;
-pub use failure::{Failure, FailureKind};
-pub use node::HighsNode;
-pub use standalone::{StandaloneError, optimum};
+pub use failure::{LpFailure, LpFailureKind};
+pub(crate) use highs_basis::HighsBasis;
+pub(crate) use highs_node::HighsNode;
+pub use statistics::LpStatistics;
 
+use std::ops::Range;
 use std::path::Path;
-
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::policy::Cuts;
 use crate::problem::Problem;
@@ -46,7 +42,7 @@ pub struct NodeView<'a> {
 
 /// The answer for one opening.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct NodeSolution {
     /// The value of the dual solution: never above the optimum, whatever the primal tolerance.
     pub bound: f64,
     /// How `bound` changes with the incoming state.
@@ -63,52 +59,24 @@ pub struct Answer {
     pub duals: Vec<f64>,
 }
 
-/// How much of an [`Answer`] is asked for; the rest of it means nothing.
+/// The parts of a [`NodeSolution`] that a visit asks for; the others are undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum Detail {
     /// The bound and its gradient.
     Cut,
     /// Also the cost, the cost to go and the state left.
     State,
     /// Also the decisions and the dual values of rows.
-    All,
+    Full,
 }
 
-/// A solver of one node.
-pub trait Kernel: Sized + Send {
-    /// What a work unit keeps from one solve to the next.
-    type Memory: Default + Send + Serialize + DeserializeOwned;
-
-    /// The name by which it is asked for.
-    const NAME: &'static str;
-
-    /// The least openings of a work unit, where a node has that many. Short blocks share work out
-    /// better; long ones gain more from what a unit remembers.
-    const OPENINGS_PER_BLOCK: usize;
-
-    /// A solver of this node, without any cuts yet.
-    ///
-    /// # Errors
-    /// When the solver refuses the linear program.
-    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>>;
-
-    /// Solves the node at the state `incoming` for each of `openings` in turn, and hands each
-    /// answer to `each`, with as much in it as `want` asks for.
-    ///
-    /// The answers are a function of the view, `incoming`, `openings` and `memory` alone.
-    ///
-    /// # Errors
-    /// For the first opening that could not be solved.
-    fn solve(
-        &mut self,
-        view: &NodeView<'_>,
-        incoming: &[f64],
-        openings: std::ops::Range<usize>,
-        want: Want,
-        memory: &mut Self::Memory,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>>;
-
-    /// What it has solved so far, and how.
-    fn counts(&self) -> Counts;
+/// A visit of a node: the trial point, and the openings to be solved there.
+#[derive(Debug, Clone)]
+pub struct Visit<'a> {
+    /// The incoming state.
+    pub incoming: &'a [f64],
+    /// The openings.
+    pub openings: Range<usize>,
+    /// The parts of each answer that are asked for.
+    pub want: Detail,
 }

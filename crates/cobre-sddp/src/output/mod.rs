@@ -33,7 +33,7 @@ use crate::error::SddpError;
 use crate::path::Paths;
 use crate::policy::Policy;
 use crate::problem::Problem;
-use crate::training::Trained;
+use crate::training::TrainingResults;
 
 /// The version of the files' layout.
 const FORMAT: u32 = 1;
@@ -78,7 +78,7 @@ impl Directory {
     }
 
     /// The bound, the estimate and the size of the policy after each iteration; and the times.
-    pub(crate) fn write_training(&self, trained: &Trained) -> Result<(), SddpError> {
+    pub(crate) fn write_training(&self, trained: &TrainingResults) -> Result<(), SddpError> {
         // What an earlier run has left here is not complete from now on.
         let earlier = self.path.join(RUN);
         if earlier.exists() {

@@ -6,7 +6,7 @@ use parquet::errors::ParquetError;
 
 use super::piece::Piece;
 use super::table::{Cell, Column, Kind, Rows, Table};
-use crate::lp::Answer;
+use crate::lp::NodeSolution;
 use crate::problem::{ColumnId, Parts, Problem, RowId, State};
 
 /// A stage of a simulated path, with all that was decided there.
@@ -27,7 +27,7 @@ pub struct Visited<'a> {
     /// The state before.
     pub incoming: &'a [f64],
     /// What was decided, with the dual values of rows.
-    pub answer: &'a Answer,
+    pub answer: &'a NodeSolution,
     /// What the opening has put in place.
     pub(crate) parts: Parts<'a>,
 }

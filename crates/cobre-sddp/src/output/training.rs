@@ -1,10 +1,10 @@
 //! The tables of training: what iterations found, and how long they took.
 
 use super::table::{Column, Kind, Rows, Table};
-use crate::training::Trained;
+use crate::training::TrainingResults;
 
 /// The tables, with their rows. The second one differs from run to run.
-pub(super) fn tables(trained: &Trained) -> [(Table, Rows); 2] {
+pub(super) fn tables(trained: &TrainingResults) -> [(Table, Rows); 2] {
     let convergence = Table::new("training/convergence", convergence());
     let timings = Table::new("training/timings", timings());
     let mut found = Rows::new(&convergence);

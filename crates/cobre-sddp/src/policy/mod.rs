@@ -8,5 +8,5 @@ mod stored;
 pub use cuts::Cuts;
 pub(crate) use pool::SavedCuts;
 pub use pool::{CutPool, NewCut};
-pub use selection::{Rule, Selection};
+pub use selection::{Selection, SelectionRule};
 pub use stored::{InitialState, Manifest, Policy, StoredCut};

@@ -1,4 +1,4 @@
-//! All cuts, in memory that the ranks of a node share.
+//! All cuts, in warm_start that the ranks of a node share.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,10 +7,10 @@ use cobre_comm::CommError;
 use serde::{Deserialize, Serialize};
 
 use super::cuts::{Cuts, record_width};
-use super::selection::{Contest, Rule, Selection};
+use super::selection::{Selection, SelectionRule, SelectionState};
 use super::stored::{Policy, PolicyHasher, StoredCut};
 use crate::problem::Problem;
-use crate::ranks::{Backend, Ranks, Shared};
+use crate::ranks::{Backend, Ranks, SharedTable};
 
 /// About how many bytes of cuts of a level are allocated at a time.
 const PIECE_BYTES: usize = 1 << 18;
@@ -51,7 +51,7 @@ struct NodeCuts {
     used: Vec<u32>,
     /// How many of these were given before training: they stay.
     given: usize,
-    contest: Contest,
+    selection_state: SelectionState,
     /// Slots of different cuts by the hash of their numbers.
     known: HashMap<u64, Vec<u32>>,
 }
@@ -65,7 +65,7 @@ pub struct CutPool<C: Backend> {
     selection: Selection,
     /// Iterations whose slots hold the cuts that were given before training.
     given: usize,
-    levels: Vec<Vec<Shared<C>>>,
+    levels: Vec<Vec<SharedTable<C>>>,
     nodes: Vec<NodeCuts>,
 }
 
@@ -94,7 +94,7 @@ impl<C: Backend> CutPool<C> {
 
     fn view<'a>(&'a self, problem: &'a Problem, node: usize, slots: &'a [u32]) -> Cuts<'a> {
         let pieces = &self.levels[problem.graph.level(node)];
-        let pieces = pieces.iter().map(Shared::read).collect();
+        let pieces = pieces.iter().map(SharedTable::read).collect();
         let states = &problem.template(node).states;
         Cuts::new(slots, pieces, self.slots_per_piece(), states)
     }
@@ -114,7 +114,7 @@ impl<C: Backend> CutPool<C> {
     /// them.
     ///
     /// # Errors
-    /// When shared memory cannot be had or another rank is gone.
+    /// When shared warm_start cannot be had or another rank is gone.
     pub fn insert(
         &mut self,
         ranks: &Ranks<'_, C>,
@@ -169,7 +169,7 @@ impl<C: Backend> CutPool<C> {
     /// nobody knows their trial points. Collective; ranks agree on the policy.
     ///
     /// # Errors
-    /// When shared memory cannot be had or another rank is gone.
+    /// When shared warm_start cannot be had or another rank is gone.
     pub(crate) fn give(
         &mut self,
         ranks: &Ranks<'_, C>,
@@ -218,7 +218,7 @@ impl<C: Backend> CutPool<C> {
         for &slot in slots {
             let same = own.known.entry(hash(&all, slot)).or_default();
             // Without a contest, a cut that was dropped counts for nothing until it is made again.
-            let forgets = self.selection.rule == Rule::All;
+            let forgets = self.selection.rule == SelectionRule::All;
             let has =
                 |&other: &u32| equal(&all, slot, other) && (!forgets || own.used.contains(&other));
             if !same.iter().any(has) {
@@ -228,7 +228,7 @@ impl<C: Backend> CutPool<C> {
         }
         let (given, others) = own.used.split_at(own.given);
         let others = own
-            .contest
+            .selection_state
             .select(self.selection, &all, slots, &new, others);
         own.used = given.iter().copied().chain(others).collect();
         self.nodes[node] = own;
@@ -247,7 +247,7 @@ impl<C: Backend> CutPool<C> {
             }
         }
         let records = self.levels.iter().map(|pieces| {
-            let numbers = pieces.iter().flat_map(Shared::read);
+            let numbers = pieces.iter().flat_map(SharedTable::read);
             let own = numbers.skip(first * width).take(slots * width);
             Numbers(own.copied().collect())
         });
@@ -259,7 +259,7 @@ impl<C: Backend> CutPool<C> {
     /// what it found. Collective.
     ///
     /// # Errors
-    /// When shared memory cannot be had or another rank is gone.
+    /// When shared warm_start cannot be had or another rank is gone.
     pub(crate) fn restore(
         &mut self,
         ranks: &Ranks<'_, C>,

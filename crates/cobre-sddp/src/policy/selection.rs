@@ -12,14 +12,14 @@ const TIE: f64 = 1e-10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selection {
     /// The rule.
-    pub rule: Rule,
+    pub rule: SelectionRule,
     /// The most cuts a node uses.
     pub cap: Option<usize>,
 }
 
 /// A rule of selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum SelectionRule {
     /// All cuts.
     All,
     /// Those that are highest at some trial point visited, ties included.
@@ -31,7 +31,7 @@ pub enum Rule {
 impl Selection {
     /// All cuts.
     pub const ALL: Self = Self {
-        rule: Rule::All,
+        rule: SelectionRule::All,
         cap: None,
     };
 }
@@ -40,9 +40,9 @@ impl Selection {
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.rule {
-            Rule::All => "none",
-            Rule::Level1 => "level1",
-            Rule::LimitedMemoryLevel1 => "lml1",
+            SelectionRule::All => "none",
+            SelectionRule::Level1 => "level1",
+            SelectionRule::LimitedMemoryLevel1 => "lml1",
         })?;
         self.cap.map_or(Ok(()), |cap| write!(f, ":{cap}"))
     }
@@ -61,9 +61,9 @@ impl FromStr for Selection {
             }
         };
         let rule = match name {
-            "none" => Rule::All,
-            "level1" => Rule::Level1,
-            "lml1" => Rule::LimitedMemoryLevel1,
+            "none" => SelectionRule::All,
+            "level1" => SelectionRule::Level1,
+            "lml1" => SelectionRule::LimitedMemoryLevel1,
             _ => return Err(expected.to_owned()),
         };
         Ok(Self { rule, cap })
@@ -72,14 +72,14 @@ impl FromStr for Selection {
 
 /// What selection remembers of a node.
 #[derive(Debug, Default)]
-pub(super) struct Contest {
+pub(super) struct SelectionState {
     /// Slots of all different cuts.
     cuts: Vec<u32>,
     /// By trial point: its slot, the highest value there, and the cuts that reach it.
     points: Vec<(u32, f64, Vec<u32>)>,
 }
 
-impl Contest {
+impl SelectionState {
     /// Takes in trial points and cuts of one iteration, and returns the cuts in use: those used
     /// before that still are, in their order, and then the others by slot.
     pub(super) fn select(
@@ -91,8 +91,8 @@ impl Contest {
         used: &[u32],
     ) -> Vec<u32> {
         let mut next: Vec<u32> = match selection.rule {
-            Rule::All => used.iter().chain(new_cuts).copied().collect(),
-            Rule::Level1 | Rule::LimitedMemoryLevel1 => {
+            SelectionRule::All => used.iter().chain(new_cuts).copied().collect(),
+            SelectionRule::Level1 | SelectionRule::LimitedMemoryLevel1 => {
                 self.enter(selection.rule, all, new_points, new_cuts);
                 let mut winners: Vec<u32> = self
                     .points
@@ -117,14 +117,14 @@ impl Contest {
         next
     }
 
-    fn enter(&mut self, rule: Rule, all: &Cuts<'_>, new_points: &[u32], new_cuts: &[u32]) {
+    fn enter(&mut self, rule: SelectionRule, all: &Cuts<'_>, new_points: &[u32], new_cuts: &[u32]) {
         for (point, best, holders) in &mut self.points {
-            challenge(rule, all, all.point(*point), best, holders, new_cuts);
+            compete(rule, all, all.point(*point), best, holders, new_cuts);
         }
         self.cuts.extend_from_slice(new_cuts);
         for &slot in new_points {
             let (mut best, mut holders) = (f64::NEG_INFINITY, Vec::new());
-            challenge(
+            compete(
                 rule,
                 all,
                 all.point(slot),
@@ -156,8 +156,8 @@ impl Contest {
 }
 
 /// Lets cuts, by ascending slot, compete for the highest value at a point.
-fn challenge(
-    rule: Rule,
+fn compete(
+    rule: SelectionRule,
     all: &Cuts<'_>,
     point: &[f64],
     best: &mut f64,
@@ -171,7 +171,7 @@ fn challenge(
             *best = value;
             holders.clear();
             holders.push(slot);
-        } else if rule == Rule::Level1 && value >= *best - margin {
+        } else if rule == SelectionRule::Level1 && value >= *best - margin {
             holders.push(slot);
         }
     }
@@ -195,12 +195,12 @@ mod tests {
     fn select(rule: &str, cuts: &[(f64, f64, f64)]) -> Vec<u32> {
         let records = records(cuts);
         let all = Cuts::new(&[], vec![&records], cuts.len(), &STATES);
-        let mut contest = Contest::default();
+        let mut selection_state = SelectionState::default();
         let selection = rule.parse().expect("a rule");
         let slots: Vec<u32> = (0..cuts.len() as u32).collect();
         let (first, rest) = slots.split_at(1);
-        let used = contest.select(selection, &all, first, first, &[]);
-        contest.select(selection, &all, rest, rest, &used)
+        let used = selection_state.select(selection, &all, first, first, &[]);
+        selection_state.select(selection, &all, rest, rest, &used)
     }
 
     #[test]

@@ -72,52 +72,52 @@ impl Graph {
 
 /// How far a node has been looked at.
 #[derive(Clone, Copy, PartialEq)]
-enum Mark {
-    New,
-    Open,
+enum SearchState {
+    Unvisited,
+    OnPath,
     Done(usize),
 }
 
 /// The level of every node, or a cycle. Without recursion: a graph may be thousands of nodes deep.
 fn levels(successors: &[Vec<Edge>]) -> Result<Vec<usize>, Vec<usize>> {
-    let mut marks = vec![Mark::New; successors.len()];
+    let mut states = vec![SearchState::Unvisited; successors.len()];
     for start in 0..successors.len() {
-        if marks[start] != Mark::New {
+        if states[start] != SearchState::Unvisited {
             continue;
         }
-        marks[start] = Mark::Open;
+        states[start] = SearchState::OnPath;
         let mut path = vec![(start, 0)];
         while let Some((node, next)) = path.last_mut() {
             let node = *node;
             if let Some(edge) = successors[node].get(*next) {
                 *next += 1;
-                match marks[edge.node] {
-                    Mark::Done(_) => {}
-                    Mark::New => {
-                        marks[edge.node] = Mark::Open;
+                match states[edge.node] {
+                    SearchState::Done(_) => {}
+                    SearchState::Unvisited => {
+                        states[edge.node] = SearchState::OnPath;
                         path.push((edge.node, 0));
                     }
-                    Mark::Open => {
+                    SearchState::OnPath => {
                         let entered = path.iter().position(|(node, _)| *node == edge.node);
                         let round = path[entered.unwrap_or(0)..].iter().map(|(node, _)| *node);
                         return Err(round.chain([edge.node]).collect());
                     }
                 }
             } else {
-                let below = successors[node].iter().map(|edge| match marks[edge.node] {
-                    Mark::Done(level) => level + 1,
-                    Mark::New | Mark::Open => 0,
+                let below = successors[node].iter().map(|edge| match states[edge.node] {
+                    SearchState::Done(level) => level + 1,
+                    SearchState::Unvisited | SearchState::OnPath => 0,
                 });
-                marks[node] = Mark::Done(below.max().unwrap_or(0));
+                states[node] = SearchState::Done(below.max().unwrap_or(0));
                 path.pop();
             }
         }
     }
-    let level = |mark: &Mark| match mark {
-        Mark::Done(level) => *level,
-        Mark::New | Mark::Open => 0,
+    let level = |state: &SearchState| match state {
+        SearchState::Done(level) => *level,
+        SearchState::Unvisited | SearchState::OnPath => 0,
     };
-    Ok(marks.iter().map(level).collect())
+    Ok(states.iter().map(level).collect())
 }
 
 #[cfg(test)]

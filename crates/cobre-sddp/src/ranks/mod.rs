@@ -1,9 +1,9 @@
 //! The only place that knows there is more than one process.
 
-mod parcels;
+mod byte_blocks;
 
-pub use parcels::Parcels;
-pub(crate) use parcels::split;
+pub use byte_blocks::ByteBlocks;
+pub(crate) use byte_blocks::split;
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub struct Ranks<'c, C> {
 }
 
 /// Numbers that all ranks read and that each node of the machine has once where it can.
-pub struct Shared<C: SharedMemoryProvider> {
+pub struct SharedTable<C: SharedMemoryProvider> {
     /// Always in a read epoch between calls.
     region: C::Region<f64>,
 }
@@ -103,7 +103,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub fn gather_bytes(&self, things: usize, mine: &Parcels) -> Result<Parcels, CommError> {
+    pub fn gather_bytes(&self, things: usize, mine: &ByteBlocks) -> Result<ByteBlocks, CommError> {
         let lengths: Vec<f64> = mine.lengths.iter().map(|&length| length as f64).collect();
         let mut all_lengths = Vec::new();
         self.gather(things, |_| 1, &lengths, &mut all_lengths)?;
@@ -114,7 +114,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
             self.comm
                 .allgatherv(&mine.bytes, &mut bytes, &counts, &starts)
         })?;
-        Ok(Parcels { lengths, bytes })
+        Ok(ByteBlocks { lengths, bytes })
     }
 
     /// Gives the first rank's bytes to all.
@@ -133,19 +133,19 @@ impl<'c, C: Backend> Ranks<'c, C> {
     /// it: one per node.
     ///
     /// # Errors
-    /// When memory cannot be had, and when another rank is gone or out of step.
+    /// When warm_start cannot be had, and when another rank is gone or out of step.
     pub fn share_table(
         &self,
         count: usize,
         fill: impl FnOnce(&mut [f64]),
-    ) -> Result<Shared<C>, CommError> {
+    ) -> Result<SharedTable<C>, CommError> {
         self.timed(|| {
             let mut region = self.comm.create_shared_region(count)?;
             if self.comm.is_leader() {
                 fill(region.as_mut_slice());
             }
             region.fence()?;
-            Ok(Shared { region })
+            Ok(SharedTable { region })
         })
     }
 
@@ -155,7 +155,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
     /// When another rank is gone or out of step.
     pub fn update(
         &self,
-        shared: &mut Shared<C>,
+        shared: &mut SharedTable<C>,
         change: impl FnOnce(&mut [f64]),
     ) -> Result<(), CommError> {
         self.timed(|| {
@@ -173,7 +173,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
     }
 }
 
-impl<C: SharedMemoryProvider> Shared<C> {
+impl<C: SharedMemoryProvider> SharedTable<C> {
     /// The numbers.
     pub fn read(&self) -> &[f64] {
         self.region.as_slice()

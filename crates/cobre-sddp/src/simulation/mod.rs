@@ -2,14 +2,14 @@
 
 use std::sync::Mutex;
 
-use crate::engine::{Field, PATHS_PER_UNIT, Simulation, Solvers, Task};
 use crate::error::SddpError;
 use crate::events::Observer;
-use crate::lp::{Failure, Kernel};
+use crate::lp::LpFailure;
 use crate::noise::{Noise, Purpose};
 use crate::output::{PathTables, Piece};
-use crate::path::{Paths, Walker, Watch};
-use crate::ranks::{Backend, Parcels};
+use crate::path::{PathRecorder, PathSimulator, Paths};
+use crate::rank_work::{NodeSolvers, PATHS_PER_UNIT, SimulationUnit, Task, TrainingState};
+use crate::ranks::{Backend, ByteBlocks};
 use crate::team::lock;
 use crate::training::Trainer;
 
@@ -38,7 +38,7 @@ impl Sampling {
 /// Takes what is written of simulated paths, on the first rank: unit by unit, table by table.
 pub(crate) type Sink<'s> = dyn FnMut(Vec<Piece>) -> Result<(), SddpError> + 's;
 
-impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
+impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// Walks `count` sampled paths by the policy; every rank gets their values, and `sink` every
     /// path that is written, in order. `None` if someone asked it to end before. Collective.
     pub(crate) fn simulate(
@@ -53,7 +53,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             Sampling::Fresh => Purpose::Simulation,
         };
         let mut costs = Vec::new();
-        let problem = self.engine.read().problem;
+        let problem = self.work.read().problem;
         let sign = problem.sense.sign();
         let take = &mut |paths: &Paths| {
             costs.extend((0..paths.count()).map(|path| sign * paths.cost(problem, path)));
@@ -67,8 +67,8 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
 
     /// Walks the modeller's validation scenarios; every rank gets the paths. Collective.
     pub(crate) fn validate(&mut self) -> Result<Paths, SddpError> {
-        let count = self.engine.read().problem.validation.len();
-        let mut all = Paths::new(self.engine.read().problem);
+        let count = self.work.read().problem.validation.len();
+        let mut all = Paths::new(self.work.read().problem);
         let take = &mut |paths: &Paths| {
             all.records.extend_from_slice(&paths.records);
             false
@@ -87,7 +87,7 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         take: &mut dyn FnMut(&Paths) -> bool,
         sink: &mut Sink<'_>,
     ) -> Result<bool, SddpError> {
-        let problem = self.engine.read().problem;
+        let problem = self.work.read().problem;
         let mut paths = Paths::new(problem);
         let mut first = 0;
         while first < count {
@@ -98,21 +98,21 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
                 start..(start + per_unit).min(first + batch)
             };
             let own = self.ranks.share(units).map(|unit| {
-                Mutex::new(Simulation {
+                Mutex::new(SimulationUnit {
                     paths: of_unit(unit),
-                    walker: Walker::new(problem),
+                    simulator: PathSimulator::new(problem),
                     pieces: Ok(Vec::new()),
                 })
             });
             *self
-                .engine
+                .work
                 .simulation
                 .write()
                 .unwrap_or_else(std::sync::PoisonError::into_inner) = own.collect();
             self.run(task)?;
             let mut mine = Vec::new();
-            for unit in self.engine.simulations().iter() {
-                mine.extend_from_slice(&lock(unit).walker.record);
+            for unit in self.work.simulations().iter() {
+                mine.extend_from_slice(&lock(unit).simulator.record);
             }
             let width = paths.width();
             self.ranks.gather(
@@ -133,16 +133,16 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
 
     /// Gives the first rank what this batch of units has to write, in order.
     fn hand_on(&self, units: usize, sink: &mut Sink<'_>) -> Result<(), SddpError> {
-        let field = self.engine.read();
-        if field.tables.is_none() {
+        let shared = self.work.read();
+        if shared.tables.is_none() {
             return Ok(());
         }
         let failed = |error: String| {
-            let place = field.failures.join("simulation");
+            let place = shared.failures.join("simulation");
             SddpError::io("write", &place)(std::io::Error::other(error))
         };
-        let mut mine = Parcels::default();
-        for unit in self.engine.simulations().iter() {
+        let mut mine = ByteBlocks::default();
+        for unit in self.work.simulations().iter() {
             let pieces = std::mem::replace(&mut lock(unit).pieces, Ok(Vec::new()));
             mine.push(&pieces.map_err(|error| failed(error.to_string()))?);
         }
@@ -158,46 +158,46 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     }
 }
 
-impl<K: Kernel> Simulation<K> {
+impl SimulationUnit {
     /// Walks its sampled paths; says also at which one it failed.
     pub(crate) fn run<C: Backend>(
         &mut self,
-        field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        shared: &TrainingState<'_, C>,
+        solvers: &mut NodeSolvers,
         noise: Noise,
         passes: usize,
-    ) -> (Result<(), Box<Failure>>, usize) {
-        let tables = field.tables.as_ref();
+    ) -> (Result<(), Box<LpFailure>>, usize) {
+        let tables = shared.tables.as_ref();
         let mut rows = tables.map(PathTables::rows).unwrap_or_default();
         for path in self.paths.clone() {
             let at = (path / passes, path % passes);
-            let mut watch = tables.map(|tables| Watch {
+            let mut recorder = tables.map(|tables| PathRecorder {
                 tables,
                 rows: &mut rows,
                 scenario: path + 1,
             });
             let walked = self
-                .walker
-                .sample(field, solvers, noise, at, watch.as_mut());
+                .simulator
+                .sample(shared, solvers, noise, at, recorder.as_mut());
             if walked.is_err() {
                 return (walked, path);
             }
         }
         self.pieces = tables.map_or(Ok(Vec::new()), |tables| tables.pieces(&rows));
         // What helped to solve its stages is of no use to others, and there are many units in a batch.
-        self.walker.memory = Vec::new();
+        self.simulator.warm_start = Vec::new();
         (Ok(()), self.paths.end)
     }
 
     /// Walks its validation scenario.
     pub(crate) fn validate<C: Backend>(
         &mut self,
-        field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
-    ) -> (Result<(), Box<Failure>>, usize) {
+        shared: &TrainingState<'_, C>,
+        solvers: &mut NodeSolvers,
+    ) -> (Result<(), Box<LpFailure>>, usize) {
         let scenario = self.paths.start;
-        let mut steps = field.problem.validation[scenario].iter();
+        let mut steps = shared.problem.validation[scenario].iter();
         let next = |_| steps.next().map(|step| (step.node, step.opening));
-        (self.walker.walk(field, solvers, next, None), scenario)
+        (self.simulator.walk(shared, solvers, next, None), scenario)
     }
 }

@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::engine::{Engine, Field, Solvers, Visit};
 use crate::error::SddpError;
-use crate::lp::{Answer, Failure, Kernel, Want};
+use crate::lp::{Detail, LpFailure, NodeSolution, Visit};
 use crate::policy::NewCut;
 use crate::problem::Problem;
+use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
 use crate::ranks::{Backend, Ranks};
+use crate::solver::{Solver, WarmStart};
 use crate::team::lock;
 
 /// What a unit of work is: the openings of a block, at one node, at the trial point of one pass.
@@ -20,15 +21,20 @@ pub(crate) struct UnitKey {
 }
 
 /// A unit of work with what it remembers and its latest answers.
-pub(crate) struct Unit<K: Kernel> {
+pub(crate) struct BackwardUnit {
     pub(crate) key: UnitKey,
-    pub(crate) memory: K::Memory,
+    pub(crate) warm_start: WarmStart,
     /// For each opening the bound and its gradient; zeros where the pass has no use for the node.
     answers: Vec<f64>,
 }
 
 /// All units of one level, the same list on every rank: the problem alone decides it.
-pub(crate) fn units<K: Kernel>(problem: &Problem, level: usize, passes: usize) -> Vec<UnitKey> {
+pub(crate) fn units(
+    problem: &Problem,
+    solver: Solver,
+    level: usize,
+    passes: usize,
+) -> Vec<UnitKey> {
     let graph = &problem.graph;
     let (followers, passes) = if level == graph.depth() {
         let mut first: Vec<usize> = graph.root.iter().map(|edge| edge.node).collect();
@@ -42,7 +48,7 @@ pub(crate) fn units<K: Kernel>(problem: &Problem, level: usize, passes: usize) -
         for &node in &followers {
             for openings in blocks(
                 problem.nodes[node].probabilities.len(),
-                K::OPENINGS_PER_BLOCK,
+                solver.openings_per_block(),
             ) {
                 units.push(UnitKey {
                     pass,
@@ -62,38 +68,37 @@ fn blocks(openings: usize, least: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).map(move |block| block * openings / count..(block + 1) * openings / count)
 }
 
-impl<K: Kernel> Unit<K> {
+impl BackwardUnit {
     pub(crate) fn new(key: UnitKey) -> Mutex<Self> {
         Mutex::new(Self {
             key,
-            memory: K::Memory::default(),
+            warm_start: WarmStart::default(),
             answers: Vec::new(),
         })
     }
 
     pub(crate) fn solve<C: Backend>(
         &mut self,
-        field: &Field<'_, C>,
-        solvers: &mut Solvers<K>,
+        shared: &TrainingState<'_, C>,
+        solvers: &mut NodeSolvers,
         level: usize,
-    ) -> Result<(), Box<Failure>> {
-        let width = 1 + field.problem.states.len();
+    ) -> Result<(), Box<LpFailure>> {
+        let width = 1 + shared.problem.states.len();
         self.answers.clear();
-        if let Some((parent, state)) = field.trial(self.key.pass, level)
-            && edge(field.problem, parent, self.key.node).is_some()
+        if let Some((parent, state)) = shared.trial(self.key.pass, level)
+            && edge(shared.problem, parent, self.key.node).is_some()
         {
             let answers = &mut self.answers;
-            let keep = &mut |_: usize, answer: &Answer| {
+            let keep = &mut |_: usize, answer: &NodeSolution| {
                 answers.push(answer.bound);
                 answers.extend_from_slice(&answer.gradient);
             };
             let visit = Visit {
-                node: self.key.node,
                 incoming: &state,
                 openings: self.key.openings.clone(),
-                want: Want::Cut,
+                want: Detail::Cut,
             };
-            solvers.solve(field, visit, &mut self.memory, keep)?;
+            solvers.solve(shared, self.key.node, &visit, &mut self.warm_start, keep)?;
         }
         self.answers.resize(width * self.key.openings.len(), 0.0);
         Ok(())
@@ -110,18 +115,18 @@ fn edge(problem: &Problem, parent: Option<usize>, node: usize) -> Option<f64> {
 
 /// Combines the answers of a level's units, wherever they were solved, to one value and gradient
 /// per pass: `None` for a pass that was not at this level. Collective.
-pub(crate) fn combine<C: Backend, K: Kernel>(
-    engine: &Engine<'_, C, K>,
+pub(crate) fn combine<C: Backend>(
+    work: &RankWork<'_, C>,
     ranks: &Ranks<'_, C>,
     units: &[UnitKey],
     level: usize,
 ) -> Result<Vec<Option<NewCut>>, SddpError> {
-    let field = engine.read();
-    let problem = field.problem;
+    let shared = work.read();
+    let problem = shared.problem;
     let width = 1 + problem.states.len();
-    let weights = weigh(engine, ranks, &field, units, level)?;
+    let weights = weigh(work, ranks, &shared, units, level)?;
     let mut mine = Vec::new();
-    for (unit, number) in engine.backward[level].iter().zip(ranks.share(units.len())) {
+    for (unit, number) in work.backward[level].iter().zip(ranks.share(units.len())) {
         let unit = lock(unit);
         let start = mine.len();
         mine.resize(start + width, 0.0);
@@ -136,7 +141,7 @@ pub(crate) fn combine<C: Backend, K: Kernel>(
     let passes = units.last().map_or(0, |unit| unit.pass + 1);
     let mut cuts: Vec<Option<NewCut>> = Vec::with_capacity(passes);
     for pass in 0..passes {
-        cuts.push(field.trial(pass, level).map(|(node, point)| NewCut {
+        cuts.push(shared.trial(pass, level).map(|(node, point)| NewCut {
             pass,
             node: node.unwrap_or(usize::MAX),
             intercept: 0.0,
@@ -157,18 +162,18 @@ pub(crate) fn combine<C: Backend, K: Kernel>(
 
 /// The weight of each opening of each unit. Where risk asks for more than probabilities, ranks
 /// first tell each other the openings' values.
-fn weigh<C: Backend, K: Kernel>(
-    engine: &Engine<'_, C, K>,
+fn weigh<C: Backend>(
+    work: &RankWork<'_, C>,
     ranks: &Ranks<'_, C>,
-    field: &Field<'_, C>,
+    shared: &TrainingState<'_, C>,
     units: &[UnitKey],
     level: usize,
 ) -> Result<Vec<Vec<f64>>, SddpError> {
-    let problem = field.problem;
+    let problem = shared.problem;
     let mut parents: Vec<Option<Option<usize>>> = Vec::new();
     for unit in units {
         if parents.len() <= unit.pass {
-            parents.push(field.trial(unit.pass, level).map(|(parent, _)| parent));
+            parents.push(shared.trial(unit.pass, level).map(|(parent, _)| parent));
         }
     }
     let probabilities = |unit: &UnitKey| -> Vec<f64> {
@@ -189,7 +194,7 @@ fn weigh<C: Backend, K: Kernel>(
     }
     let width = 1 + problem.states.len();
     let mut mine = Vec::new();
-    for unit in &engine.backward[level] {
+    for unit in &work.backward[level] {
         mine.extend(lock(unit).answers.chunks(width).map(|answer| answer[0]));
     }
     let mut values = Vec::new();

@@ -7,24 +7,24 @@ mod stopping;
 
 pub use estimate::Estimate;
 pub(crate) use progress::Progress;
-pub use stopping::{Rule, StopReason, Stopping};
+pub use stopping::{StopReason, StopRule, Stopping};
 
 use std::time::Instant;
 
 use self::backward::{UnitKey, combine};
 use crate::checkpoint::Checkpoints;
-use crate::engine::{Engine, Solvers, Task};
 use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
-use crate::lp::{Counts, Kernel};
+use crate::lp::LpStatistics;
 use crate::policy::NewCut;
 use crate::problem::Sense;
+use crate::rank_work::{NodeSolvers, RankWork, Task};
 use crate::ranks::{Backend, Ranks};
 use crate::team::{Team, lock};
 
 /// What training found, in the modeller's sense.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trained {
+pub struct TrainingResults {
     /// One entry per iteration.
     pub iterations: Vec<Iteration>,
     /// Why it ended.
@@ -36,15 +36,15 @@ pub struct Trained {
 }
 
 /// One rank's part in training.
-pub(crate) struct Trainer<'a, 't, 'p, C: Backend, K: Kernel> {
-    pub(crate) engine: &'a Engine<'p, C, K>,
-    pub(crate) team: &'a mut Team<'t, Task, Solvers<K>>,
+pub(crate) struct Trainer<'a, 't, 'p, C: Backend> {
+    pub(crate) work: &'a RankWork<'p, C>,
+    pub(crate) team: &'a mut Team<'t, Task, NodeSolvers>,
     pub(crate) ranks: &'a Ranks<'a, C>,
     /// By level, all units of all ranks.
     pub(crate) units: &'a [Vec<UnitKey>],
 }
 
-impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
+impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// Trains until a rule says stop. Collective.
     pub(crate) fn train(
         &mut self,
@@ -52,9 +52,9 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         mut progress: Progress,
         checkpoints: &mut Checkpoints,
         observer: &mut dyn Observer,
-    ) -> Result<Trained, SddpError> {
+    ) -> Result<TrainingResults, SddpError> {
         let start = Instant::now();
-        let sense = self.engine.read().problem.sense;
+        let sense = self.work.read().problem.sense;
         let sign = sense.sign();
         let mut time = progress.time();
         let before_start = time.total;
@@ -77,14 +77,14 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             time.total = before_start + start.elapsed().as_secs_f64();
             let costs = passes.iter().map(|cost| sign * cost);
             progress.costs.extend(costs);
-            let news = self.agree(time, observer.interrupted())?;
-            let report = self.report(&progress, &news, added);
+            let statistics = self.agree(time, observer.interrupted())?;
+            let report = self.report(&progress, &statistics, added);
             observer.iteration(&report);
             progress.iterations.push(report);
-            let interrupted = news.interrupted.then_some(StopReason::Interrupted);
+            let interrupted = statistics.interrupted.then_some(StopReason::Interrupted);
             let reason = interrupted.or_else(|| stopping.reason(&progress));
-            if reason.is_some() || checkpoints.is_due(iteration + 1, news.time.total) {
-                checkpoints.keep(self.engine, self.ranks, &progress)?;
+            if reason.is_some() || checkpoints.is_due(iteration + 1, statistics.time.total) {
+                checkpoints.keep(self.work, self.ranks, &progress)?;
             }
             if let Some(reason) = reason {
                 return Ok(trained(progress, reason, sense));
@@ -94,28 +94,28 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
 
     /// Lets all threads do a task.
     pub(crate) fn run(&mut self, task: Task) -> Result<(), SddpError> {
-        self.team.run(task, self.engine.units(task));
-        self.engine.failed()
+        self.team.run(task, self.work.units(task));
+        self.work.failed()
     }
 
     /// Walks the forward passes; returns the cost of each, in order.
     fn forward(&mut self, iteration: usize) -> Result<Vec<f64>, SddpError> {
         self.run(Task::Forward { iteration })?;
         let mut mine = Vec::new();
-        for walker in &self.engine.forward {
-            mine.extend_from_slice(&lock(walker).record);
+        for simulator in &self.work.forward {
+            mine.extend_from_slice(&lock(simulator).record);
         }
-        let mut field = self.engine.write();
-        let width = field.trials.width();
+        let mut shared = self.work.write();
+        let width = shared.trials.width();
         self.ranks.gather(
-            self.engine.passes,
+            self.work.passes,
             |_| width,
             &mine,
-            &mut field.trials.records,
+            &mut shared.trials.records,
         )?;
-        let paths = 0..self.engine.passes;
+        let paths = 0..self.work.passes;
         Ok(paths
-            .map(|path| field.trials.cost(field.problem, path))
+            .map(|path| shared.trials.cost(shared.problem, path))
             .collect())
     }
 
@@ -124,12 +124,12 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
         let mut added = 0;
         for level in 1..self.units.len() - 1 {
             self.run(Task::Backward { iteration, level })?;
-            let values = combine(self.engine, self.ranks, &self.units[level], level)?;
+            let values = combine(self.work, self.ranks, &self.units[level], level)?;
             let cuts: Vec<NewCut> = values.into_iter().flatten().map(moved_to_zero).collect();
             added += cuts.len();
-            let mut field = self.engine.write();
-            let problem = field.problem;
-            field
+            let mut shared = self.work.write();
+            let problem = shared.problem;
+            shared
                 .pool
                 .insert(self.ranks, problem, level, iteration, &cuts)?;
         }
@@ -140,12 +140,12 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     fn bound(&mut self, iteration: usize) -> Result<f64, SddpError> {
         let level = self.units.len() - 1;
         self.run(Task::Backward { iteration, level })?;
-        let values = combine(self.engine, self.ranks, &self.units[level], level)?;
+        let values = combine(self.work, self.ranks, &self.units[level], level)?;
         Ok(values[0].as_ref().map_or(f64::NAN, |value| value.intercept))
     }
 
     /// Tells all ranks what each has counted; rank 0's clock is everybody's.
-    fn agree(&self, time: TimeSplit, interrupted: bool) -> Result<News, SddpError> {
+    fn agree(&self, time: TimeSplit, interrupted: bool) -> Result<IterationStatistics, SddpError> {
         let mine = [
             f64::from(u8::from(interrupted)),
             time.total,
@@ -153,11 +153,11 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
             time.backward,
             time.communication,
         ];
-        let counts = self.engine.counts().numbers();
+        let counts = self.work.statistics().numbers();
         let all = self.ranks.gather_one(&[&counts[..], &mine].concat())?;
         let own = |rank: &[f64]| rank[counts.len()..].to_vec();
         let first = own(&all[0]);
-        Ok(News {
+        Ok(IterationStatistics {
             counts: sum(&all),
             interrupted: all.iter().any(|rank| own(rank)[0] > 0.0),
             time: TimeSplit {
@@ -176,41 +176,46 @@ impl<C: Backend, K: Kernel> Trainer<'_, '_, '_, C, K> {
     }
 
     /// What all ranks have solved so far. Collective.
-    pub(crate) fn counts(&self) -> Result<Counts, SddpError> {
-        let all = self.ranks.gather_one(&self.engine.counts().numbers())?;
+    pub(crate) fn counts(&self) -> Result<LpStatistics, SddpError> {
+        let all = self.ranks.gather_one(&self.work.statistics().numbers())?;
         Ok(sum(&all))
     }
 
-    fn report(&self, progress: &Progress, news: &News, added: usize) -> Iteration {
+    fn report(
+        &self,
+        progress: &Progress,
+        statistics: &IterationStatistics,
+        added: usize,
+    ) -> Iteration {
         let Progress { bounds, costs, .. } = progress;
-        let is_neutral = self.engine.read().problem.is_risk_neutral();
+        let is_neutral = self.work.read().problem.is_risk_neutral();
         let bound = bounds[bounds.len() - 1];
-        let estimate = Estimate::of(&costs[costs.len() - self.engine.passes..]);
+        let estimate = Estimate::of(&costs[costs.len() - self.work.passes..]);
         Iteration {
             number: bounds.len(),
             bound,
             estimate,
             gap: is_neutral.then(|| gap(bound, estimate.mean)),
-            lp: news.counts,
-            cuts: self.engine.read().pool.used(),
+            lp: statistics.counts,
+            cuts: self.work.read().pool.used(),
             cuts_added: added,
-            time: news.time,
+            time: statistics.time,
         }
     }
 }
 
 /// What ranks have told each other.
-struct News {
-    counts: Counts,
+struct IterationStatistics {
+    counts: LpStatistics,
     interrupted: bool,
     time: TimeSplit,
 }
 
 /// The sum of what ranks have counted, which stands first in what they tell.
-fn sum(all: &[Vec<f64>]) -> Counts {
-    let mut counts = Counts::default();
+fn sum(all: &[Vec<f64>]) -> LpStatistics {
+    let mut counts = LpStatistics::default();
     for rank in all {
-        counts += Counts::from_numbers(std::array::from_fn(|place| rank[place]));
+        counts += LpStatistics::from_numbers(std::array::from_fn(|place| rank[place]));
     }
     counts
 }
@@ -221,8 +226,8 @@ pub fn gap(bound: f64, mean: f64) -> f64 {
 }
 
 /// What training found when it ended.
-fn trained(progress: Progress, reason: StopReason, sense: Sense) -> Trained {
-    Trained {
+fn trained(progress: Progress, reason: StopReason, sense: Sense) -> TrainingResults {
+    TrainingResults {
         bound: progress.bound(sense),
         estimate: progress.estimate(0),
         iterations: progress.iterations,

@@ -8,7 +8,7 @@ use super::Progress;
 
 /// One reason to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rule {
+pub enum StopRule {
     /// After this many iterations.
     Iterations(usize),
     /// After this much time, by the clock of rank 0.
@@ -33,14 +33,14 @@ pub enum Rule {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stopping {
     /// The rules. The first that applies is the reason given.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<StopRule>,
     /// Whether all rules must apply at once.
     pub all: bool,
 }
 
 /// Iterations of training that nobody limits, unless the bound stalls before.
 const ITERATIONS: usize = 1000;
-const STALLING: Rule = Rule::BoundStalling {
+const STALLING: StopRule = StopRule::BoundStalling {
     window: 100,
     tolerance: 1e-9,
 };
@@ -73,7 +73,7 @@ impl fmt::Display for StopReason {
 }
 
 /// As [`FromStr`] reads it.
-impl fmt::Display for Rule {
+impl fmt::Display for StopRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Iterations(limit) => write!(f, "iterations:{limit}"),
@@ -89,17 +89,17 @@ impl fmt::Display for Rule {
 impl Stopping {
     /// What a user asked for, with a limit on iterations in any case; without wishes, until the
     /// bound stalls.
-    pub fn asked(iterations: Option<usize>, mut rules: Vec<Rule>, all: bool) -> Self {
+    pub fn asked(iterations: Option<usize>, mut rules: Vec<StopRule>, all: bool) -> Self {
         match iterations {
-            Some(iterations) => rules.insert(0, Rule::Iterations(iterations)),
-            None if rules.is_empty() => rules = vec![Rule::Iterations(ITERATIONS), STALLING],
-            None => rules.push(Rule::Iterations(ITERATIONS)),
+            Some(iterations) => rules.insert(0, StopRule::Iterations(iterations)),
+            None if rules.is_empty() => rules = vec![StopRule::Iterations(ITERATIONS), STALLING],
+            None => rules.push(StopRule::Iterations(ITERATIONS)),
         }
         Self { rules, all }
     }
 
     /// Stops when any of these rules applies.
-    pub fn any(rules: Vec<Rule>) -> Self {
+    pub fn any(rules: Vec<StopRule>) -> Self {
         Self { rules, all: false }
     }
 
@@ -115,7 +115,8 @@ impl Stopping {
             let limit = reasons.iter().flatten().find(|reason| {
                 matches!(reason, StopReason::IterationLimit | StopReason::TimeLimit)
             });
-            let is_limit = |rule: &&Rule| matches!(rule, Rule::Iterations(_) | Rule::TimeLimit(_));
+            let is_limit =
+                |rule: &&StopRule| matches!(rule, StopRule::Iterations(_) | StopRule::TimeLimit(_));
             let limits = self.rules.iter().filter(is_limit).count();
             let others = reasons.iter().flatten().count() - usize::from(limit.is_some());
             let agreed = limits < self.rules.len() && others >= self.rules.len() - limits;
@@ -129,7 +130,7 @@ impl Stopping {
     }
 }
 
-impl Rule {
+impl StopRule {
     fn reason(self, progress: &Progress) -> Option<StopReason> {
         let bounds = &progress.bounds;
         // Only a limit of iterations ends a run that has not begun.
@@ -158,7 +159,7 @@ impl Rule {
     }
 }
 
-impl FromStr for Rule {
+impl FromStr for StopRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -196,7 +197,7 @@ impl FromStr for Rule {
 mod tests {
     use super::*;
     use crate::events::{Iteration, TimeSplit};
-    use crate::lp::Counts;
+    use crate::lp::LpStatistics;
     use crate::training::Estimate;
 
     fn reason(rules: &[&str], all: bool, bounds: &[f64]) -> Option<StopReason> {
@@ -210,7 +211,7 @@ mod tests {
             bound: bounds[bounds.len() - 1],
             estimate: Estimate::of(&[9.0, 11.0]),
             gap: None,
-            lp: Counts::default(),
+            lp: LpStatistics::default(),
             cuts: 0,
             cuts_added: 0,
             time: TimeSplit {
@@ -280,7 +281,7 @@ mod tests {
             "gap:1",
             "",
         ] {
-            assert!(text.parse::<Rule>().is_err(), "{text}");
+            assert!(text.parse::<StopRule>().is_err(), "{text}");
         }
     }
 }

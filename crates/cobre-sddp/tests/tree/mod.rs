@@ -1,7 +1,12 @@
 //! The whole scenario tree of a problem as one linear program.
 
-use cobre_sddp::lp;
-use cobre_sddp::problem::{ColumnId, Edge, Problem, Template};
+use cobre_comm::LocalBackend;
+use cobre_sddp::checkpoint::Cadence;
+use cobre_sddp::policy::Selection;
+use cobre_sddp::problem::{ColumnId, Draft, Edge, Problem, Sense, Template};
+use cobre_sddp::run::{Settings, Solver, run};
+use cobre_sddp::simulation::Sampling;
+use cobre_sddp::training::{StopRule, Stopping};
 
 /// The optimal cost of the problem.
 pub fn optimum(problem: &Problem) -> f64 {
@@ -12,7 +17,35 @@ pub fn optimum(problem: &Problem) -> f64 {
     };
     let root = tree.risk_adjusted(&problem.graph.root, None);
     tree.lp.columns[root].cost = 1.0;
-    lp::optimum(&tree.lp).expect("a random problem has an optimum")
+    solve(tree.lp)
+}
+
+/// The optimal cost of a linear program, as a problem of one stage that HiGHS solves.
+fn solve(lp: Template) -> f64 {
+    let mut draft = Draft::new(Sense::Minimize, 0.0);
+    let lp = draft.template(lp);
+    let only = draft.node("only", lp);
+    draft.start(only, 1.0);
+    let settings = Settings {
+        seed: 0,
+        passes: 1,
+        selection: Selection::ALL,
+        stopping: Stopping::any(vec![StopRule::Iterations(1)]),
+        threads: 1,
+        simulate: 0,
+        sampling: Sampling::Fresh,
+        solver: Solver::Highs,
+        checkpoints: Cadence::Never,
+        resume: false,
+        output: None,
+        csv: false,
+    };
+    let problem = draft.build().expect("a tree is a problem");
+    let results = run(&LocalBackend, problem, &settings, &mut ());
+    results
+        .expect("a random problem has an optimum")
+        .trained
+        .bound
 }
 
 struct Tree<'p> {

@@ -1,37 +1,10 @@
-//! One linear program, solved once: what answers are checked against.
+//! A template by columns, as HiGHS takes it.
 
-use thiserror::Error;
-
-use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
+use super::highs::{ColumnwiseLp, number};
 use crate::problem::Template;
 
-/// A linear program without an optimum.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the linear program has no optimum: {0}")]
-pub struct StandaloneError(String);
-
-/// The smallest cost of a linear program, with all its columns free to choose within their bounds.
-///
-/// # Errors
-/// When there is none, or the solver does not find it.
-pub fn optimum(lp: &Template) -> Result<f64, StandaloneError> {
-    let columns = columnwise(lp);
-    let refused = |Refused(what): Refused| StandaloneError(format!("the solver refused to {what}"));
-    let mut highs = Highs::new().map_err(refused)?;
-    highs.pass(&columns).map_err(refused)?;
-    match highs.run() {
-        Status::Optimal => {
-            let mut solution = Solution::default();
-            highs.solution(&mut solution);
-            let terms = solution.columns.iter().zip(&columns.costs);
-            Ok(terms.map(|(value, cost)| value * cost).sum::<f64>() + lp.constant)
-        }
-        other => Err(StandaloneError(format!("{other:?}"))),
-    }
-}
-
 /// The template by columns.
-pub(super) fn columnwise(lp: &Template) -> Columnwise {
+pub(super) fn columnwise(lp: &Template) -> ColumnwiseLp {
     let mut counts = vec![0; lp.columns.len()];
     let terms = || {
         lp.rows
@@ -59,7 +32,7 @@ pub(super) fn columnwise(lp: &Template) -> Columnwise {
             next[column] += 1;
         }
     }
-    Columnwise {
+    ColumnwiseLp {
         costs: lp.columns.iter().map(|column| column.cost).collect(),
         lower: lp.columns.iter().map(|column| column.lower).collect(),
         upper: lp.columns.iter().map(|column| column.upper).collect(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Linear programs solved, and how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct LpStatistics {
     /// All of them, each once.
     pub solves: u64,
     /// Those that HiGHS answered.
@@ -30,7 +30,7 @@ pub struct Counts {
     pub difference: f64,
 }
 
-impl Counts {
+impl LpStatistics {
     /// The counts as numbers that travel between ranks.
     pub fn numbers(self) -> [f64; 10] {
         let counts = [
@@ -99,13 +99,13 @@ impl Counts {
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for LpStatistics {
     fn add_assign(&mut self, other: Self) {
         *self = self.zip(other, |one, other| one + other);
     }
 }
 
-impl Sub for Counts {
+impl Sub for LpStatistics {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {

@@ -1,28 +1,28 @@
-//! What a work unit remembers: bases that were optimal, each with its value as a function of the
-//! parameters of a solve.
+//! The basis cache of a work unit: bases that were optimal, each with its objective value as an
+//! affine function of the parameters of a solve.
 
 use serde::{Deserialize, Serialize};
 
-use super::basis::{Basis, Scene};
-use super::curve::Mark;
+use super::basis::{Basis, StageInput};
+use super::curve::CurveState;
 use super::cut_table::CutTable;
-use super::program::Program;
-use super::simplex::Trouble;
+use super::reduced_lp::ReducedLp;
+use super::simplex::SolveError;
 use super::tolerance;
 
-/// Marks the slot of a cut among the rows of an entry.
+/// Marks the slot of a cut among the rows of a cached basis.
 const CUT: u32 = 1 << 31;
-/// Values below this come from bounds that an opening has taken away.
+/// Values below this come from bounds that an opening removes.
 const NO_VALUE: f64 = -1e20;
-/// Entries that a visit leaves beyond one per opening.
+/// Bases kept after a visit beyond one per opening.
 const MORE_KEPT: usize = 24;
 
-/// A basis that was optimal once. Its reduced costs have the right signs whatever the right-hand
-/// sides are, so its value is a lower bound for every solve of the node.
+/// A basis that was optimal once. It is dual feasible for any right-hand sides, so its objective
+/// value is a lower bound for every solve of the node.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Entry {
     head: Vec<u32>,
-    /// Rows after the equalities: rows of the program, and cuts by slot with [`CUT`] set.
+    /// Rows after the equalities: rows of the linear program, and cuts by slot with [`CUT`] set.
     rows: Vec<u32>,
     #[serde(with = "crate::packing")]
     duals: Vec<f64>,
@@ -30,15 +30,15 @@ struct Entry {
     sense: Vec<f64>,
     #[serde(with = "crate::packing")]
     reduced: Vec<f64>,
-    marks: Vec<Mark>,
+    curve_states: Vec<CurveState>,
     #[serde(with = "crate::packing")]
     activity: Vec<f64>,
     bound_cost: f64,
     #[serde(with = "crate::packing")]
     inverse: Vec<f64>,
     age: u32,
-    /// The value is `constant` + `slopes` · parameters; with this visit's states it is `at_visit`
-    /// and what the opening adds.
+    /// The objective value is `constant` + `slopes` · parameters; `at_visit` is its part from the
+    /// incoming states.
     constant: f64,
     #[serde(with = "crate::packing")]
     slopes: Vec<f64>,
@@ -47,20 +47,20 @@ struct Entry {
     idle: u32,
 }
 
-/// The bases of a work unit at a node.
+/// The cached bases of a work unit at a node.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Dictionary {
+pub struct BasisCache {
     entries: Vec<Entry>,
-    /// Entries whose room is used again.
+    /// Entries whose memory is reused.
     #[serde(skip)]
     spare: Vec<Entry>,
 }
 
-impl Dictionary {
-    /// Drops entries with cuts that are not in use any more, and evaluates the others at the
-    /// incoming states, the first parameters.
-    pub(super) fn start_visit(&mut self, program: &Program, cuts: &CutTable, parameters: &[f64]) {
-        let states = &parameters[..program.states];
+impl BasisCache {
+    /// Drops bases with cuts that are not in use any more, and evaluates the others at the incoming
+    /// states, the first parameters.
+    pub(super) fn start_visit(&mut self, lp: &ReducedLp, cuts: &CutTable, parameters: &[f64]) {
+        let states = &parameters[..lp.states];
         let mut at = 0;
         while let Some(entry) = self.entries.get_mut(at) {
             let gone = |row: &u32| row & CUT != 0 && cuts.place(row ^ CUT).is_none();
@@ -75,17 +75,17 @@ impl Dictionary {
         }
     }
 
-    /// Entries.
+    /// The number of bases.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The entry with the highest value, the first of equals.
+    /// The basis with the highest objective value, the first of equals.
     #[inline]
-    pub(super) fn best(&self, program: &Program, parameters: &[f64]) -> Option<usize> {
+    pub(super) fn best(&self, lp: &ReducedLp, parameters: &[f64]) -> Option<usize> {
         let (mut most, mut found) = (NO_VALUE, None);
         for (at, entry) in self.entries.iter().enumerate() {
-            let value = entry.value(program, parameters);
+            let value = entry.value(lp, parameters);
             if value > most {
                 (most, found) = (value, Some(at));
             }
@@ -93,61 +93,61 @@ impl Dictionary {
         found
     }
 
-    /// Puts an entry's basis in place.
+    /// Copies a cached basis to the working basis.
     pub(super) fn load(
         &mut self,
         at: usize,
-        scene: Scene<'_>,
+        input: StageInput<'_>,
         basis: &mut Basis,
         parameters: &[f64],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SolveError> {
         let entry = &mut self.entries[at];
-        entry.load(scene, basis)?;
-        if entry.age > tolerance::MOST_AGE {
-            basis.refactor(scene)?;
-            basis.correct_values(scene)?;
-            entry.keep(scene, basis)?;
-            entry.evaluate(&parameters[..scene.program.states]);
+        entry.load(input, basis)?;
+        if entry.age > tolerance::MAX_AGE {
+            basis.refactor(input)?;
+            basis.refine_values(input)?;
+            entry.keep(input, basis)?;
+            entry.evaluate(&parameters[..input.lp.states]);
         }
         Ok(())
     }
 
-    /// Says that an entry was of use.
+    /// Notes that a basis was used.
     pub(super) fn used(&mut self, at: usize) {
         self.entries[at].idle = 0;
     }
 
-    /// Adds a basis; checks that its reduced costs have the right signs.
+    /// Adds a basis; checks that it is dual feasible.
     pub(super) fn add(
         &mut self,
-        scene: Scene<'_>,
+        input: StageInput<'_>,
         basis: &mut Basis,
         parameters: &[f64],
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, SolveError> {
         let mut entry = self.spare.pop().unwrap_or_default();
-        let kept = entry.keep(scene, basis);
-        entry.evaluate(&parameters[..scene.program.states]);
+        let kept = entry.keep(input, basis);
+        entry.evaluate(&parameters[..input.lp.states]);
         entry.idle = 0;
-        if let Err(trouble) = kept {
+        if let Err(error) = kept {
             self.spare.push(entry);
-            return Err(trouble);
+            return Err(error);
         }
         self.entries.push(entry);
         Ok(self.entries.len() - 1)
     }
 
-    /// Takes the latest entry out again.
+    /// Removes the latest basis.
     pub(super) fn drop_latest(&mut self) {
         self.spare.extend(self.entries.pop());
     }
 
-    /// The value of an entry, and how it changes with the parameters.
-    pub(super) fn value(&self, at: usize, program: &Program, parameters: &[f64]) -> (f64, &[f64]) {
+    /// The objective value of a basis, and its gradient by parameter.
+    pub(super) fn value(&self, at: usize, lp: &ReducedLp, parameters: &[f64]) -> (f64, &[f64]) {
         let entry = &self.entries[at];
-        (entry.value(program, parameters), &entry.slopes)
+        (entry.value(lp, parameters), &entry.slopes)
     }
 
-    /// Ends a visit of this many openings: entries that were of no use go, but for the latest few.
+    /// Ends a visit of this many openings: drops the bases that have been idle longest.
     pub(super) fn end_visit(&mut self, openings: usize) {
         let most = openings + MORE_KEPT;
         while self.entries.len() > most {
@@ -172,29 +172,29 @@ impl Entry {
     }
 
     #[inline]
-    fn value(&self, program: &Program, parameters: &[f64]) -> f64 {
-        let states = program.states;
+    fn value(&self, lp: &ReducedLp, parameters: &[f64]) -> f64 {
+        let states = lp.states;
         let slopes = self.slopes[states..].iter().zip(&parameters[states..]);
         slopes.fold(self.at_visit, |sum, (slope, value)| sum + slope * value)
     }
 
-    fn load(&self, scene: Scene<'_>, basis: &mut Basis) -> Result<(), Trouble> {
-        let program = scene.program;
+    fn load(&self, input: StageInput<'_>, basis: &mut Basis) -> Result<(), SolveError> {
+        let lp = input.lp;
         basis.rows.clear();
-        basis.rows.extend(0..program.equalities as u32);
+        basis.rows.extend(0..lp.equalities as u32);
         for &row in &self.rows {
-            let cut = (row & CUT != 0).then(|| scene.cuts.place(row ^ CUT));
+            let cut = (row & CUT != 0).then(|| input.cuts.place(row ^ CUT));
             basis.rows.push(match cut {
                 None => row,
-                Some(place) => (program.rows + place.ok_or(Trouble::Wrong)?) as u32,
+                Some(place) => (lp.rows + place.ok_or(SolveError::CheckFailed)?) as u32,
             });
         }
-        basis.find_rows(program);
+        basis.find_rows(lp);
         for (position, &variable) in self.head.iter().enumerate() {
-            basis.put(program, position, variable as usize);
+            basis.put(lp, position, variable as usize);
         }
         basis.sense.copy_from_slice(&self.sense);
-        basis.marks.copy_from_slice(&self.marks);
+        basis.curve_states.copy_from_slice(&self.curve_states);
         let size = self.head.len();
         basis.inverse.load(size, &self.inverse);
         basis.duals[..size].copy_from_slice(&self.duals);
@@ -206,33 +206,32 @@ impl Entry {
         Ok(())
     }
 
-    /// Keeps a basis that a solve has ended with, after computing its dual values anew.
-    fn keep(&mut self, scene: Scene<'_>, basis: &mut Basis) -> Result<(), Trouble> {
-        let (program, size) = (scene.program, basis.size());
-        basis.compute_exact_duals(scene);
-        self.constant = bound_part(scene, basis)?;
+    /// Copies the working basis, after refining its dual values.
+    fn keep(&mut self, input: StageInput<'_>, basis: &mut Basis) -> Result<(), SolveError> {
+        let (lp, size) = (input.lp, basis.size());
+        basis.refine_duals(input);
+        self.constant = bound_part(input, basis)?;
         self.slopes.clear();
-        self.slopes
-            .resize(program.states + program.parameters.len(), 0.0);
+        self.slopes.resize(lp.states + lp.parameters.len(), 0.0);
         self.rows.clear();
         for (place, (&row, &dual)) in basis.rows.iter().zip(&basis.duals).enumerate() {
             let row = row as usize;
-            if let Some(cut) = row.checked_sub(program.rows) {
-                self.rows.push(CUT | scene.cuts.slot(cut));
-                self.constant += dual * scene.cuts.intercept(cut);
-                for (number, (_, value)) in program.known_states.iter().enumerate() {
-                    let slope = scene.cuts.known_slope(program, cut, number);
+            if let Some(cut) = row.checked_sub(lp.rows) {
+                self.rows.push(CUT | input.cuts.slot(cut));
+                self.constant += dual * input.cuts.intercept(cut);
+                for (number, (_, value)) in lp.fixed_states.iter().enumerate() {
+                    let slope = input.cuts.fixed_slope(lp, cut, number);
                     self.constant += dual * slope * value.constant;
                     for &(parameter, coefficient) in &value.terms {
                         self.slopes[parameter] += dual * slope * coefficient;
                     }
                 }
             } else {
-                if place >= program.equalities {
+                if place >= lp.equalities {
                     self.rows.push(row as u32);
                 }
-                self.constant += dual * program.rhs[row].constant;
-                for &(parameter, coefficient) in &program.rhs[row].terms {
+                self.constant += dual * lp.rhs[row].constant;
+                for &(parameter, coefficient) in &lp.rhs[row].terms {
                     self.slopes[parameter] += dual * coefficient;
                 }
             }
@@ -246,7 +245,7 @@ impl Entry {
         copy(&basis.duals[..size], &mut self.duals);
         copy(&basis.sense, &mut self.sense);
         copy(&basis.reduced, &mut self.reduced);
-        self.marks.clone_from(&basis.marks);
+        self.curve_states.clone_from(&basis.curve_states);
         copy(&basis.activity, &mut self.activity);
         self.bound_cost = basis.bound_cost;
         basis.inverse.save(&mut self.inverse);
@@ -255,29 +254,29 @@ impl Entry {
     }
 }
 
-/// What the bounds of columns add to the dual value: Σ reduced cost × the bound that its sign
-/// points to, for basic columns as for others, unless it is zero but for rounding. So a wrong sign
-/// lowers the value, and widens the gap to the primal one. Where there is no such bound a sign is
-/// wrong by a tolerance at most, relative to what the reduced cost is the sum of, or the basis is
-/// refused.
-fn bound_part(scene: Scene<'_>, basis: &mut Basis) -> Result<f64, Trouble> {
-    let program = scene.program;
-    let rounding = tolerance::ROUNDING * program.cost_scale;
+/// The contribution of column bounds to the dual objective: Σ reduced cost × the bound that its
+/// sign points to, for basic columns as for others, unless it is zero but for rounding. A wrong
+/// sign so lowers the dual objective, and widens the gap to the primal one. Where there is no such
+/// bound, a sign is wrong by a tolerance at most, relative to the terms of the reduced cost, or the
+/// basis is refused.
+fn bound_part(input: StageInput<'_>, basis: &mut Basis) -> Result<f64, SolveError> {
+    let lp = input.lp;
+    let rounding = tolerance::ROUNDING * lp.cost_scale;
     let mut sum = 0.0;
-    for column in 0..program.plain {
+    for column in 0..lp.plain {
         let (reduced, sense) = (basis.reduced[column], basis.sense[column]);
-        let own = basis.at_bound(program, column);
+        let own = basis.at_bound(lp, column);
         if sense * reduced > 0.0 || reduced == 0.0 {
             sum += reduced * own;
             continue;
         }
-        let (off, terms) = (reduced.abs(), basis.terms(scene, column));
+        let (off, terms) = (reduced.abs(), basis.terms(input, column));
         let pointed = if reduced > 0.0 {
-            program.lower[column]
+            lp.lower[column]
         } else {
-            program.upper[column]
+            lp.upper[column]
         };
-        let is_bound = pointed.is_finite() && !program.boxed.contains(&column);
+        let is_bound = pointed.is_finite() && !lp.artificial.contains(&column);
         if off <= rounding + tolerance::DUAL_STEP * terms {
             sum += reduced * own;
         } else if is_bound {
@@ -285,33 +284,33 @@ fn bound_part(scene: Scene<'_>, basis: &mut Basis) -> Result<f64, Trouble> {
         } else if off <= tolerance::DUAL * terms {
             sum += reduced * own;
         } else {
-            return Err(Trouble::Wrong);
+            return Err(SolveError::CheckFailed);
         }
         if sense == 0.0 {
             basis.reduced[column] = 0.0;
         }
     }
-    for (curve, &mark) in program.curves.iter().zip(&basis.marks) {
-        let (pieces, dual) = (program.members(curve), basis.duals[curve.row]);
-        let (activity, cost) = curve.at_bounds(pieces, mark);
+    for (curve, &mark) in lp.curves.iter().zip(&basis.curve_states) {
+        let (segments, dual) = (lp.members(curve), basis.duals[curve.row]);
+        let (activity, cost) = curve.at_bounds(segments, mark);
         sum += cost - dual * activity;
         let on = mark.on as usize;
         let first_off = on + usize::from(mark.basic);
         if mark.basic {
-            sum += pieces[on].least(dual)?;
+            sum += segments[on].least_contribution(dual)?;
         }
-        // In the order of prices: beyond a piece that is right all others are.
-        for piece in &pieces[first_off..] {
-            if piece.reduced(dual) >= 0.0 {
+        // In the order of unit costs: beyond a segment with the right sign all others have it.
+        for segment in &segments[first_off..] {
+            if segment.reduced(dual) >= 0.0 {
                 break;
             }
-            sum += piece.least(dual)? - piece.worth(dual, false);
+            sum += segment.least_contribution(dual)? - segment.contribution(dual, false);
         }
-        for piece in pieces[..on].iter().rev() {
-            if piece.reduced(dual) <= 0.0 {
+        for segment in segments[..on].iter().rev() {
+            if segment.reduced(dual) <= 0.0 {
                 break;
             }
-            sum += piece.least(dual)? - piece.worth(dual, true);
+            sum += segment.least_contribution(dual)? - segment.contribution(dual, true);
         }
     }
     Ok(sum)

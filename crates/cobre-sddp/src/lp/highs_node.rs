@@ -6,19 +6,21 @@
 //! keeps them, which would make answers depend on when a worker first met a node: scaling is off.
 
 use std::ffi::{CStr, CString};
-use std::ops::Range;
 use std::path::PathBuf;
 
-use super::basis::is_tight;
-use super::highs::{Columnwise, Highs, Refused, Solution, Status, number};
-use super::standalone::columnwise;
-use super::{Answer, Basis, Counts, Failure, FailureKind, Kernel, NodeView, Want, duals, explain};
+use super::columnwise::columnwise;
+use super::highs::{ColumnwiseLp, Highs, HighsRefusal, HighsSolution, ModelStatus, number};
+use super::highs_basis::is_tight;
+use super::{
+    Detail, HighsBasis, LpFailure, LpFailureKind, LpStatistics, NodeSolution, NodeView, Visit,
+    duals, explain,
+};
 use crate::fingerprint::Fingerprint;
 use crate::policy::Cuts;
 use crate::problem::Template;
 
 /// Entries of the matrix that are not larger than this are none.
-const NO_ENTRY: f64 = 1e-12;
+const SMALL_COEFFICIENT: f64 = 1e-12;
 
 /// How far a cut may be violated, relative to the cost to go, without becoming a row.
 const VIOLATION: f64 = 1e-8;
@@ -30,27 +32,27 @@ const TOLERANCE: f64 = 1e-7;
 const LEAST_TOLERANCE: f64 = 1e-10;
 
 /// Violated cuts that become rows at a time.
-const MOST_AT_ONCE: usize = 8;
+const MAX_CUTS_AT_ONCE: usize = 8;
 
 /// Up to this many rows the pricing that costs least per step is the fastest, and no costs need to be
 /// perturbed.
 const FEW_ROWS: usize = 100;
 
 /// Steps after which the interior point method has failed: it goes on for ever on some programs.
-const MOST_INTERIOR_STEPS: i32 = 300;
+const MAX_INTERIOR_POINT_ITERATIONS: i32 = 300;
 
 /// What is tried, in this order, when a run does not end well.
-const LADDER: [Rung; 5] = [
-    Rung::Cold,
-    Rung::Presolve,
-    Rung::Scaling,
-    Rung::Primal,
-    Rung::InteriorPoint,
+const RETRY_STEPS: [RetryStep; 5] = [
+    RetryStep::Cold,
+    RetryStep::Presolve,
+    RetryStep::Scaling,
+    RetryStep::Primal,
+    RetryStep::InteriorPoint,
 ];
 
 /// A step of the retry ladder.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Rung {
+enum RetryStep {
     Cold,
     Presolve,
     Scaling,
@@ -60,7 +62,7 @@ enum Rung {
 
 /// Where the bounds of a column come from.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum BoundSource {
     /// The incoming state of this number.
     State(usize),
     /// The opening's values, at this place.
@@ -69,11 +71,11 @@ enum Source {
 
 /// A node solved by HiGHS.
 #[derive(Debug)]
-pub struct HighsNode {
+pub(crate) struct HighsNode {
     highs: Highs,
-    haste: Haste,
+    pricing: PricingOptions,
     /// What the solver has now, cuts included.
-    lp: Columnwise,
+    lp: ColumnwiseLp,
     template_rows: usize,
     /// The column of the cost to go.
     future: Option<usize>,
@@ -83,49 +85,50 @@ pub struct HighsNode {
     violation: f64,
     /// The columns whose bounds change, and where each gets them from.
     column_set: Vec<i32>,
-    sources: Vec<Source>,
+    sources: Vec<BoundSource>,
     row_set: Vec<i32>,
     cost_set: Vec<i32>,
     /// Whether some opening makes an entry of the matrix appear or vanish.
     entries_vanish: bool,
-    counts: Counts,
-    solution: Solution,
+    statistics: LpStatistics,
+    solution: HighsSolution,
     /// The state left, as the solver has it.
     state: Vec<f64>,
     statuses: (Vec<i32>, Vec<i32>),
     bounds: (Vec<f64>, Vec<f64>),
-    answer: Answer,
+    answer: NodeSolution,
 }
 
-impl Kernel for HighsNode {
-    type Memory = Basis;
-
-    const NAME: &'static str = "highs";
-    const OPENINGS_PER_BLOCK: usize = 5;
-
-    fn load(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
+impl HighsNode {
+    /// A solver of this node, without any cuts yet.
+    ///
+    /// # Errors
+    /// When HiGHS refuses the linear program.
+    pub(crate) fn load(view: &NodeView<'_>) -> Result<Self, Box<LpFailure>> {
         Self::create(view).map_err(|refused| refusal(view, refused))
     }
 
-    fn solve(
+    /// Solves the openings of a visit in turn, from the basis of the last visit.
+    ///
+    /// # Errors
+    /// For the first opening that could not be solved.
+    pub(crate) fn solve(
         &mut self,
         view: &NodeView<'_>,
-        incoming: &[f64],
-        openings: Range<usize>,
-        want: Want,
-        memory: &mut Basis,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>> {
+        visit: &Visit<'_>,
+        memory: &mut HighsBasis,
+        each: &mut dyn FnMut(usize, &NodeSolution),
+    ) -> Result<(), Box<LpFailure>> {
         let refused = |refused| refusal(view, refused);
         let rows = memory.first_rows(&view.cuts);
         self.set_rows(&view.cuts, &rows).map_err(refused)?;
         self.start_from(memory).map_err(refused)?;
         // Cuts that were tight for some opening, in the order in which they first were.
         let mut working: Vec<u32> = Vec::new();
-        let first = openings.start;
-        for opening in openings {
-            self.counts.solves += 1;
-            self.counts.highs += 1;
+        let (incoming, first) = (visit.incoming, visit.openings.start);
+        for opening in visit.openings.clone() {
+            self.statistics.solves += 1;
+            self.statistics.highs += 1;
             let constant = self
                 .put_in_place(view, incoming, opening)
                 .map_err(refused)?;
@@ -142,7 +145,7 @@ impl Kernel for HighsNode {
                     break;
                 }
                 from_nothing = true;
-                self.counts.retries += 1;
+                self.statistics.retries += 1;
                 self.set_rows(&view.cuts, &[]).map_err(refused)?;
                 self.highs.clear_solver().map_err(refused)?;
             }
@@ -156,7 +159,7 @@ impl Kernel for HighsNode {
                     working.push(*slot);
                 }
             }
-            if want == Want::All {
+            if visit.want == Detail::Full {
                 let duals = &self.solution.row_duals[..self.template_rows];
                 self.answer.duals.clear();
                 self.answer.duals.extend_from_slice(duals);
@@ -168,14 +171,12 @@ impl Kernel for HighsNode {
         Ok(())
     }
 
-    fn counts(&self) -> Counts {
-        self.counts
+    pub(crate) fn statistics(&self) -> LpStatistics {
+        self.statistics
     }
-}
 
-impl HighsNode {
-    /// As [`load`](Kernel::load), with tight tolerances.
-    pub(crate) fn load_tight(view: &NodeView<'_>) -> Result<Self, Box<Failure>> {
+    /// As [`load`](Self::load), with tight tolerances.
+    pub(crate) fn load_tight(view: &NodeView<'_>) -> Result<Self, Box<LpFailure>> {
         let tight = || {
             let mut node = Self::create(view)?;
             node.violation = TIGHT_VIOLATION;
@@ -187,7 +188,7 @@ impl HighsNode {
         tight().map_err(|refused| refusal(view, refused))
     }
 
-    fn create(view: &NodeView<'_>) -> Result<Self, Refused> {
+    fn create(view: &NodeView<'_>) -> Result<Self, HighsRefusal> {
         let problem = view.problem;
         let (node, template) = (&problem.nodes[view.node], problem.template(view.node));
         let mut lp = columnwise(template);
@@ -201,15 +202,15 @@ impl HighsNode {
         }
         let mut highs = Highs::new()?;
         set_options(&mut highs)?;
-        let haste = Haste::of(template);
-        haste.set(&mut highs)?;
+        let pricing = PricingOptions::of(template);
+        pricing.set(&mut highs)?;
         highs.set_number(c"dual_feasibility_tolerance", dual_tolerance(template))?;
         highs.pass(&lp)?;
         let states = template.states.iter().enumerate();
-        let states = states.map(|(number, state)| (state.incoming, Source::State(number)));
+        let states = states.map(|(number, state)| (state.incoming, BoundSource::State(number)));
         let places = node.places.columns.iter().enumerate();
-        let places = places.map(|(place, &column)| (column, Source::Opening(place)));
-        let mut bounded: Vec<(usize, Source)> = states.chain(places).collect();
+        let places = places.map(|(place, &column)| (column, BoundSource::Opening(place)));
+        let mut bounded: Vec<(usize, BoundSource)> = states.chain(places).collect();
         bounded.sort_unstable_by_key(|(column, _)| *column);
         let vanishes = |opening: usize| {
             let values = problem.opening(view.values, view.node, opening);
@@ -217,7 +218,7 @@ impl HighsNode {
                 .split(values)
                 .coefficients
                 .iter()
-                .any(|value| value.abs() <= NO_ENTRY)
+                .any(|value| value.abs() <= SMALL_COEFFICIENT)
         };
         let openings = node.probabilities.len();
         // Entries that openings change stand before those of any cut, on every worker.
@@ -226,7 +227,7 @@ impl HighsNode {
         }
         Ok(Self {
             highs,
-            haste,
+            pricing,
             template_rows: template.rows.len(),
             future,
             loaded: Vec::new(),
@@ -242,17 +243,17 @@ impl HighsNode {
                 .collect(),
             entries_vanish: (0..openings).any(vanishes) || !problem.validation.is_empty(),
             lp,
-            counts: Counts::default(),
-            solution: Solution::default(),
+            statistics: LpStatistics::default(),
+            solution: HighsSolution::default(),
             state: Vec::new(),
             statuses: (Vec::new(), Vec::new()),
             bounds: (Vec::new(), Vec::new()),
-            answer: Answer::default(),
+            answer: NodeSolution::default(),
         })
     }
 
     /// Makes the rows after the template's those of these cuts, in this order.
-    fn set_rows(&mut self, cuts: &Cuts<'_>, slots: &[u32]) -> Result<(), Refused> {
+    fn set_rows(&mut self, cuts: &Cuts<'_>, slots: &[u32]) -> Result<(), HighsRefusal> {
         let mut wanted = slots.iter().peekable();
         let mut gone = Vec::new();
         let mut kept = Vec::with_capacity(slots.len());
@@ -291,7 +292,7 @@ impl HighsNode {
             .filter(|(violation, slot)| *violation > tolerance && !self.loaded.contains(slot))
             .collect();
         violated.sort_by(|left, right| right.0.total_cmp(&left.0));
-        violated.truncate(MOST_AT_ONCE);
+        violated.truncate(MAX_CUTS_AT_ONCE);
         violated.into_iter().map(|(_, slot)| slot).collect()
     }
 
@@ -309,7 +310,7 @@ impl HighsNode {
     }
 
     /// Adds the row `cost to go − gradient · outgoing state ≥ intercept` of each of these cuts.
-    fn add_rows(&mut self, cuts: &Cuts<'_>, slots: &[u32]) -> Result<(), Refused> {
+    fn add_rows(&mut self, cuts: &Cuts<'_>, slots: &[u32]) -> Result<(), HighsRefusal> {
         let Some(future) = self.future else {
             return Ok(());
         };
@@ -319,7 +320,7 @@ impl HighsNode {
             start.push(number(index.len()));
             lower.push(cuts.intercept(slot));
             for (column, slope) in cuts.outgoing().zip(cuts.gradient(slot)) {
-                if slope.abs() > NO_ENTRY {
+                if slope.abs() > SMALL_COEFFICIENT {
                     index.push(number(column));
                     value.push(-slope);
                 }
@@ -337,7 +338,7 @@ impl HighsNode {
     }
 
     /// Leaves the solver as if it had never solved anything, with the basis of `memory` if any.
-    fn start_from(&mut self, memory: &Basis) -> Result<(), Refused> {
+    fn start_from(&mut self, memory: &HighsBasis) -> Result<(), HighsRefusal> {
         self.highs.clear_solver()?;
         if memory.is_empty() {
             return Ok(());
@@ -353,7 +354,7 @@ impl HighsNode {
         view: &NodeView<'_>,
         incoming: &[f64],
         opening: usize,
-    ) -> Result<f64, Refused> {
+    ) -> Result<f64, HighsRefusal> {
         let values = view.problem.opening(view.values, view.node, opening);
         let places = &view.problem.nodes[view.node].places;
         let parts = places.split(values);
@@ -362,8 +363,10 @@ impl HighsNode {
         upper.clear();
         for (source, &column) in self.sources.iter().zip(&self.column_set) {
             let bounds = match *source {
-                Source::State(number) => (incoming[number], incoming[number]),
-                Source::Opening(place) => (parts.column_lower[place], parts.column_upper[place]),
+                BoundSource::State(number) => (incoming[number], incoming[number]),
+                BoundSource::Opening(place) => {
+                    (parts.column_lower[place], parts.column_upper[place])
+                }
             };
             lower.push(bounds.0);
             upper.push(bounds.1);
@@ -403,26 +406,28 @@ impl HighsNode {
         view: &NodeView<'_>,
         incoming: &[f64],
         opening: usize,
-    ) -> Result<(), Box<Failure>> {
+    ) -> Result<(), Box<LpFailure>> {
         let mut status = self.highs.run();
-        if status == Status::Optimal {
+        if status == ModelStatus::Optimal {
             return Ok(());
         }
         let refused = |refused| refusal(view, refused);
-        Haste::NONE.set(&mut self.highs).map_err(refused)?;
+        PricingOptions::DEFAULT
+            .set(&mut self.highs)
+            .map_err(refused)?;
         // To the top, whatever is said on the way: of badly scaled programs that may be wrong.
-        for rung in LADDER {
-            self.counts.retries += 1;
+        for step in RETRY_STEPS {
+            self.statistics.retries += 1;
             self.highs.clear_solver().map_err(refused)?;
-            set_rung(&mut self.highs, rung, true).map_err(refused)?;
+            set_retry_step(&mut self.highs, step, true).map_err(refused)?;
             status = self.highs.run();
-            set_rung(&mut self.highs, rung, false).map_err(refused)?;
-            if status == Status::Optimal {
+            set_retry_step(&mut self.highs, step, false).map_err(refused)?;
+            if status == ModelStatus::Optimal {
                 break;
             }
         }
-        self.haste.set(&mut self.highs).map_err(refused)?;
-        if status == Status::Optimal {
+        self.pricing.set(&mut self.highs).map_err(refused)?;
+        if status == ModelStatus::Optimal {
             return Ok(());
         }
         Err(Box::new(self.failure(view, incoming, opening, status)))
@@ -478,8 +483,8 @@ impl HighsNode {
         view: &NodeView<'_>,
         incoming: &[f64],
         opening: usize,
-        status: Status,
-    ) -> Failure {
+        status: ModelStatus,
+    ) -> LpFailure {
         let (kind, explanation) = explain::explain(view, incoming, opening, status);
         let problem = view.problem;
         let name = &problem.nodes[view.node].name;
@@ -491,7 +496,7 @@ impl HighsNode {
             opening + 1
         ));
         let values = problem.states.iter().zip(incoming);
-        Failure {
+        LpFailure {
             kind,
             node: name.clone(),
             opening: Some(opening + 1),
@@ -537,19 +542,19 @@ fn plain(name: &str) -> String {
 /// How the simplex method hurries where few steps are expected. It may go round in circles, so its steps are
 /// counted.
 #[derive(Debug, Clone, Copy)]
-struct Haste {
+struct PricingOptions {
     /// The solver's number of a pricing: 0 is Dantzig's, 1 devex, −1 its own choice.
     pricing: i32,
     perturbation: f64,
-    most_steps: i32,
+    iteration_limit: i32,
 }
 
-impl Haste {
+impl PricingOptions {
     /// As the solver has it by default, but for an end of its steps.
-    const NONE: Self = Self {
+    const DEFAULT: Self = Self {
         pricing: -1,
         perturbation: 1.0,
-        most_steps: 1_000_000,
+        iteration_limit: 1_000_000,
     };
 
     fn of(template: &Template) -> Self {
@@ -558,30 +563,30 @@ impl Haste {
         Self {
             pricing: i32::from(!few),
             perturbation: if few { 0.0 } else { 1.0 },
-            most_steps: number(1000 + 2 * (rows + columns)),
+            iteration_limit: number(1000 + 2 * (rows + columns)),
         }
     }
 
-    fn set(self, highs: &mut Highs) -> Result<(), Refused> {
+    fn set(self, highs: &mut Highs) -> Result<(), HighsRefusal> {
         highs.set_integer(c"simplex_dual_edge_weight_strategy", self.pricing)?;
         highs.set_number(
             c"dual_simplex_cost_perturbation_multiplier",
             self.perturbation,
         )?;
-        highs.set_integer(c"simplex_iteration_limit", self.most_steps)
+        highs.set_integer(c"simplex_iteration_limit", self.iteration_limit)
     }
 }
 
 /// The options under which warm bases are re-solved: dual simplex, one thread, no presolve.
-fn set_options(highs: &mut Highs) -> Result<(), Refused> {
+fn set_options(highs: &mut Highs) -> Result<(), HighsRefusal> {
     highs.set_text(c"solver", c"simplex")?;
     highs.set_text(c"presolve", c"off")?;
     highs.set_text(c"parallel", c"off")?;
     highs.set_integer(c"threads", 1)?;
     highs.set_integer(c"simplex_strategy", 1)?;
     highs.set_integer(c"simplex_scale_strategy", 0)?;
-    highs.set_integer(c"ipm_iteration_limit", MOST_INTERIOR_STEPS)?;
-    highs.set_number(c"small_matrix_value", NO_ENTRY)
+    highs.set_integer(c"ipm_iteration_limit", MAX_INTERIOR_POINT_ITERATIONS)?;
+    highs.set_number(c"small_matrix_value", SMALL_COEFFICIENT)
 }
 
 /// The tolerance of reduced costs: the solver's own, or less where all costs are small, as a price off by
@@ -595,23 +600,23 @@ fn dual_tolerance(template: &Template) -> f64 {
     (TOLERANCE * largest).clamp(LEAST_TOLERANCE, TOLERANCE)
 }
 
-/// Turns what a rung tries on or off.
-fn set_rung(highs: &mut Highs, rung: Rung, on: bool) -> Result<(), Refused> {
+/// Turns what a step tries on or off.
+fn set_retry_step(highs: &mut Highs, step: RetryStep, on: bool) -> Result<(), HighsRefusal> {
     let text =
         |on_value: &'static CStr, off_value: &'static CStr| if on { on_value } else { off_value };
-    match rung {
-        Rung::Cold => Ok(()),
-        Rung::Presolve => highs.set_text(c"presolve", text(c"on", c"off")),
-        Rung::Scaling => highs.set_integer(c"simplex_scale_strategy", if on { 2 } else { 0 }),
-        Rung::Primal => highs.set_integer(c"simplex_strategy", if on { 4 } else { 1 }),
-        Rung::InteriorPoint => highs.set_text(c"solver", text(c"ipm", c"simplex")),
+    match step {
+        RetryStep::Cold => Ok(()),
+        RetryStep::Presolve => highs.set_text(c"presolve", text(c"on", c"off")),
+        RetryStep::Scaling => highs.set_integer(c"simplex_scale_strategy", if on { 2 } else { 0 }),
+        RetryStep::Primal => highs.set_integer(c"simplex_strategy", if on { 4 } else { 1 }),
+        RetryStep::InteriorPoint => highs.set_text(c"solver", text(c"ipm", c"simplex")),
     }
 }
 
 /// The solver refused a call.
-fn refusal(view: &NodeView<'_>, Refused(what): Refused) -> Box<Failure> {
-    Box::new(Failure {
-        kind: FailureKind::NotSolved(format!("the solver refused to {what}")),
+fn refusal(view: &NodeView<'_>, HighsRefusal(what): HighsRefusal) -> Box<LpFailure> {
+    Box::new(LpFailure {
+        kind: LpFailureKind::NotSolved(format!("the solver refused to {what}")),
         node: view.problem.nodes[view.node].name.clone(),
         opening: None,
         incoming: Vec::new(),

@@ -1,15 +1,15 @@
-//! Numbers that are known before a solve: linear in its parameters.
+//! Affine functions of the parameters of a solve: numbers that presolve knows.
 
 /// constant + Σ coefficient × parameter. The parameters of a solve are the incoming states and,
-/// after them, what its opening puts in place.
+/// after them, the values of its opening.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Linear {
+pub(super) struct Affine {
     pub(super) constant: f64,
-    /// By ascending parameter, none twice.
+    /// Sorted by parameter, each at most once.
     pub(super) terms: Vec<(usize, f64)>,
 }
 
-impl Linear {
+impl Affine {
     pub(super) fn constant(constant: f64) -> Self {
         Self {
             constant,
@@ -35,7 +35,7 @@ impl Linear {
         }
     }
 
-    /// `factor` × itself.
+    /// Returns `factor` × `self`.
     pub(super) fn times(&self, factor: f64) -> Self {
         let mut product = Self::default();
         product.add(factor, self);
@@ -50,7 +50,7 @@ impl Linear {
         })
     }
 
-    /// The part that the first parameters, the incoming states, decide.
+    /// The part that depends on the incoming states, the first parameters.
     pub(super) fn at_states(&self, states: &[f64]) -> f64 {
         let terms = self.terms.iter();
         let terms = terms.take_while(|term| term.0 < states.len());

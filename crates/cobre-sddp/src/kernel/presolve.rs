@@ -1,42 +1,44 @@
-//! Which columns are known before a solve: incoming states, columns that are fixed, and columns
-//! that an equality row gives from those. Inflow lags are of this kind.
+//! Presolve: removes the columns whose values are known before a solve: incoming states, fixed
+//! columns, and columns that an equality row determines from those. The lags of PAR(p) inflows are
+//! of this kind.
 
-use super::linear::Linear;
-use super::program::{Guard, Refusal};
+use super::affine::Affine;
+use super::reduced_lp::FeasibilityCheck;
 use crate::lp::NodeView;
 use crate::problem::Template;
 
-/// What stands for a bound that an opening takes away.
+/// The value of an infinite bound.
 const NEVER: f64 = 1e30;
 
 /// A row of the template, with bounds that may depend on the opening.
-pub(super) struct GroundRow {
+pub(super) struct ParametricRow {
     pub(super) terms: Vec<(usize, f64)>,
-    /// Whether both bounds are one number, whatever the opening.
+    /// True if the bounds are equal in every opening.
     pub(super) equality: bool,
     pub(super) has_lower: bool,
     pub(super) has_upper: bool,
-    pub(super) lower: Linear,
-    pub(super) upper: Linear,
+    pub(super) lower: Affine,
+    pub(super) upper: Affine,
 }
 
-/// A node's template with what its openings change as parameters.
-pub(super) struct Ground<'a> {
+/// The template of a node, with the values that its openings change as parameters.
+pub(super) struct ParametricTemplate<'a> {
     pub(super) template: &'a Template,
     view: NodeView<'a>,
-    /// Openings, those of validation scenarios among them.
+    /// The number of openings, validation scenarios included.
     openings: usize,
-    pub(super) rows: Vec<GroundRow>,
+    pub(super) rows: Vec<ParametricRow>,
     pub(super) costs: Vec<f64>,
-    pub(super) constant: Linear,
-    /// The place of each parameter among the values of an opening.
+    pub(super) constant: Affine,
+    /// The index of each parameter among the values of an opening.
     pub(super) parameters: Vec<usize>,
-    /// For columns whose bounds openings change, the places of the two.
+    /// For columns whose bounds openings change, the indices of the two.
     bounds: Vec<Option<(usize, usize)>>,
 }
 
-impl<'a> Ground<'a> {
-    pub(super) fn new(view: &NodeView<'a>) -> Result<Self, Refusal> {
+impl<'a> ParametricTemplate<'a> {
+    /// The parametric template of a node; `None` if openings change costs or coefficients.
+    pub(super) fn new(view: &NodeView<'a>) -> Option<Self> {
         let problem = view.problem;
         let (node, template) = (&problem.nodes[view.node], problem.template(view.node));
         let steps = problem.validation.iter().flatten();
@@ -50,36 +52,34 @@ impl<'a> Ground<'a> {
         for (at, &column) in places.columns.iter().enumerate() {
             bounds[column] = Some((2 * rows + at, 2 * rows + columns + at));
         }
-        let mut ground = Self {
+        let mut source = Self {
             template,
             view: view.clone(),
             openings,
             rows: Vec::new(),
             costs: template.columns.iter().map(|column| column.cost).collect(),
-            constant: Linear::default(),
+            constant: Affine::default(),
             parameters: Vec::new(),
             bounds,
         };
         let first_cost = 2 * (rows + columns);
         for (at, &column) in places.costs.iter().enumerate() {
-            let cost = ground.common(first_cost + at).ok_or(Refusal::Costs)?;
-            ground.costs[column] = cost;
+            source.costs[column] = source.common(first_cost + at)?;
         }
         let first_coefficient = first_cost + places.costs.len();
         let mut changed = Vec::new();
         for (at, &entry) in places.coefficients.iter().enumerate() {
-            let value = ground.common(first_coefficient + at);
-            changed.push((entry, value.ok_or(Refusal::Coefficients)?));
+            changed.push((entry, source.common(first_coefficient + at)?));
         }
-        ground.constant = ground.number(places.width() - 1);
+        source.constant = source.number(places.width() - 1);
         for number in 0..template.rows.len() {
-            let row = ground.row(number, &changed);
-            ground.rows.push(row);
+            let row = source.row(number, &changed);
+            source.rows.push(row);
         }
-        Ok(ground)
+        Some(source)
     }
 
-    fn row(&mut self, number: usize, changed: &[((usize, usize), f64)]) -> GroundRow {
+    fn row(&mut self, number: usize, changed: &[((usize, usize), f64)]) -> ParametricRow {
         let row = &self.template.rows[number];
         let mut terms = row.terms.clone();
         for &((column, _), value) in changed.iter().filter(|((_, row), _)| *row == number) {
@@ -91,20 +91,20 @@ impl<'a> Ground<'a> {
         let rows = &self.view.problem.nodes[self.view.node].places.rows;
         let count = rows.len();
         let Ok(at) = rows.binary_search(&number) else {
-            return GroundRow {
+            return ParametricRow {
                 terms,
                 equality: row.lower == row.upper,
                 has_lower: row.lower.is_finite(),
                 has_upper: row.upper.is_finite(),
-                lower: Linear::constant(row.lower),
-                upper: Linear::constant(row.upper),
+                lower: Affine::constant(row.lower),
+                upper: Affine::constant(row.upper),
             };
         };
         let all = |test: fn(f64, f64) -> bool| {
             (0..self.openings)
                 .all(|opening| test(self.raw(opening, at), self.raw(opening, count + at)))
         };
-        GroundRow {
+        ParametricRow {
             equality: all(|lower, upper| lower == upper),
             has_lower: !all(|lower, _| lower == f64::NEG_INFINITY),
             has_upper: !all(|_, upper| upper == f64::INFINITY),
@@ -119,39 +119,39 @@ impl<'a> Ground<'a> {
         problem.opening(self.view.values, self.view.node, opening)[at]
     }
 
-    /// The value at this place if all openings have the same there.
+    /// The value at an index if all openings have the same there.
     fn common(&self, at: usize) -> Option<f64> {
         let first = self.raw(0, at);
         let same = (1..self.openings).all(|opening| self.raw(opening, at) == first);
         same.then_some(first)
     }
 
-    /// The value at this place of an opening: a constant if it is one, else a parameter.
-    fn number(&mut self, at: usize) -> Linear {
+    /// The value at an index: a constant if all openings have the same there, else a parameter.
+    fn number(&mut self, at: usize) -> Affine {
         if let Some(value) = self.common(at) {
-            return Linear::constant(value);
+            return Affine::constant(value);
         }
-        let known = self.parameters.iter().position(|&other| other == at);
-        let number = known.unwrap_or_else(|| {
+        let existing = self.parameters.iter().position(|&other| other == at);
+        let number = existing.unwrap_or_else(|| {
             self.parameters.push(at);
             self.parameters.len() - 1
         });
-        Linear::parameter(self.view.problem.states.len() + number)
+        Affine::parameter(self.view.problem.states.len() + number)
     }
 
     /// The bounds of a column.
-    pub(super) fn column_bounds(&mut self, column: usize) -> (Linear, Linear) {
+    pub(super) fn column_bounds(&mut self, column: usize) -> (Affine, Affine) {
         let Some((lower, upper)) = self.bounds[column] else {
             let column = &self.template.columns[column];
             return (
-                Linear::constant(column.lower),
-                Linear::constant(column.upper),
+                Affine::constant(column.lower),
+                Affine::constant(column.upper),
             );
         };
         (self.number(lower), self.number(upper))
     }
 
-    /// The widest bounds a column has in any opening.
+    /// The widest bounds of a column over all openings.
     pub(super) fn widest_bounds(&self, column: usize) -> (f64, f64) {
         let Some((lower, upper)) = self.bounds[column] else {
             let column = &self.template.columns[column];
@@ -164,60 +164,61 @@ impl<'a> Ground<'a> {
         )
     }
 
-    /// The value of a column whose bounds are one number in every opening.
-    fn fixed(&mut self, column: usize) -> Option<Linear> {
+    /// The value of a column that is fixed in every opening.
+    fn fixed(&mut self, column: usize) -> Option<Affine> {
         let Some((lower, upper)) = self.bounds[column] else {
             let column = &self.template.columns[column];
-            return (column.lower == column.upper).then(|| Linear::constant(column.lower));
+            return (column.lower == column.upper).then(|| Affine::constant(column.lower));
         };
         let same = |opening| self.raw(opening, lower) == self.raw(opening, upper);
         (0..self.openings).all(same).then(|| self.number(lower))
     }
 }
 
-/// The value of a parameter, given what an opening has at its place.
+/// The value of a parameter, from the value of an opening.
 pub(super) fn parameter(value: f64) -> f64 {
     value.clamp(-NEVER, NEVER)
 }
 
-/// The columns that are known.
-pub(super) struct Known {
-    /// By column of the template.
-    pub(super) values: Vec<Option<Linear>>,
-    /// Rows that have made a column known.
+/// The columns that presolve removes.
+pub(super) struct Presolved {
+    /// By column of the template, its value if it is removed.
+    pub(super) values: Vec<Option<Affine>>,
+    /// Rows that have determined a column.
     pub(super) used_rows: Vec<bool>,
-    /// Those rows in the order they did, each with its column.
-    pub(super) given: Vec<(usize, usize)>,
-    /// The bounds of columns that rows have made known.
-    pub(super) guards: Vec<Guard>,
+    /// Those rows in the order of their use, each with its column.
+    pub(super) substitutions: Vec<(usize, usize)>,
+    /// The bounds of columns that rows determine.
+    pub(super) feasibility_checks: Vec<FeasibilityCheck>,
 }
 
-impl Known {
-    pub(super) fn find(ground: &mut Ground<'_>) -> Self {
-        let template = ground.template;
+impl Presolved {
+    pub(super) fn find(source: &mut ParametricTemplate<'_>) -> Self {
+        let template = source.template;
         let mut values = vec![None; template.columns.len()];
         for (state, at) in template.states.iter().enumerate() {
-            values[at.incoming] = Some(Linear::parameter(state));
+            values[at.incoming] = Some(Affine::parameter(state));
         }
         for (column, value) in values.iter_mut().enumerate() {
             if value.is_none() {
-                *value = ground.fixed(column);
+                *value = source.fixed(column);
             }
         }
-        let mut known = Self {
+        let mut presolved = Self {
             values,
-            used_rows: vec![false; ground.rows.len()],
-            given: Vec::new(),
-            guards: Vec::new(),
+            used_rows: vec![false; source.rows.len()],
+            substitutions: Vec::new(),
+            feasibility_checks: Vec::new(),
         };
-        while known.one_more(ground) {}
-        known
+        while presolved.remove_determined(source) {}
+        presolved
     }
 
-    /// Looks for rows that give one column each from known ones.
-    fn one_more(&mut self, ground: &Ground<'_>) -> bool {
+    /// Removes the columns that a row determines from those removed before; returns whether there
+    /// was one.
+    fn remove_determined(&mut self, source: &ParametricTemplate<'_>) -> bool {
         let mut found = false;
-        for (number, row) in ground.rows.iter().enumerate() {
+        for (number, row) in source.rows.iter().enumerate() {
             if self.used_rows[number] || !row.equality {
                 continue;
             }
@@ -228,26 +229,26 @@ impl Known {
             let (Some(&(column, coefficient)), None) = (unknown.next(), unknown.next()) else {
                 continue;
             };
-            if ground.bounds[column].is_some() {
+            if source.bounds[column].is_some() {
                 continue;
             }
             let mut value = row.lower.times(1.0 / coefficient);
             for &(other, factor) in &row.terms {
-                if let Some(known) = &self.values[other] {
-                    value.add(-factor / coefficient, known);
+                if let Some(removed) = &self.values[other] {
+                    value.add(-factor / coefficient, removed);
                 }
             }
-            let (lower, upper) = ground.widest_bounds(column);
+            let (lower, upper) = source.widest_bounds(column);
             if lower.is_finite() || upper.is_finite() {
-                self.guards.push(Guard {
-                    what: value.clone(),
+                self.feasibility_checks.push(FeasibilityCheck {
+                    value: value.clone(),
                     lower,
                     upper,
                 });
             }
             self.values[column] = Some(value);
             self.used_rows[number] = true;
-            self.given.push((number, column));
+            self.substitutions.push((number, column));
             found = true;
         }
         found

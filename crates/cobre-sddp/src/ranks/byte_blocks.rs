@@ -4,20 +4,20 @@ use serde::Serialize;
 
 /// Some bytes per thing, one after the other.
 #[derive(Debug, Default)]
-pub struct Parcels {
+pub struct ByteBlocks {
     /// How many bytes each thing has.
     pub lengths: Vec<usize>,
     /// The bytes of all.
     pub bytes: Vec<u8>,
 }
 
-impl Parcels {
+impl ByteBlocks {
     /// Adds a thing.
     pub fn push(&mut self, thing: &impl Serialize) {
         let before = self.bytes.len();
         let bytes = std::mem::take(&mut self.bytes);
         self.bytes =
-            postcard::to_extend(thing, bytes).expect("plain data can be written to memory");
+            postcard::to_extend(thing, bytes).expect("plain data can be written to warm_start");
         self.lengths.push(self.bytes.len() - before);
     }
 

@@ -7,21 +7,22 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use parquet::errors::ParquetError;
 
 use crate::error::SddpError;
-use crate::lp::{Answer, Counts, Failure, Kernel, NodeView, Want};
+use crate::lp::{LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::noise::{Noise, Purpose};
 use crate::output::{PathTables, Piece};
-use crate::path::{Paths, Walker};
+use crate::path::{PathSimulator, Paths};
 use crate::policy::CutPool;
 use crate::problem::Problem;
-use crate::ranks::{Backend, Shared};
+use crate::ranks::{Backend, SharedTable};
+use crate::solver::{NodeSolver, Solver, WarmStart};
 use crate::team::lock;
-use crate::training::backward::Unit;
+use crate::training::backward::BackwardUnit;
 
 /// What all threads read while they work, and what changes only between tasks.
-pub(crate) struct Field<'p, C: Backend> {
+pub(crate) struct TrainingState<'p, C: Backend> {
     pub(crate) problem: &'p Problem,
     /// The values of all openings.
-    pub(crate) values: Shared<C>,
+    pub(crate) values: SharedTable<C>,
     pub(crate) pool: CutPool<C>,
     /// The paths of this iteration's forward passes.
     pub(crate) trials: Paths,
@@ -31,7 +32,7 @@ pub(crate) struct Field<'p, C: Backend> {
     pub(crate) tables: Option<PathTables<'p>>,
 }
 
-impl<C: Backend> Field<'_, C> {
+impl<C: Backend> TrainingState<'_, C> {
     /// The node that `pass` has visited at `level`, and the state it left. At the level above all
     /// nodes that is the root, with the initial state.
     pub(crate) fn trial(&self, pass: usize, level: usize) -> Option<(Option<usize>, Vec<f64>)> {
@@ -55,50 +56,39 @@ impl<C: Backend> Field<'_, C> {
     }
 }
 
-/// What is to be solved: a node at a state, for some openings.
-pub(crate) struct Visit<'a> {
-    pub(crate) node: usize,
-    pub(crate) incoming: &'a [f64],
-    pub(crate) openings: Range<usize>,
-    pub(crate) want: Want,
-}
-
 /// The solvers of one thread, one per node once it has met that node.
-pub(crate) struct Solvers<K> {
-    nodes: Vec<Option<K>>,
-    counts: Counts,
+pub(crate) struct NodeSolvers {
+    solver: Solver,
+    nodes: Vec<Option<NodeSolver>>,
+    statistics: LpStatistics,
 }
 
-impl<K: Kernel> Solvers<K> {
-    pub(crate) fn new(problem: &Problem) -> Self {
+impl NodeSolvers {
+    pub(crate) fn new(problem: &Problem, solver: Solver) -> Self {
         Self {
+            solver,
             nodes: problem.nodes.iter().map(|_| None).collect(),
-            counts: Counts::default(),
+            statistics: LpStatistics::default(),
         }
     }
 
-    /// Solves a node; see [`Kernel::solve`].
+    /// Solves a node; see [`NodeSolver::solve`].
     pub(crate) fn solve<C: Backend>(
         &mut self,
-        field: &Field<'_, C>,
-        visit: Visit<'_>,
-        memory: &mut K::Memory,
-        each: &mut dyn FnMut(usize, &Answer),
-    ) -> Result<(), Box<Failure>> {
-        let view = field.view(visit.node);
-        let kernel = match &mut self.nodes[visit.node] {
-            Some(kernel) => kernel,
-            empty => empty.insert(K::load(&view)?),
+        shared: &TrainingState<'_, C>,
+        node: usize,
+        visit: &Visit<'_>,
+        warm_start: &mut WarmStart,
+        each: &mut dyn FnMut(usize, &NodeSolution),
+    ) -> Result<(), Box<LpFailure>> {
+        let view = shared.view(node);
+        let solver = match &mut self.nodes[node] {
+            Some(solver) => solver,
+            empty => empty.insert(NodeSolver::load(&view, self.solver)?),
         };
-        let before = kernel.counts();
-        let Visit {
-            incoming,
-            openings,
-            want,
-            ..
-        } = visit;
-        let solved = kernel.solve(&view, incoming, openings, want, memory, each);
-        self.counts += kernel.counts() - before;
+        let before = solver.statistics();
+        let solved = solver.solve(&view, visit, warm_start, each);
+        self.statistics += solver.statistics() - before;
         solved
     }
 }
@@ -121,70 +111,70 @@ pub(crate) enum Task {
 pub(crate) const PATHS_PER_UNIT: usize = 32;
 
 /// A unit of simulation: its paths, and where they are put.
-pub(crate) struct Simulation<K: Kernel> {
+pub(crate) struct SimulationUnit {
     pub(crate) paths: Range<usize>,
-    pub(crate) walker: Walker<K>,
+    pub(crate) simulator: PathSimulator,
     /// What is written of them, table by table.
     pub(crate) pieces: Result<Vec<Piece>, ParquetError>,
 }
 
 /// All units of this rank.
-pub(crate) struct Engine<'p, C: Backend, K: Kernel> {
-    pub(crate) field: RwLock<Field<'p, C>>,
+pub(crate) struct RankWork<'p, C: Backend> {
+    pub(crate) shared: RwLock<TrainingState<'p, C>>,
     pub(crate) seed: u64,
     pub(crate) passes: usize,
     /// The first forward pass of this rank.
     pub(crate) first_pass: usize,
-    pub(crate) forward: Vec<Mutex<Walker<K>>>,
+    pub(crate) forward: Vec<Mutex<PathSimulator>>,
     /// By level.
-    pub(crate) backward: Vec<Vec<Mutex<Unit<K>>>>,
+    pub(crate) backward: Vec<Vec<Mutex<BackwardUnit>>>,
     /// By level, the units of all ranks.
     pub(crate) unit_counts: Vec<usize>,
-    pub(crate) simulation: RwLock<Vec<Mutex<Simulation<K>>>>,
-    tally: Mutex<Tally>,
+    pub(crate) simulation: RwLock<Vec<Mutex<SimulationUnit>>>,
+    totals: Mutex<Totals>,
 }
 
 /// What threads have counted, and the first thing that went wrong.
 #[derive(Default)]
-struct Tally {
-    counts: Counts,
+struct Totals {
+    statistics: LpStatistics,
     /// The lowest unit that failed, and how.
     failed: Option<(usize, SddpError)>,
 }
 
-impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
+impl<'p, C: Backend> RankWork<'p, C> {
     pub(crate) fn new(
-        field: Field<'p, C>,
+        shared: TrainingState<'p, C>,
         seed: u64,
         passes: usize,
         own_passes: Range<usize>,
-        backward: Vec<Vec<Mutex<Unit<K>>>>,
+        backward: Vec<Vec<Mutex<BackwardUnit>>>,
         unit_counts: Vec<usize>,
     ) -> Self {
-        let problem = field.problem;
+        let problem = shared.problem;
         Self {
-            field: RwLock::new(field),
+            shared: RwLock::new(shared),
             seed,
             passes,
             first_pass: own_passes.start,
             forward: own_passes
-                .map(|_| Mutex::new(Walker::new(problem)))
+                .map(|_| Mutex::new(PathSimulator::new(problem)))
                 .collect(),
             backward,
             unit_counts,
             simulation: RwLock::new(Vec::new()),
-            tally: Mutex::new(Tally::default()),
+            totals: Mutex::new(Totals::default()),
         }
     }
 
     /// The field, to be read.
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Field<'p, C>> {
-        self.field.read().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, TrainingState<'p, C>> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The field, to be changed between tasks.
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Field<'p, C>> {
-        self.field.write().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, TrainingState<'p, C>> {
+        self.shared.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many units a task has on this rank.
@@ -196,68 +186,76 @@ impl<'p, C: Backend, K: Kernel> Engine<'p, C, K> {
         }
     }
 
-    pub(crate) fn simulations(&self) -> RwLockReadGuard<'_, Vec<Mutex<Simulation<K>>>> {
+    pub(crate) fn simulations(&self) -> RwLockReadGuard<'_, Vec<Mutex<SimulationUnit>>> {
         self.simulation
             .read()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does one unit of a task.
-    pub(crate) fn work(&self, task: Task, unit: usize, solvers: &mut Solvers<K>) {
-        let field = self.read();
-        let before = solvers.counts;
+    pub(crate) fn run_unit(&self, task: Task, unit: usize, solvers: &mut NodeSolvers) {
+        let shared = self.read();
+        let before = solvers.statistics;
         let (result, scenario) = match task {
             Task::Forward { iteration } => {
-                let mut walker = lock(&self.forward[unit]);
-                walker.record.clear();
+                let mut simulator = lock(&self.forward[unit]);
+                simulator.record.clear();
                 let pass = self.first_pass + unit;
                 let noise = Noise::new(self.seed, Purpose::Training);
                 (
-                    walker.sample(&field, solvers, noise, (iteration, pass), None),
+                    simulator.sample(&shared, solvers, noise, (iteration, pass), None),
                     pass,
                 )
             }
             Task::Backward { level, .. } => {
                 let mut unit = lock(&self.backward[level][unit]);
-                (unit.solve(&field, solvers, level), unit.key.pass)
+                (unit.solve(&shared, solvers, level), unit.key.pass)
             }
             Task::Simulate { purpose } => {
                 let simulations = self.simulations();
                 let mut simulation = lock(&simulations[unit]);
-                simulation.run(&field, solvers, Noise::new(self.seed, purpose), self.passes)
+                simulation.run(
+                    &shared,
+                    solvers,
+                    Noise::new(self.seed, purpose),
+                    self.passes,
+                )
             }
             Task::Validate => {
                 let simulations = self.simulations();
                 let mut simulation = lock(&simulations[unit]);
-                simulation.validate(&field, solvers)
+                simulation.validate(&shared, solvers)
             }
         };
-        let mut tally = lock(&self.tally);
-        tally.counts += solvers.counts - before;
+        let mut totals = lock(&self.totals);
+        totals.statistics += solvers.statistics - before;
         if let Err(failure) = result
-            && tally.failed.as_ref().is_none_or(|(first, _)| unit < *first)
+            && totals
+                .failed
+                .as_ref()
+                .is_none_or(|(first, _)| unit < *first)
         {
             let during = during(task, scenario);
-            tally.failed = Some((unit, SddpError::Solver { during, failure }));
+            totals.failed = Some((unit, SddpError::Solver { during, failure }));
         }
     }
 
     /// What went wrong in the last task, if anything did.
     pub(crate) fn failed(&self) -> Result<(), SddpError> {
-        lock(&self.tally)
+        lock(&self.totals)
             .failed
             .take()
             .map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// Adds what an earlier run has solved.
-    pub(crate) fn add_counts(&self, counts: Counts) {
-        lock(&self.tally).counts += counts;
+    pub(crate) fn add_statistics(&self, statistics: LpStatistics) {
+        lock(&self.totals).statistics += statistics;
     }
 
     /// What this rank has solved so far.
-    pub(crate) fn counts(&self) -> Counts {
-        lock(&self.tally).counts
+    pub(crate) fn statistics(&self) -> LpStatistics {
+        lock(&self.totals).statistics
     }
 }
 

@@ -7,13 +7,13 @@ use crate::policy::Cuts;
 /// The solver's number for a basic variable.
 const BASIC: i32 = 1;
 /// Most cuts that are tried as rows because they are new; others come in when they are violated.
-const MOST_NEW: usize = 8;
+const MAX_NEW_CUTS: usize = 8;
 
 /// The basis of the last visit's first opening, by columns, rows of the template, and cuts by slot;
 /// and the cuts that were tight for some opening of that visit. A cut that is gone and was part of
 /// the basis leaves one basic variable too many, which the solver repairs.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Basis {
+pub struct HighsBasis {
     columns: Vec<i8>,
     rows: Vec<i8>,
     /// Cuts that are not basic.
@@ -29,7 +29,7 @@ pub(super) fn is_tight(status: i32) -> bool {
     status != BASIC
 }
 
-impl Basis {
+impl HighsBasis {
     /// Whether there is none yet.
     pub(super) fn is_empty(&self) -> bool {
         self.columns.is_empty()
@@ -47,7 +47,7 @@ impl Basis {
         let new = |slot: &&u32| self.newest.is_none_or(|newest| **slot > newest);
         let mut fresh: Vec<u32> = slots.iter().filter(new).copied().collect();
         fresh.sort_unstable();
-        rows.extend_from_slice(&fresh[fresh.len().saturating_sub(MOST_NEW)..]);
+        rows.extend_from_slice(&fresh[fresh.len().saturating_sub(MAX_NEW_CUTS)..]);
         rows
     }
 

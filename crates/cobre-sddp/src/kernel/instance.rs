@@ -1,0 +1,97 @@
+//! The linear program of a node at a state and an opening, with the present cuts.
+
+use super::basis::StageInput;
+use super::cut_table::CutTable;
+use super::presolve;
+use super::reduced_lp::ReducedLp;
+use super::simplex::SolveError;
+use super::tolerance;
+use crate::lp::NodeView;
+use crate::policy::Cuts;
+
+/// The linear program of a node at a state and an opening, with the present cuts.
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) lp: ReducedLp,
+    pub(super) cuts: CutTable,
+    /// Incoming states, and the values of the opening.
+    pub(super) parameters: Vec<f64>,
+    /// The gradient of the fixed part of the objective by incoming state.
+    pub(super) fixed_cost_gradient: Vec<f64>,
+    /// Right-hand sides at the incoming states, and with the opening.
+    visit_rhs: Vec<f64>,
+    rhs: Vec<f64>,
+    /// The terms of openings in right-hand sides: row, parameter, coefficient.
+    opening_terms: Vec<(usize, usize, f64)>,
+}
+
+impl Instance {
+    pub(super) fn new(lp: ReducedLp) -> Self {
+        let mut opening_terms = Vec::new();
+        for (row, rhs) in lp.rhs.iter().enumerate() {
+            let of_opening = rhs.terms.iter().filter(|term| term.0 >= lp.states);
+            opening_terms.extend(of_opening.map(|&(parameter, factor)| (row, parameter, factor)));
+        }
+        let mut fixed_cost_gradient = vec![0.0; lp.states];
+        for &(parameter, slope) in &lp.fixed_cost.terms {
+            if parameter < lp.states {
+                fixed_cost_gradient[parameter] = slope;
+            }
+        }
+        Self {
+            cuts: CutTable::default(),
+            parameters: vec![0.0; lp.states + lp.parameters.len()],
+            fixed_cost_gradient,
+            visit_rhs: vec![0.0; lp.rows],
+            rhs: vec![0.0; lp.rows],
+            opening_terms,
+            lp,
+        }
+    }
+
+    pub(super) fn input(&self) -> StageInput<'_> {
+        StageInput {
+            lp: &self.lp,
+            cuts: &self.cuts,
+            rhs: &self.rhs,
+        }
+    }
+
+    /// Sets the cuts and the incoming states.
+    pub(super) fn start_visit(&mut self, cuts: &Cuts<'_>, incoming: &[f64]) {
+        let lp = &self.lp;
+        self.cuts.update(lp, cuts);
+        self.parameters[..lp.states].copy_from_slice(incoming);
+        self.cuts.start_visit(lp, &self.parameters);
+        for (rhs, affine) in self.visit_rhs.iter_mut().zip(&lp.rhs) {
+            *rhs = affine.at_states(incoming);
+        }
+    }
+
+    /// Sets the opening.
+    pub(super) fn start_opening(&mut self, view: &NodeView<'_>, opening: usize) {
+        let lp = &self.lp;
+        let values = view.problem.opening(view.values, view.node, opening);
+        let parameters = self.parameters[lp.states..].iter_mut();
+        for (parameter, &at) in parameters.zip(&lp.parameters) {
+            *parameter = presolve::parameter(values[at]);
+        }
+        self.rhs.copy_from_slice(&self.visit_rhs);
+        for &(row, parameter, factor) in &self.opening_terms {
+            self.rhs[row] += factor * self.parameters[parameter];
+        }
+        self.cuts.start_opening(lp, &self.parameters);
+    }
+
+    /// Checks the bounds of columns that presolve removed, and empty rows.
+    pub(super) fn check_feasibility(&self) -> Result<(), SolveError> {
+        for check in &self.lp.feasibility_checks {
+            let value = check.value.value(&self.parameters);
+            let beyond = (check.lower - value).max(value - check.upper);
+            if beyond > tolerance::primal(value) {
+                return Err(SolveError::Infeasible);
+            }
+        }
+        Ok(())
+    }
+}

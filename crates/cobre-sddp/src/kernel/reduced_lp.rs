@@ -1,0 +1,488 @@
+//! The linear program of a node that presolve leaves to the simplex method.
+//!
+//! Its rows are equalities, and then inequalities Σ coefficient × column ≥ right-hand side, one per
+//! side. Right-hand sides, the values of removed columns and the constant of the objective are
+//! [`Affine`].
+
+use super::SizeLimits;
+use super::affine::Affine;
+use super::curve::{Curve, CurveState, Segment};
+use super::postsolve::{RowSource, Substitution};
+use super::presolve::{ParametricTemplate, Presolved};
+use super::sparse::Sparse;
+use crate::lp::NodeView;
+use crate::problem::Template;
+
+/// The artificial bound of a column whose cost drives it where it has none. A solution at such a
+/// bound is rejected.
+const ARTIFICIAL_BOUND: f64 = 1e8;
+
+/// The fewest columns of a curve.
+const MIN_CURVE: usize = 3;
+/// The smallest coefficient of a curve's column in its row, relative to the largest there.
+const MIN_SEGMENT: f64 = 1e-3;
+
+/// A condition that presolve leaves: `what` is between `lower` and `upper`, or the linear program
+/// is infeasible.
+#[derive(Debug, Clone)]
+pub(super) struct FeasibilityCheck {
+    pub(super) value: Affine,
+    pub(super) lower: f64,
+    pub(super) upper: f64,
+}
+
+/// The source of the value of a column of the template.
+#[derive(Debug, Clone)]
+pub(super) enum ColumnSource {
+    /// The column of this number in the reduced linear program.
+    Kept(usize),
+    /// The value that presolve found.
+    Removed(Affine),
+}
+
+/// The linear program of a node that presolve leaves to the simplex method.
+#[derive(Debug)]
+pub(super) struct ReducedLp {
+    /// The number of equalities, which are the first rows.
+    pub(super) equalities: usize,
+    /// The number of rows, without cuts.
+    pub(super) rows: usize,
+    /// Without the columns of curves.
+    pub(super) by_row: Sparse,
+    pub(super) by_column: Sparse,
+    pub(super) cost: Vec<f64>,
+    pub(super) lower: Vec<f64>,
+    pub(super) upper: Vec<f64>,
+    pub(super) ranges: Vec<f64>,
+    /// The number of plain columns; those of curves follow.
+    pub(super) plain: usize,
+    pub(super) curves: Vec<Curve>,
+    /// By column after the plain ones.
+    pub(super) segments: Vec<Segment>,
+    pub(super) start_curve_states: Vec<CurveState>,
+    /// The bound each plain column is at before the first pivot: 1 the lower, −1 the upper, 0 none.
+    pub(super) start: Vec<f64>,
+    /// Columns without bounds and without cost.
+    pub(super) free: Vec<usize>,
+    /// Columns with an artificial bound.
+    pub(super) artificial: Vec<usize>,
+    /// The activity of the columns at `start` in each row, and their cost.
+    pub(super) start_activity: Vec<f64>,
+    pub(super) start_cost: f64,
+    /// The right-hand side of each row.
+    pub(super) rhs: Vec<Affine>,
+    /// One over the Euclidean norm of each row.
+    pub(super) row_scale: Vec<f64>,
+    /// Conditions on removed columns and empty rows.
+    pub(super) feasibility_checks: Vec<FeasibilityCheck>,
+    /// The part of the objective from removed columns.
+    pub(super) fixed_cost: Affine,
+    /// The column of the cost to go.
+    pub(super) future: Option<usize>,
+    /// Outgoing states that the solve decides: state and column.
+    pub(super) free_states: Vec<(usize, usize)>,
+    /// The position of each column in `free_states`.
+    pub(super) free_state_of: Vec<Option<u32>>,
+    /// Outgoing states that presolve fixes.
+    pub(super) fixed_states: Vec<(usize, Affine)>,
+    /// By column of the template.
+    pub(super) column_sources: Vec<ColumnSource>,
+    /// The sources of rows, and the substitutions of presolve, the last first.
+    pub(super) row_sources: Vec<RowSource>,
+    pub(super) substitutions: Vec<Substitution>,
+    pub(super) template_rows: usize,
+    /// The number of incoming states, the first parameters.
+    pub(super) states: usize,
+    /// For each parameter after the states, its index among the values of an opening.
+    pub(super) parameters: Vec<usize>,
+    /// The largest cost, at least 1: the scale of dual tolerances.
+    pub(super) cost_scale: f64,
+}
+
+impl ReducedLp {
+    /// The reduced linear program of a node; `None` if it is not one for the kernel.
+    pub(super) fn new(view: &NodeView<'_>, limits: SizeLimits) -> Option<Self> {
+        let mut source = ParametricTemplate::new(view)?;
+        let presolved = Presolved::find(&mut source);
+        let mut build = Build::default();
+        build.columns(&mut source, &presolved);
+        let future = view.problem.has_future(view.node).then(|| {
+            let bound = view.problem.nodes[view.node].future_bound;
+            build.column(1.0, bound, f64::INFINITY)
+        });
+        build.rows(&source, &presolved);
+        let equalities = build.equalities.len();
+        let rows = equalities + build.inequalities.len();
+        let fits = equalities <= limits.equalities && rows <= limits.rows;
+        fits.then(|| build.finish(view, &source, presolved, future))
+    }
+
+    /// The number of columns.
+    pub(super) fn columns(&self) -> usize {
+        self.cost.len()
+    }
+
+    /// The segments of a curve.
+    #[inline]
+    pub(super) fn members(&self, curve: &Curve) -> &[Segment] {
+        &self.segments[curve.columns.start - self.plain..curve.columns.end - self.plain]
+    }
+
+    /// The most rows of a basis: each row once, and as many cuts as are independent, with one more
+    /// for the row that enters.
+    pub(super) fn largest_basis(&self) -> usize {
+        self.rows + self.free_states.len() + 2
+    }
+}
+
+type Terms = Vec<(u32, f64)>;
+type FreeStates = Vec<(usize, usize)>;
+type FixedStates = Vec<(usize, Affine)>;
+
+/// A reduced linear program under construction.
+#[derive(Default)]
+struct Build {
+    cost: Vec<f64>,
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    /// By column of the template, its column here if it is kept.
+    numbers: Vec<Option<usize>>,
+    equalities: Vec<(Terms, Affine)>,
+    inequalities: Vec<(Terms, Affine)>,
+    /// The rows of the template that equalities and inequalities come from, and their signs.
+    equality_sources: Vec<(usize, f64)>,
+    inequality_sources: Vec<Option<(usize, f64)>>,
+    feasibility_checks: Vec<FeasibilityCheck>,
+}
+
+impl Build {
+    fn column(&mut self, cost: f64, lower: f64, upper: f64) -> usize {
+        self.cost.push(cost);
+        self.lower.push(lower);
+        self.upper.push(upper);
+        self.cost.len() - 1
+    }
+
+    /// Adds the columns that presolve keeps. Where openings change bounds, a column has the widest
+    /// of them, and rows for the others.
+    fn columns(&mut self, source: &mut ParametricTemplate<'_>, presolved: &Presolved) {
+        for number in 0..source.template.columns.len() {
+            if presolved.values[number].is_some() {
+                self.numbers.push(None);
+                continue;
+            }
+            let cost = source.costs[number];
+            let (lower, upper) = source.widest_bounds(number);
+            let column = self.column(cost, lower, upper);
+            self.numbers.push(Some(column));
+            let (least, most) = source.column_bounds(number);
+            if !least.terms.is_empty() {
+                let terms = vec![(column as u32, 1.0)];
+                self.inequalities.push((terms, least));
+                self.inequality_sources.push(None);
+            }
+            if !most.terms.is_empty() {
+                let terms = vec![(column as u32, -1.0)];
+                self.inequalities.push((terms, most.times(-1.0)));
+                self.inequality_sources.push(None);
+            }
+        }
+    }
+
+    fn rows(&mut self, source: &ParametricTemplate<'_>, presolved: &Presolved) {
+        for (number, row) in source.rows.iter().enumerate() {
+            if presolved.used_rows[number] {
+                continue;
+            }
+            let (mut terms, mut removed_part) = (Terms::new(), Affine::default());
+            for &(column, value) in &row.terms {
+                match (self.numbers[column], &presolved.values[column]) {
+                    (Some(column), _) => terms.push((column as u32, value)),
+                    (None, Some(removed)) => removed_part.add(value, removed),
+                    (None, None) => {}
+                }
+            }
+            let mut side = |bound: &Affine, sign: f64, equal: bool| {
+                let mut rhs = bound.times(sign);
+                rhs.add(-sign, &removed_part);
+                let terms = terms.iter().map(|&(at, value)| (at, sign * value));
+                let terms: Terms = terms.collect();
+                if terms.is_empty() {
+                    let lower = if equal { 0.0 } else { f64::NEG_INFINITY };
+                    self.feasibility_checks.push(FeasibilityCheck {
+                        value: rhs,
+                        lower,
+                        upper: 0.0,
+                    });
+                } else if equal {
+                    self.equalities.push((terms, rhs));
+                    self.equality_sources.push((number, sign));
+                } else {
+                    self.inequalities.push((terms, rhs));
+                    self.inequality_sources.push(Some((number, sign)));
+                }
+            };
+            if row.equality {
+                side(&row.lower, 1.0, true);
+            } else {
+                if row.has_lower {
+                    side(&row.lower, 1.0, false);
+                }
+                if row.has_upper {
+                    side(&row.upper, -1.0, false);
+                }
+            }
+        }
+    }
+
+    /// Finds the curves: row, and columns by ascending cost per unit.
+    fn find_curves(&self, template: &Template, future: Option<usize>) -> Vec<(usize, Vec<usize>)> {
+        let mut rows_of = vec![0; self.cost.len()];
+        for (terms, _) in self.equalities.iter().chain(&self.inequalities) {
+            for &(column, _) in terms {
+                rows_of[column as usize] += 1;
+            }
+        }
+        for column in template.states.iter().map(|state| state.outgoing) {
+            if let Some(column) = self.numbers[column] {
+                rows_of[column] = 0;
+            }
+        }
+        if let Some(column) = future {
+            rows_of[column] = 0;
+        }
+        let mut curves = Vec::new();
+        for (row, (terms, _)) in self.equalities.iter().enumerate() {
+            let alone = terms.iter().filter(|term| rows_of[term.0 as usize] == 1);
+            let largest = alone
+                .clone()
+                .fold(0.0, |most: f64, term| most.max(term.1.abs()));
+            // The ratio test considers one segment at a time: none must be too small for it.
+            let alone = alone.filter(|term| term.1.abs() >= MIN_SEGMENT * largest);
+            let segments = alone.map(|&(column, factor)| {
+                let column = column as usize;
+                (column, self.segment(column, curves.len(), factor))
+            });
+            let mut segments: Vec<(usize, Segment)> =
+                segments.filter(|segment| segment.1.fits()).collect();
+            segments.sort_by(|one, other| one.1.unit_cost().total_cmp(&other.1.unit_cost()));
+            if segments.len() >= MIN_CURVE {
+                curves.push((row, segments.into_iter().map(|segment| segment.0).collect()));
+            }
+        }
+        curves
+    }
+
+    fn segment(&self, column: usize, curve: usize, factor: f64) -> Segment {
+        let bounds = (self.lower[column], self.upper[column]);
+        Segment::new(curve, factor, self.cost[column], bounds.0, bounds.1)
+    }
+
+    /// Moves the columns of curves behind all others; returns the new number of each column.
+    fn reorder(&mut self, curves: &[(usize, Vec<usize>)]) -> Vec<usize> {
+        let count = self.cost.len();
+        let last: Vec<usize> = curves.iter().flat_map(|curve| curve.1.clone()).collect();
+        let mut order: Vec<usize> = (0..count).filter(|at| !last.contains(at)).collect();
+        order.extend(last);
+        let mut places = vec![0; count];
+        for (new, &old) in order.iter().enumerate() {
+            places[old] = new;
+        }
+        for list in [&mut self.cost, &mut self.lower, &mut self.upper] {
+            *list = order.iter().map(|&old| list[old]).collect();
+        }
+        for number in self.numbers.iter_mut().flatten() {
+            *number = places[*number];
+        }
+        for (terms, _) in self.equalities.iter_mut().chain(&mut self.inequalities) {
+            for (column, _) in &mut *terms {
+                *column = places[*column as usize] as u32;
+            }
+            terms.sort_unstable_by_key(|term| term.0);
+        }
+        places
+    }
+
+    fn finish(
+        mut self,
+        view: &NodeView<'_>,
+        source: &ParametricTemplate<'_>,
+        presolved: Presolved,
+        future: Option<usize>,
+    ) -> ReducedLp {
+        let template = source.template;
+        let columns = self.cost.len();
+        let found = self.find_curves(template, future);
+        let places = self.reorder(&found);
+        let future = future.map(|column| places[column]);
+        let (mut segments, mut curves, mut start_curve_states) =
+            (Vec::new(), Vec::new(), Vec::new());
+        let mut next = columns - found.iter().map(|curve| curve.1.len()).sum::<usize>();
+        let plain = next;
+        for (row, members) in found {
+            let factor = |column: usize| {
+                let terms = &self.equalities[row].0;
+                let found = terms.iter().find(|term| term.0 as usize == column);
+                found.map_or(0.0, |term| term.1)
+            };
+            let all = next..next + members.len();
+            let own = all
+                .clone()
+                .map(|column| self.segment(column, curves.len(), factor(column)));
+            let own: Vec<Segment> = own.collect();
+            start_curve_states.push(Curve::start(&own));
+            curves.push(Curve::new(row, all, &own));
+            next += own.len();
+            segments.extend(own);
+        }
+        let (start, free, artificial) = self.start(plain);
+        let (row_sources, substitutions) =
+            (self.row_sources(), Substitution::of(source, &presolved));
+        let mut fixed_cost = source.constant.clone();
+        for (cost, value) in source.costs.iter().zip(&presolved.values) {
+            if let Some(value) = value {
+                fixed_cost.add(*cost, value);
+            }
+        }
+        let (free_states, fixed_states) = self.outgoing(template, &presolved);
+        self.feasibility_checks.extend(presolved.feasibility_checks);
+        let mut free_state_of = vec![None; columns];
+        for (place, (_, column)) in free_states.iter().enumerate() {
+            free_state_of[*column] = Some(place as u32);
+        }
+        let column_sources = self.numbers.iter().zip(presolved.values);
+        let column_sources = column_sources.map(|(number, value)| {
+            number.map_or_else(
+                || ColumnSource::Removed(value.unwrap_or_default()),
+                ColumnSource::Kept,
+            )
+        });
+        let equalities = self.equalities.len();
+        self.equalities.append(&mut self.inequalities);
+        let (terms, rhs): (Vec<Terms>, Vec<Affine>) = self.equalities.into_iter().unzip();
+        let all_by_row = Sparse::new(&terms);
+        let of_plain = |row: &Terms| {
+            let terms = row.iter().filter(|term| (term.0 as usize) < plain);
+            terms.copied().collect()
+        };
+        let by_row = Sparse::new(&terms.iter().map(of_plain).collect::<Vec<Terms>>());
+        let bounds = self.lower.iter().zip(&self.upper);
+        let ranges = bounds.map(|(lower, upper)| upper - lower).collect();
+        let length = |row: &Terms| {
+            let squares: f64 = row.iter().map(|(_, value)| value * value).sum();
+            1.0 / squares.sqrt()
+        };
+        let mut lp = ReducedLp {
+            equalities,
+            rows: terms.len(),
+            by_column: all_by_row.transposed(columns),
+            by_row,
+            cost_scale: self
+                .cost
+                .iter()
+                .fold(1.0, |most, cost| cost.abs().max(most)),
+            cost: self.cost,
+            lower: self.lower,
+            upper: self.upper,
+            ranges,
+            plain,
+            curves,
+            segments,
+            start_curve_states,
+            start,
+            free,
+            artificial,
+            start_activity: vec![0.0; terms.len()],
+            start_cost: 0.0,
+            rhs,
+            row_scale: terms.iter().map(length).collect(),
+            feasibility_checks: self.feasibility_checks,
+            fixed_cost,
+            future,
+            free_states,
+            free_state_of,
+            fixed_states,
+            column_sources: column_sources.collect(),
+            row_sources,
+            substitutions,
+            template_rows: template.rows.len(),
+            states: view.problem.states.len(),
+            parameters: source.parameters.clone(),
+        };
+        lp.put_at_start();
+        lp
+    }
+
+    /// The outgoing states that are free, with their columns, and those that are fixed, with their
+    /// values.
+    fn outgoing(&self, template: &Template, presolved: &Presolved) -> (FreeStates, FixedStates) {
+        let (mut free_states, mut fixed_states) = (Vec::new(), Vec::new());
+        for (state, at) in template.states.iter().enumerate() {
+            match (self.numbers[at.outgoing], &presolved.values[at.outgoing]) {
+                (Some(column), _) => free_states.push((state, column)),
+                (None, value) => {
+                    fixed_states.push((state, value.clone().unwrap_or_default()));
+                }
+            }
+        }
+        (free_states, fixed_states)
+    }
+
+    /// The sources of the rows.
+    fn row_sources(&self) -> Vec<RowSource> {
+        let equalities = self.equality_sources.iter().copied().map(Some);
+        let all = equalities.chain(self.inequality_sources.iter().copied());
+        let row_sources = all.enumerate().filter_map(|(row, from)| {
+            let (of, sign) = from?;
+            Some(RowSource { of, row, sign })
+        });
+        row_sources.collect()
+    }
+
+    /// The starting bound of each plain column, the free columns, and those that get an artificial
+    /// bound.
+    fn start(&mut self, plain: usize) -> (Vec<f64>, Vec<usize>, Vec<usize>) {
+        let (mut start, mut free, mut artificial) = (Vec::new(), Vec::new(), Vec::new());
+        for column in 0..plain {
+            let (cost, lower, upper) = (self.cost[column], self.lower[column], self.upper[column]);
+            let side = if cost > 0.0 || (cost == 0.0 && lower.is_finite()) {
+                1.0
+            } else if cost < 0.0 || upper.is_finite() {
+                -1.0
+            } else {
+                free.push(column);
+                0.0
+            };
+            if side > 0.0 && !lower.is_finite() {
+                self.lower[column] = upper.min(0.0) - ARTIFICIAL_BOUND;
+                artificial.push(column);
+            } else if side < 0.0 && !upper.is_finite() {
+                self.upper[column] = lower.max(0.0) + ARTIFICIAL_BOUND;
+                artificial.push(column);
+            }
+            start.push(side);
+        }
+        (start, free, artificial)
+    }
+}
+
+impl ReducedLp {
+    fn put_at_start(&mut self) {
+        for (curve, mark) in self.curves.iter().zip(&self.start_curve_states) {
+            let (activity, cost) = curve.at_bounds(self.members(curve), *mark);
+            self.start_activity[curve.row] += activity;
+            self.start_cost += cost;
+        }
+        for column in 0..self.plain {
+            let value = match self.start[column] {
+                side if side > 0.0 => self.lower[column],
+                side if side < 0.0 => self.upper[column],
+                _ => 0.0,
+            };
+            self.start_cost += self.cost[column] * value;
+            for &(row, coefficient) in self.by_column.list(column) {
+                self.start_activity[row as usize] += coefficient * value;
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Kernels that are wrong on purpose are found out, and solutions do not depend on who solves what.
+
+use std::path::Path;
+
+use cobre_comm::LocalBackend;
+
+use super::{NodeSolver, Solver, WarmStart};
+use crate::SddpError;
+use crate::kernel::Fault;
+use crate::lp::{Detail, LpStatistics, NodeSolution, NodeView, Visit};
+use crate::policy::{CutPool, NewCut, Selection};
+use crate::problem::{Hydrothermal, Problem, hydrothermal};
+use crate::ranks::Ranks;
+use crate::run::{Settings, run};
+use crate::simulation::Sampling;
+use crate::training::{StopRule, Stopping};
+
+/// Trains on a made-up system with HiGHS beside a kernel that may have a fault.
+fn trained(fault: Option<Fault>) -> Result<LpStatistics, SddpError> {
+    let size = Hydrothermal {
+        stages: 4,
+        regions: 2,
+        reservoirs: 4,
+        thermals: 16,
+        blocks: 2,
+        lags: 1,
+        openings: 8,
+        known_start: false,
+    };
+    let settings = Settings {
+        seed: 5,
+        passes: 2,
+        selection: Selection::ALL,
+        stopping: Stopping::any(vec![StopRule::Iterations(10)]),
+        threads: 1,
+        simulate: 10,
+        sampling: Sampling::Fresh,
+        solver: Solver::Check,
+        checkpoints: crate::checkpoint::Cadence::Never,
+        resume: false,
+        output: None,
+        csv: false,
+    };
+    let problem = hydrothermal(size).expect("sizes are not zero");
+    let results = Fault::during(fault, || run(&LocalBackend, problem, &settings, &mut ()));
+    results.map(|results| results.lp)
+}
+
+/// The check that found a fault.
+#[derive(Debug, PartialEq)]
+enum Caught {
+    /// The checks of the kernel: HiGHS had to solve.
+    ByLadder,
+    /// The comparison with HiGHS.
+    ByDifference,
+    Not,
+}
+
+fn caught(fault: Option<Fault>) -> Caught {
+    match trained(fault) {
+        Ok(statistics) if statistics.fallbacks > 0 => Caught::ByLadder,
+        Ok(_) => Caught::Not,
+        Err(error) => {
+            let told = format!("{error:?}");
+            assert!(told.contains("two solvers differ"), "{told}");
+            Caught::ByDifference
+        }
+    }
+}
+
+#[test]
+fn the_kernel_as_it_is_agrees_without_help() {
+    let statistics = trained(None).expect("both agree");
+    assert_eq!(
+        (statistics.fallbacks, statistics.highs),
+        (0, 0),
+        "{statistics:?}"
+    );
+    assert!(
+        statistics.checked > 500 && statistics.difference < 1e-8,
+        "{statistics:?}"
+    );
+    assert_eq!(caught(None), Caught::Not);
+}
+
+#[test]
+fn a_wrong_sign_in_the_ratio_test_is_caught_by_the_ladder() {
+    assert_eq!(caught(Some(Fault::WrongSign)), Caught::ByLadder);
+}
+
+#[test]
+fn a_missed_bound_flip_is_caught_by_the_ladder() {
+    assert_eq!(caught(Some(Fault::MissedFlips)), Caught::ByLadder);
+}
+
+#[test]
+fn an_overlooked_cut_is_caught_by_the_difference() {
+    assert_eq!(caught(Some(Fault::OverlookedCuts)), Caught::ByDifference);
+}
+
+fn one_river() -> Problem {
+    let size = Hydrothermal {
+        stages: 5,
+        regions: 3,
+        reservoirs: 3,
+        thermals: 12,
+        blocks: 1,
+        lags: 0,
+        openings: 11,
+        known_start: false,
+    };
+    hydrothermal(size).expect("sizes are not zero")
+}
+
+/// Trains one node's cuts from the solutions of its successor, with the units spread over `objects`
+/// solver objects; returns every bit of every solution.
+fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
+    let problem = one_river();
+    let comm = LocalBackend;
+    let ranks = Ranks::new(&comm);
+    let selection = if lml1 {
+        "lml1".parse()
+    } else {
+        Ok(Selection::ALL)
+    };
+    let units = 6;
+    let mut pool = CutPool::<LocalBackend>::new(&problem, units, selection.expect("a rule"));
+    let mut solvers: Vec<Vec<Option<NodeSolver>>> = (0..objects)
+        .map(|_| (0..problem.nodes.len()).map(|_| None).collect())
+        .collect();
+    let mut warm_starts: Vec<Vec<WarmStart>> = (0..units)
+        .map(|_| problem.nodes.iter().map(|_| WarmStart::default()).collect())
+        .collect();
+    let mut bits = Vec::new();
+    for iteration in 0..12 {
+        for level in 1..problem.graph.depth() {
+            let node = problem.graph.depth() - level;
+            let mut cuts = Vec::new();
+            for (unit, warm_starts) in warm_starts.iter_mut().enumerate() {
+                let share = (unit * 7 + iteration * 3) % 17;
+                let state = vec![20_000.0 * share as f64 / 17.0; 3];
+                let view = NodeView {
+                    problem: &problem,
+                    values: &problem.values,
+                    node,
+                    cuts: pool.cuts(&problem, node),
+                    failures: Path::new("."),
+                };
+                // Spreads units differently each time, and objects come in one after the other, so
+                // that they meet nodes at different times.
+                let present = objects.min(1 + iteration / 3);
+                let object = (unit + iteration * (level % 2)) % present;
+                let solver = match &mut solvers[object][node] {
+                    Some(solver) => solver,
+                    empty => empty.insert(NodeSolver::load(&view, solver).expect("it loads")),
+                };
+                let (mut value, mut gradient) = (0.0, vec![0.0; 3]);
+                let mut each = |_: usize, answer: &NodeSolution| {
+                    value += answer.bound / 11.0;
+                    for (sum, slope) in gradient.iter_mut().zip(&answer.gradient) {
+                        *sum += slope / 11.0;
+                    }
+                    let numbers = answer
+                        .columns
+                        .iter()
+                        .chain(&answer.gradient)
+                        .chain([&answer.bound]);
+                    bits.extend(numbers.map(|number| number.to_bits()));
+                };
+                let visit = Visit {
+                    incoming: &state,
+                    openings: 0..11,
+                    want: Detail::Full,
+                };
+                solver
+                    .solve(&view, &visit, &mut warm_starts[node], &mut each)
+                    .expect("it is solved");
+                let at_zero = value - gradient.iter().zip(&state).map(|(a, b)| a * b).sum::<f64>();
+                cuts.push(NewCut {
+                    pass: unit,
+                    node: node - 1,
+                    intercept: at_zero,
+                    gradient,
+                    point: state,
+                });
+            }
+            pool.insert(&ranks, &problem, level, iteration, &cuts)
+                .expect("one rank");
+        }
+    }
+    bits
+}
+
+#[test]
+fn units_split_over_any_number_of_solver_objects_give_the_same_bits() {
+    for solver in [Solver::Highs, Solver::Kernel] {
+        for lml1 in [false, true] {
+            let one = answers(solver, 1, lml1);
+            for objects in 2..=4 {
+                assert!(
+                    answers(solver, objects, lml1) == one,
+                    "{solver:?}: {objects} objects, lml1 {lml1}"
+                );
+            }
+        }
+    }
+}
