@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
-use crate::checkpoint::{Cadence, Checkpoints, Origin};
+use crate::checkpoint::{self, Cadence, Checkpoints, Origin};
 use crate::engine::{Engine, Field, Solvers};
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::kernel::{Always, Auto, Checked, StageKernel};
 use crate::lp::{Counts, HighsNode, Kernel};
-use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
+use crate::output::{
+    About, Directory, Facts, PathTables, Piece, PlainTables, VALIDATION, host, note,
+};
 use crate::path::Paths;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
@@ -187,10 +189,17 @@ pub fn run_from<C: Backend>(
         error @ (SddpError::Solver { .. }
         | SddpError::Io { .. }
         | SddpError::Checkpoint(_)
+        | SddpError::Foreign(_)
         | SddpError::Misfit(_)),
     ) = &found
     {
         ranks.abort(&error.reason());
+        if let (SddpError::Solver { failure, .. }, Some(output)) = (error, &settings.output)
+            && let Some(file) = &failure.file
+        {
+            // That the next run does not know the file is better than another error.
+            let _ = note(output, file);
+        }
     }
     found
 }
@@ -455,9 +464,16 @@ fn directory<C: Backend, K: Kernel>(
     job: &Trainer<'_, '_, '_, C, K>,
     settings: &Settings,
 ) -> Result<Option<Directory>, SddpError> {
-    let path = settings.output.as_ref().filter(|_| job.ranks.is_first());
-    path.map(|path| Directory::create(path, settings.csv))
-        .transpose()
+    let Some(path) = settings.output.as_ref().filter(|_| job.ranks.is_first()) else {
+        return Ok(None);
+    };
+    checkpoint::check(path)?;
+    let field = job.engine.read();
+    let simulated = field.tables.as_ref().filter(|_| settings.simulate > 0);
+    let simulated = simulated.map_or(&[][..], |tables| &tables.tables);
+    let mut names: Vec<&str> = simulated.iter().map(|table| &*table.name).collect();
+    names.extend((!field.problem.validation.is_empty()).then_some(VALIDATION));
+    Directory::create(path, settings.csv, &names).map(Some)
 }
 
 /// The machine and the threads of each rank. Collective.
