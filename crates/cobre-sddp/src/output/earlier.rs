@@ -15,9 +15,10 @@ const LARGEST: u64 = 64 << 20;
 /// The page that `cobre report` writes unless told otherwise, and how it is known.
 const PAGE: (&str, &str) = ("report.html", "<meta name=\"generator\" content=\"cobre ");
 
-/// Adds to the register of a directory that has none what is proved to be a run's.
+/// Adds to the register of a directory on which no run is what is proved to be a run's.
 pub(super) fn adopt(register: &mut Register) {
-    if register.is_there() {
+    let known = training::NAMES.map(|table| format!("{table}.parquet"));
+    if known.iter().any(|name| register.holds(name)) {
         return;
     }
     let directory = register.directory().to_owned();
@@ -31,7 +32,7 @@ pub(super) fn adopt(register: &mut Register) {
     if policy {
         names.extend(policy::NAMES.map(|name| format!("{POLICY}/{name}")));
     }
-    names.extend(training::NAMES.map(|table| format!("{table}.parquet")));
+    names.extend(known);
     let text = read(&directory.join(dictionary::FILE));
     let text = text.and_then(|text| String::from_utf8(text).ok());
     if let Some(columns) = text.as_deref().and_then(tables) {
