@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::Write;
 
 use cobre_case::CaseError;
+use cobre_files::FileError;
 use cobre_launch::{Cause, LaunchError, Outcome, RankOutcome, Status};
 use cobre_results::ResultsError;
 use cobre_sddp::SddpError;
@@ -84,6 +85,14 @@ pub(crate) fn of_case(error: &CaseError) -> u8 {
 pub(crate) fn of_results(error: &ResultsError) -> u8 {
     match error {
         ResultsError::Io { .. } => IO,
+        _ => INVALID_INPUT,
+    }
+}
+
+/// The code for a file that is not written.
+pub(crate) fn of_file(error: &FileError) -> u8 {
+    match error {
+        FileError::Io { .. } => IO,
         _ => INVALID_INPUT,
     }
 }

@@ -42,6 +42,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    cobre_launch::ignore_file_size_signal();
     let code = match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Run(args) => run::run(&args),

@@ -26,6 +26,8 @@ use self::simulation::Single;
 /// A report that can be written.
 #[derive(Debug)]
 pub struct Report {
+    /// The directory of the run.
+    results: PathBuf,
     /// The name of the case.
     name: String,
     /// The version of the program that ran.
@@ -51,6 +53,7 @@ impl Report {
             .get("cobre")
             .and_then(|found| found.as_str());
         Ok(Self {
+            results: output.to_owned(),
             name: input.name(),
             version: version.unwrap_or("?").to_owned(),
             headline: sections::headline(&input)?,
@@ -59,25 +62,27 @@ impl Report {
         })
     }
 
-    /// Writes the page, all of it or nothing.
+    /// Writes the page, all of it or nothing. A page that is there is replaced; another file is not.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When another file is there, or the page cannot be written.
     pub fn write_page(&self, place: &Path) -> Result<(), ResultsError> {
-        write::whole(place, page::html(self).as_bytes())
+        let html = page::html(self);
+        write::whole(&self.results, place, page::is_own, html.as_bytes())
     }
 
     /// Writes a picture of each chart into a directory, which is made if need be; returns their places.
     ///
     /// # Errors
-    /// When the directory or a file cannot be written.
+    /// When a file is there that is no picture of a report, and when the directory or a file cannot be written.
     pub fn write_pictures(&self, directory: &Path) -> Result<Vec<PathBuf>, ResultsError> {
-        std::fs::create_dir_all(directory).map_err(ResultsError::io("make", directory))?;
+        write::directory(&self.results, directory)?;
         let mut places = Vec::new();
         for panel in self.sections.iter().flat_map(|section| &section.panels) {
             for (number, view) in panel.views.iter().enumerate() {
                 let place = directory.join(png::file_name(panel, number));
-                write::whole(&place, &png::picture(panel, view, &self.singles))?;
+                let picture = png::picture(panel, view, &self.singles);
+                write::whole(&self.results, &place, png::is_own, &picture)?;
                 places.push(place);
             }
         }

@@ -27,6 +27,17 @@ struct Data<'r> {
     panels: Vec<&'r Panel>,
 }
 
+/// The element of the head by which a page is known to be a report; the version follows.
+const GENERATOR: &str = "<meta name=\"generator\" content=\"cobre ";
+
+/// Whether a file that begins with these bytes is a report.
+pub(crate) fn is_own(head: &[u8]) -> bool {
+    let beginning = &head[..head.len().min(2048)];
+    beginning
+        .windows(GENERATOR.len())
+        .any(|part| part == GENERATOR.as_bytes())
+}
+
 /// The whole page.
 pub(crate) fn html(report: &Report) -> String {
     let panels = report.sections.iter().flat_map(|section| &section.panels);
@@ -45,7 +56,7 @@ pub(crate) fn html(report: &Report) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <meta name=\"generator\" content=\"cobre {version}\">\n\
+         {GENERATOR}{version}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>{title} – Cobre report</title>\n<style>\n{colors}{STYLE}</style>\n</head>\n<body>\n\
          {body}{FOOT}\

@@ -5,7 +5,7 @@ use tiny_skia::{
     Stroke, StrokeDash, Transform,
 };
 
-use super::text;
+use super::{SOFTWARE, text};
 use crate::palette::COLORS;
 
 /// Pixels per unit.
@@ -150,6 +150,9 @@ impl Canvas {
         encoder.set_compression(png::Compression::High);
         // Flat colours repeat; differences between pixels do not.
         encoder.set_filter(png::Filter::NoFilter);
+        encoder
+            .add_text_chunk(SOFTWARE.0.to_owned(), SOFTWARE.1.to_owned())
+            .expect("letters are what it takes");
         let mut writer = encoder
             .write_header()
             .expect("memory takes what is written");

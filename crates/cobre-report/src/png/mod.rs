@@ -19,6 +19,19 @@ const LEGEND_ROW: f32 = 20.0;
 /// Between the edge of the picture and what is on it.
 const EDGE: f32 = 16.0;
 
+/// The keyword and the text by which a picture is known to be one of a report.
+const SOFTWARE: (&str, &str) = ("Software", "cobre report");
+
+/// Whether a file that begins with these bytes is a picture of a report.
+pub(crate) fn is_own(head: &[u8]) -> bool {
+    let mark = [SOFTWARE.0, SOFTWARE.1].join("\0");
+    let beginning = &head[..head.len().min(256)];
+    head.starts_with(b"\x89PNG")
+        && beginning
+            .windows(mark.len())
+            .any(|part| part == mark.as_bytes())
+}
+
 /// The name of the file of a view: that of its panel, and which view of it.
 pub(crate) fn file_name(panel: &Panel, view: usize) -> String {
     if view == 0 {

@@ -29,7 +29,16 @@ use crate::training::Progress;
 
 /// Whether there is a checkpoint beside the results in `output`.
 pub fn exists(output: &Path) -> bool {
-    !Store::numbers_in(output).is_empty()
+    !store::numbers_in(output).is_empty()
+}
+
+/// Refuses a directory in which something that Cobre did not write is where checkpoints are kept. Writes nothing.
+///
+/// # Errors
+/// When that is so, or cannot be found out.
+pub(crate) fn check(output: &Path) -> Result<(), SddpError> {
+    store::survey(output)?;
+    Ok(())
 }
 
 /// The state of training after an iteration. What units remember follows it.
@@ -61,6 +70,7 @@ impl Checkpoints {
     ) -> Result<Self, SddpError> {
         let identity = || Identity::of(origin, settings);
         let store = directory.map(|directory| Store::open(directory.path(), identity()));
+        let store = store.transpose()?;
         if let Some(store) = store.as_ref().filter(|_| !settings.resume) {
             store.start_anew()?;
         }

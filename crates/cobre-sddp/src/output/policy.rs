@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use cobre_files::{FileError, WholeFile};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
@@ -12,8 +13,12 @@ use crate::error::SddpError;
 use crate::policy::{Manifest, Policy, StoredCut};
 use crate::problem::Sense;
 
-const MANIFEST: &str = "manifest.json";
+pub(super) const MANIFEST: &str = "manifest.json";
 const CUTS: &str = "cuts.parquet";
+/// The files of a policy.
+pub(super) const NAMES: [&str; 2] = [MANIFEST, CUTS];
+/// The table of cuts among the results of a run.
+pub(super) const TABLE: &str = "policy/cuts";
 /// The columns before the slopes, one of which each state has.
 const COLUMNS: [&str; 4] = ["node", "iteration", "pass", "intercept"];
 
@@ -24,17 +29,30 @@ fn sense(manifest: &Manifest) -> Option<Sense> {
         .find(|sense| sense.name() == manifest.sense)
 }
 
-/// Writes a policy into a directory, which is made if it is not there.
+/// Writes a policy into a directory, which is made if it is not there. A policy that is there is replaced.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// When files are there that are no policy's, and when a file cannot be written.
 pub fn write(directory: &Path, policy: &Policy) -> Result<(), SddpError> {
+    let there = |name: &&str| directory.join(name).symlink_metadata().is_ok();
+    if let Some(name) = NAMES.into_iter().find(there)
+        && !is_policy(directory)
+    {
+        return Err(FileError::foreign(directory.join(name), "is there already").into());
+    }
     std::fs::create_dir_all(directory).map_err(SddpError::io("create the directory", directory))?;
     let (table, rows) = table("cuts", policy);
-    let mut file = TableFile::create(directory, table, false)?;
+    let open = |name: &str| Ok(WholeFile::create(&directory.join(name))?);
+    let mut file = TableFile::create(table, false, open)?;
     file.append(&rows)?;
     file.finish()?;
-    write_manifest(directory, &policy.manifest)
+    write_json(open(MANIFEST)?, &manifest(&policy.manifest)?)
+}
+
+/// Whether the files of a policy in a directory are a policy's: its manifest is one.
+pub(super) fn is_policy(directory: &Path) -> bool {
+    let text = std::fs::read(directory.join(MANIFEST)).ok();
+    text.is_some_and(|text| serde_json::from_slice::<Manifest>(&text).is_ok())
 }
 
 /// The cuts, as the modeller's sense has them.
@@ -73,12 +91,10 @@ pub(super) fn table(name: &'static str, policy: &Policy) -> (Table, Rows) {
     (table, rows)
 }
 
-/// Writes what a policy belongs to.
-pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), SddpError> {
-    let place = directory.join(MANIFEST);
-    let value = serde_json::to_value(manifest)
-        .map_err(|error| SddpError::io("write", &place)(io::Error::other(error)))?;
-    write_json(&place, &value)
+/// The text of what a policy belongs to.
+pub(super) fn manifest(manifest: &Manifest) -> Result<serde_json::Value, SddpError> {
+    let written = serde_json::to_value(manifest);
+    written.map_err(|error| SddpError::io("write", MANIFEST)(io::Error::other(error)))
 }
 
 /// Reads a policy from the directory that [`write()`] wrote, and checks its fingerprint.
