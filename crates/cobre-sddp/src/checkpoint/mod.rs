@@ -174,6 +174,14 @@ impl Checkpoints {
             .map_err(|_| unreadable("the cuts and figures of a checkpoint"))?;
         let mut field = engine.write();
         let problem = field.problem;
+        let passes = engine.passes;
+        if !state.progress.fits(passes)
+            || !state
+                .cuts
+                .fits(problem, passes, state.progress.iterations.len())
+        {
+            return Err(unreadable("the cuts and figures of a checkpoint"));
+        }
         field.pool.restore(ranks, problem, &state.cuts)?;
         drop(field);
         let counts = std::iter::once(engine.passes).chain(engine.unit_counts.iter().copied());
@@ -192,6 +200,9 @@ impl Checkpoints {
         };
         for (walker, bytes) in engine.forward.iter().zip(own(engine.passes)) {
             put(&mut lock(walker).memory, bytes)?;
+            if lock(walker).memory.len() != problem.nodes.len() {
+                return Err(unreadable("what units remembered"));
+            }
         }
         for (units, &count) in engine.backward.iter().zip(&engine.unit_counts) {
             for (unit, bytes) in units.iter().zip(own(count)) {

@@ -209,7 +209,8 @@ fn numbers(directory: &Path) -> Vec<usize> {
 fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), String> {
     let read = |kind| {
         let place = file(directory, iteration, kind);
-        std::fs::read(&place).map_err(|error| format!("{}: {error}", place.display()))
+        let bytes = cobre_files::read(&place, u64::MAX);
+        bytes.map_err(|error| format!("{}: {error}", place.display()))
     };
     let manifest: Value = serde_json::from_slice(&read("json")?)
         .map_err(|error| format!("it is cut off or changed ({error})"))?;

@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::basis::{Basis, Scene};
-use super::curve::Mark;
+use super::curve::{Curve, Mark};
 use super::cut_table::CutTable;
+use super::inverse::{Inverse, padded};
 use super::program::Program;
 use super::simplex::Trouble;
 use super::tolerance;
@@ -54,12 +55,19 @@ pub struct Dictionary {
     /// Entries whose room is used again.
     #[serde(skip)]
     spare: Vec<Entry>,
+    /// Whether every entry is known to fit the program of the node: those that were read may not.
+    #[serde(skip)]
+    checked: bool,
 }
 
 impl Dictionary {
     /// Drops entries with cuts that are not in use any more, and evaluates the others at the
     /// incoming states, the first parameters.
     pub(super) fn start_visit(&mut self, program: &Program, cuts: &CutTable, parameters: &[f64]) {
+        if !self.checked {
+            self.entries.retain(|entry| entry.fits(program));
+            self.checked = true;
+        }
         let states = &parameters[..program.states];
         let mut at = 0;
         while let Some(entry) = self.entries.get_mut(at) {
@@ -166,6 +174,47 @@ impl Dictionary {
 }
 
 impl Entry {
+    /// Whether an entry that was read can be one of this program: lengths, and every number that is a place.
+    fn fits(&self, program: &Program) -> bool {
+        let most = program.largest_basis();
+        let size = program.equalities + self.rows.len();
+        let finite = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+        let distinct = |numbers: &[u32]| {
+            let mut sorted = numbers.to_vec();
+            sorted.sort_unstable();
+            sorted.windows(2).all(|pair| pair[0] != pair[1])
+        };
+        let is_row = |row: &u32| {
+            row & CUT != 0 || (program.equalities..program.rows).contains(&(*row as usize))
+        };
+        let is_mark = |(mark, curve): (&Mark, &Curve)| {
+            mark.on as usize + usize::from(mark.basic) <= curve.columns.len()
+        };
+        let figures = [self.bound_cost, self.constant, self.at_visit];
+        let numbers = [&self.duals, &self.sense, &self.reduced, &self.activity];
+        let numbers = numbers.into_iter().chain([&self.inverse, &self.slopes]);
+        size <= padded(most)
+            && self.rows.iter().all(is_row)
+            && distinct(&self.rows)
+            && self.head.len() == size
+            && self
+                .head
+                .iter()
+                .all(|&at| (at as usize) < program.columns() + size)
+            && distinct(&self.head)
+            && self.duals.len() == size
+            && self.inverse.len() == Inverse::saved_length(most, size)
+            && self.sense.len() == program.plain
+            && self.reduced.len() == program.plain
+            && self.activity.len() == program.rows
+            && self.slopes.len() == program.states + program.parameters.len()
+            && self.marks.len() == program.curves.len()
+            && self.marks.iter().zip(&program.curves).all(is_mark)
+            && self.age.max(self.idle) <= u32::MAX / 2
+            && numbers.into_iter().all(|numbers| finite(numbers))
+            && finite(&figures)
+    }
+
     fn evaluate(&mut self, states: &[f64]) {
         let terms = self.slopes.iter().zip(states);
         self.at_visit = terms.fold(self.constant, |sum, (slope, value)| sum + slope * value);

@@ -175,7 +175,8 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// The value of a parameter, given what an opening has at its place.
+/// The value of a parameter, given what an opening has at its place: a bound that is infinite stands at [`NEVER`].
+/// Every finite number of a problem is far below it (`crate::problem::LARGEST`).
 pub(super) fn parameter(value: f64) -> f64 {
     value.clamp(-NEVER, NEVER)
 }

@@ -15,7 +15,7 @@ const FILE: &str = "dictionary.csv";
 /// names and this one does not are removed: results are those of one run.
 pub(super) fn write(directory: &Path, tables: &[Table], csv: bool) -> Result<(), SddpError> {
     let place = directory.join(FILE);
-    let earlier = std::fs::read_to_string(&place).unwrap_or_default();
+    let earlier = cobre_files::read_text(&place).unwrap_or_default();
     let earlier = earlier
         .lines()
         .skip(1)
