@@ -117,10 +117,11 @@ rules() {
     depends cobre-simd 'none' | breach 'cobre-simd depends on nothing of ours'
     depends cobre-comm 'cobre-simd' | breach 'cobre-comm depends on cobre-simd only'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
-    depends cobre-sddp 'cobre-comm|cobre-simd' | breach 'cobre-sddp depends on cobre-comm and cobre-simd only'
-    depends cobre-results 'none' | breach 'cobre-results depends on nothing of ours'
+    depends cobre-files 'none' | breach 'cobre-files depends on nothing of ours'
+    depends cobre-sddp 'cobre-comm|cobre-files|cobre-simd' | breach 'cobre-sddp depends on cobre-comm, cobre-files and cobre-simd only'
+    depends cobre-results 'cobre-files' | breach 'cobre-results depends on cobre-files only'
     depends cobre-report 'cobre-results' | breach 'cobre-report depends on cobre-results only'
-    depends cobre-case 'cobre-sddp' | breach 'cobre-case depends on cobre-sddp only'
+    depends cobre-case 'cobre-sddp|cobre-files' | breach 'cobre-case depends on cobre-sddp and cobre-files only'
 }
 
 # Each line: a file to write and the text that must be caught in it.
@@ -155,6 +156,7 @@ crates/x/src/a.rs|struct Twice;\npub(crate) enum Twice {}
 crates/cobre-simd/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 crates/cobre-comm/Cargo.toml|[dependencies]\ncobre-launch.workspace = true
 crates/cobre-launch/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
+crates/cobre-files/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 crates/cobre-sddp/Cargo.toml|[dependencies]\ncobre-case.workspace = true
 crates/cobre-results/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-report/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true

@@ -29,6 +29,8 @@ use crate::training::{
 pub const MAX_THREADS: usize = 1024;
 /// The most forward passes of an iteration that make sense to ask for.
 pub const MAX_PASSES: usize = 100_000;
+/// The most paths of a simulation that make sense to ask for.
+pub const MAX_PATHS: usize = 10_000_000;
 
 /// How a problem is solved.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,7 +16,9 @@ use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::{About, read_policy};
 use cobre_sddp::policy::{Policy, Selection};
 use cobre_sddp::risk::Risk;
-use cobre_sddp::run::{MAX_PASSES, MAX_THREADS, Settings, Solver, Start, run_from, simulate};
+use cobre_sddp::run::{
+    MAX_PASSES, MAX_PATHS, MAX_THREADS, Settings, Solver, Start, run_from, simulate,
+};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::StopRule;
 
@@ -103,7 +105,7 @@ pub(crate) struct Args {
     forward_passes: Option<usize>,
 
     /// Simulates the trained policy on N new paths [default: as the case says, else 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = paths)]
     simulate: Option<usize>,
 
     /// Solver of the linear programs
@@ -552,6 +554,11 @@ fn threads_asked(text: &str) -> Result<usize, String> {
 
 fn passes(text: &str) -> Result<usize, String> {
     at_most(MAX_PASSES, text)
+}
+
+fn paths(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number <= MAX_PATHS);
+    number.ok_or_else(|| format!("a whole number from 0 to {MAX_PATHS} is expected"))
 }
 
 fn finite(text: &str) -> Result<f64, String> {

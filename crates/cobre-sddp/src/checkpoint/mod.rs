@@ -183,6 +183,14 @@ impl Checkpoints {
             .map_err(|_| unreadable("the cuts and figures of a checkpoint"))?;
         let mut shared = work.write();
         let problem = shared.problem;
+        let passes = work.passes;
+        if !state.progress.fits(passes)
+            || !state
+                .cuts
+                .fits(problem, passes, state.progress.iterations.len())
+        {
+            return Err(unreadable("the cuts and figures of a checkpoint"));
+        }
         shared.pool.restore(ranks, problem, &state.cuts)?;
         drop(shared);
         let counts = std::iter::once(work.passes).chain(work.unit_counts.iter().copied());
@@ -201,6 +209,9 @@ impl Checkpoints {
         };
         for (simulator, bytes) in work.forward.iter().zip(own(work.passes)) {
             put(&mut lock(simulator).warm_start, bytes)?;
+            if lock(simulator).warm_start.len() != problem.nodes.len() {
+                return Err(unreadable("what units remembered"));
+            }
         }
         for (units, &count) in work.backward.iter().zip(&work.unit_counts) {
             for (unit, bytes) in units.iter().zip(own(count)) {

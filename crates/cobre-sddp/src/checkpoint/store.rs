@@ -2,8 +2,7 @@
 //! `checkpoint/NNNNNNNN.json`, which says whose they are and how they must hash. The last two are
 //! kept. Only files on the register of `checkpoint/` are removed.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -282,9 +281,7 @@ fn checked(mut manifest: Value) -> Value {
 }
 
 fn read_manifest(place: &Path) -> Result<Value, String> {
-    let mut bytes = Vec::new();
-    File::open(place)
-        .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
+    let bytes = cobre_files::read(place, LARGEST)
         .map_err(|error| format!("{}: {error}", place.display()))?;
     serde_json::from_slice(&bytes).map_err(|error| format!("it is cut off or changed ({error})"))
 }
@@ -326,7 +323,8 @@ fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), String>
         return Err(format!("it is that of iteration {found}"));
     }
     let place = directory.join(name(iteration, "state"));
-    let bytes = std::fs::read(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let bytes = cobre_files::read(&place, u64::MAX)
+        .map_err(|error| format!("{}: {error}", place.display()))?;
     if manifest["bytes"] != bytes.len() {
         let (expected, found) = (&manifest["bytes"], bytes.len());
         return Err(format!("its state has {found} bytes of {expected}"));

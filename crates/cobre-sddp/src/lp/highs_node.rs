@@ -340,7 +340,8 @@ impl HighsNode {
     /// Leaves the solver as if it had never solved anything, with the basis of `memory` if any.
     fn start_from(&mut self, memory: &HighsBasis) -> Result<(), HighsRefusal> {
         self.highs.clear_solver()?;
-        if memory.is_empty() {
+        let own = self.lp.row_lower.len() - self.loaded.len();
+        if memory.is_empty() || !memory.fits(self.lp.costs.len(), own) {
             return Ok(());
         }
         let (columns, rows) = &mut self.statuses;
