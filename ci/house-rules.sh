@@ -29,6 +29,12 @@ feature_files='
 crates/cobre-comm/src/backends/mod.rs
 '
 
+# The only files that may write to the terminal: what makes text safe, and the output of ranks, as it is.
+terminal_files='
+crates/cobre-comm/src/terminal.rs
+crates/cobre-launch/src/output/console.rs
+'
+
 # breach RULE < lines "file:line:text": prints them with the rule.
 breach() {
     while IFS= read -r line; do printf '%s: %s\n' "$1" "$line"; done
@@ -71,6 +77,8 @@ rules() {
     find Makefile .ci ci crates examples -type f \( -name '*.sh' -o -name '*.rs' -o -name Makefile -o -name run \) \
         -not -name house-rules.sh 2>/dev/null | in_files '\b(pkill|killall)\b' |
         breach 'only processes one started are ended, by id'
+    library | grep -v '^crates/cobre-testkit/' | in_files '\be?print(ln)?!|\bstd(out|err)\(\)\.(lock|write)|\bio::std(out|err)\(\)[,;)]|stdio::std(out|err)' |
+        grep -vE ':[0-9]+: *//' | except "$terminal_files" | breach 'the terminal is written to in terminal.rs only'
     depends cobre-comm 'none' | breach 'cobre-comm depends on nothing of ours'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
     depends cobre-sddp 'cobre-comm' | breach 'cobre-sddp depends on cobre-comm only'
@@ -100,6 +108,9 @@ crates/x/src/a.rs|const A: &str = "COBRE_X";
 crates/x/src/a.rs|fn f() { todo!() }
 crates/x/tests/a.rs|#[ignore]
 crates/x/tests/a.rs|fn test_it() {}
+crates/x/src/a.rs|println!("x");
+crates/x/src/a.rs|let _ = io::stderr().write_all(text);
+crates/x/src/a.rs|let _ = writeln!(std::io::stdout(), "x");
 crates/x/src/utils.rs|//! x
 crates/x/src/a.rs|// this is no longer true
 crates/x/tests/a.rs|"killall"

@@ -45,6 +45,7 @@ mod region;
 pub mod report;
 mod select;
 mod stamp;
+pub mod terminal;
 mod transport;
 pub mod wide;
 

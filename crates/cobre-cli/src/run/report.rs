@@ -1,8 +1,7 @@
 //! The one line of JSON, and what is said when there is no result.
 
-use std::io::Write;
-
 use cobre_case::CaseError;
+use cobre_comm::terminal;
 use cobre_launch::{Cause, Outcome, RankOutcome, Status};
 use cobre_sddp::SddpError;
 use cobre_sddp::problem::Sense;
@@ -10,20 +9,26 @@ use cobre_sddp::run::Results;
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::exit::{self, say};
+use crate::exit::{self, say_json};
 
 /// Why there is no result.
 pub(super) struct Failure {
     kind: &'static str,
     message: String,
+    /// The message as a person reads it: a line, and a list below.
+    headline: String,
+    list: Vec<String>,
     more: Map<String, Value>,
 }
 
 impl Failure {
     pub(super) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
         Self {
             kind,
-            message: message.into(),
+            headline: message.clone(),
+            list: Vec::new(),
+            message,
             more: Map::new(),
         }
     }
@@ -38,6 +43,10 @@ impl Failure {
         let errors = error.errors();
         if !errors.is_empty() {
             failure.more.insert("errors".to_owned(), json!(errors));
+        }
+        if errors.len() > 1 {
+            failure.headline = error.headline();
+            failure.list = errors;
         }
         failure
     }
@@ -73,7 +82,7 @@ impl Failure {
         if !speaks {
             return code;
         }
-        exit::fail(code, NAME, &self.message);
+        exit::note_list(NAME, &self.headline, &self.list);
         if json {
             self.tell_json();
         }
@@ -84,7 +93,7 @@ impl Failure {
     pub(super) fn tell_json(mut self) {
         self.more.insert("kind".to_owned(), json!(self.kind));
         self.more.insert("message".to_owned(), json!(self.message));
-        say!("{}", json!({ "error": self.more }));
+        say_json(&json!({ "error": self.more }));
     }
 }
 
@@ -112,12 +121,11 @@ pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool, name: &str) 
     };
     let message = outcome.message(name);
     if !told {
-        // Without a reader there is nobody to tell.
-        let _ = std::io::stderr().write_all(message.as_bytes());
+        exit::complain(&message);
     }
     if json && !spoke && code != exit::DONE {
         let line = message.lines().next().unwrap_or_default();
-        say!("{}", json!({"error": {"kind": "rank", "message": line}}));
+        say_json(&json!({"error": {"kind": "rank", "message": line}}));
     }
 }
 
@@ -159,5 +167,5 @@ pub(super) fn tell_results(
             "validation": results.validation,
             "policy_sha256": results.policy_sha256,
     });
-    writeln!(std::io::stdout(), "{line}")
+    terminal::say_json(&line.to_string())
 }

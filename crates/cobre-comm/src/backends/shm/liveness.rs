@@ -11,7 +11,7 @@
 //! futexes, the others look again every few milliseconds, at the words and at the processes.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -31,6 +31,7 @@ use super::record;
 use super::seat::{self, OWNER_DIED, Seat};
 use super::segment::Mapping;
 use super::stall::Stall;
+use crate::terminal;
 use crate::transport::Fault;
 
 /// Makes the kernel wake a watcher when it sets the mark.
@@ -351,7 +352,7 @@ fn tell(text: String) {
         .stack_size(64 * 1024)
         .spawn(move || {
             block_signals();
-            let _ = io::stderr().write_all(text.as_bytes());
+            terminal::complain(&text);
         });
 }
 
