@@ -43,6 +43,12 @@ Group           a communicator inside a backend: one per backend, private to it
 Member          what handles of a communicator share: one per backend, private to it
 '
 
+# The only files that may write to the terminal: what makes text safe, and the output of ranks, as it is.
+terminal_files='
+crates/cobre-comm/src/terminal.rs
+crates/cobre-launch/src/output/console.rs
+'
+
 # breach RULE < lines "file:line:text": prints them with the rule.
 breach() {
     while IFS= read -r line; do printf '%s: %s\n' "$1" "$line"; done
@@ -116,6 +122,8 @@ rules() {
     awk 'NF' <<<"$doubled_types" | over 14 | breach 'too many type names are defined twice on purpose'
     depends cobre-simd 'none' | breach 'cobre-simd depends on nothing of ours'
     depends cobre-comm 'cobre-simd' | breach 'cobre-comm depends on cobre-simd only'
+    library | grep -v '^crates/cobre-testkit/' | in_files '\be?print(ln)?!|\bstd(out|err)\(\)\.(lock|write)|\bio::std(out|err)\(\)[,;)]|stdio::std(out|err)' |
+        grep -vE ':[0-9]+: *//' | except "$terminal_files" | breach 'the terminal is written to in terminal.rs only'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
     depends cobre-files 'none' | breach 'cobre-files depends on nothing of ours'
     depends cobre-sddp 'cobre-comm|cobre-files|cobre-simd' | breach 'cobre-sddp depends on cobre-comm, cobre-files and cobre-simd only'
@@ -147,6 +155,9 @@ crates/x/src/a.rs|const A: &str = "COBRE_X";
 crates/x/src/a.rs|fn f() { todo!() }
 crates/x/tests/a.rs|#[ignore]
 crates/x/tests/a.rs|fn test_it() {}
+crates/x/src/a.rs|println!("x");
+crates/x/src/a.rs|let _ = io::stderr().write_all(text);
+crates/x/src/a.rs|let _ = writeln!(std::io::stdout(), "x");
 crates/x/src/utils.rs|//! x
 crates/x/src/a.rs|// this is no longer true
 crates/x/tests/a.rs|"killall"

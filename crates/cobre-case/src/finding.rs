@@ -1,7 +1,7 @@
 //! What is wrong with a case, or looks wrong: file, place, and what to do.
 
 use std::collections::HashMap;
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// Whether a case can be used in spite of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,22 +27,12 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        plain(&self.file, f)?;
-        f.write_str(": ")?;
+        write!(f, "{}: ", self.file)?;
         if !self.place.is_empty() {
-            plain(&self.place, f)?;
-            f.write_str(": ")?;
+            write!(f, "{}: ", self.place)?;
         }
-        plain(&self.message, f)
+        f.write_str(&self.message)
     }
-}
-
-/// Text of a file on one line that cannot steer a terminal.
-fn plain(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    text.chars().try_for_each(|letter| match letter {
-        letter if letter.is_control() => write!(f, "{}", letter.escape_default()),
-        letter => f.write_char(letter),
-    })
 }
 
 /// The most errors of a table that are told one by one; its rows are often wrong in the same way.

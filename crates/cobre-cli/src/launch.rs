@@ -1,7 +1,6 @@
 //! `cobre launch`: starts the ranks of any program.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,8 +86,7 @@ fn claim_logs(directory: &Path, ranks: usize) -> Result<(), FileError> {
 pub(crate) fn finish(job: Result<Outcome, LaunchError>, name: &str) -> u8 {
     match job {
         Ok(outcome) => {
-            // Without a reader there is nobody to tell.
-            let _ = std::io::stderr().write_all(outcome.message(name).as_bytes());
+            exit::complain(&outcome.message(name));
             outcome.exit_code()
         }
         Err(error) => exit::fail(exit::of_launch(&error), name, &exit::told(&error)),

@@ -46,6 +46,7 @@ mod region;
 pub mod report;
 mod select;
 mod stamp;
+pub mod terminal;
 mod transport;
 
 pub use backends::*;

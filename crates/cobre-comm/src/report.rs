@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 
 use crate::env::Environment;
+use crate::terminal;
 
 /// Longest message, below the 4096 bytes that POSIX pipes write in one piece on Linux; macOS
 /// guarantees 512, and a longer line there may mix with another rank's.
@@ -33,8 +34,7 @@ impl Blame {
     /// The message as it travels: one line.
     pub fn encode(&self) -> String {
         let mut line = format!("{} {} ", self.rank, self.from);
-        for letter in self.reason.chars() {
-            let letter = if letter.is_control() { ' ' } else { letter };
+        for letter in terminal::one_line(&self.reason).chars() {
             if line.len() + letter.len_utf8() >= LONGEST {
                 break;
             }

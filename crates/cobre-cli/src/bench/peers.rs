@@ -285,7 +285,8 @@ fn finished(job: Launch) -> Result<String, String> {
     if outcome.exit_code() == 0 {
         Ok(String::from_utf8_lossy(&outcome.ranks[0].stdout).into_owned())
     } else {
-        Err(outcome.message(NAME))
+        let message = outcome.message(NAME);
+        Err(message.lines().collect::<Vec<_>>().join("; "))
     }
 }
 

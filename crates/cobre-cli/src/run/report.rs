@@ -1,10 +1,9 @@
 //! The one line of JSON, and what is said when there is no result.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use cobre_case::CaseError;
-use cobre_comm::report;
+use cobre_comm::{report, terminal};
 use cobre_launch::{Cause, Outcome, Status};
 use cobre_sddp::SddpError;
 use cobre_sddp::problem::Sense;
@@ -12,12 +11,15 @@ use cobre_sddp::run::Results;
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::exit::{self, say};
+use crate::exit::{self, say_json};
 
 /// Why there is no result.
 pub(super) struct Failure {
     kind: String,
     message: String,
+    /// The message as a person reads it: a line, and a list below.
+    headline: String,
+    list: Vec<String>,
     more: Map<String, Value>,
     /// Whether another rank has failed, and this one has learned of it.
     second_hand: bool,
@@ -25,9 +27,12 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(kind: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
         Self {
             kind: kind.to_owned(),
-            message: message.into(),
+            headline: message.clone(),
+            list: Vec::new(),
+            message,
             more: Map::new(),
             second_hand: false,
         }
@@ -43,6 +48,10 @@ impl Failure {
         let errors = error.errors();
         if !errors.is_empty() {
             failure.more.insert("errors".to_owned(), json!(errors));
+        }
+        if errors.len() > 1 {
+            failure.headline = error.headline();
+            failure.list = errors;
         }
         failure
     }
@@ -71,7 +80,7 @@ impl Failure {
 
     /// Says it on standard error, and as JSON if asked for; returns `code`.
     pub(super) fn tell(self, code: u8, json: bool) -> u8 {
-        exit::fail(code, NAME, &self.message);
+        exit::note_list(NAME, &self.headline, &self.list);
         if json {
             self.tell_json();
         }
@@ -80,7 +89,7 @@ impl Failure {
 
     /// Prints it as one line of JSON.
     pub(super) fn tell_json(self) {
-        say!("{}", self.json());
+        say_json(&self.json());
     }
 
     fn json(mut self) -> Value {
@@ -144,7 +153,7 @@ impl Voice {
 }
 
 fn print(line: &Value, code: u8) -> u8 {
-    match writeln!(std::io::stdout(), "{line}") {
+    match terminal::say_json(&line.to_string()) {
         Ok(()) => code,
         Err(error) => exit::fail(exit::IO, NAME, &format!("standard output: {error}")),
     }
@@ -177,7 +186,7 @@ pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool) -> u8 {
             };
             exit::note(NAME, &format!("{who}{message}"));
             if json {
-                say!("{}", json!({ ERROR: error }));
+                say_json(&json!({ ERROR: error }));
             }
         }
         // It has said so itself, as this process could not hear it; or it can say nothing any more.
@@ -185,8 +194,7 @@ pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool) -> u8 {
             let message = outcome.message(NAME);
             let quiet = explained || matches!(cause, Cause::Signal(_)) && code == exit::STOPPED;
             if !quiet {
-                // Without a reader there is nobody to tell.
-                let _ = std::io::stderr().write_all(message.as_bytes());
+                exit::complain(&message);
             }
             if json && code != exit::DONE {
                 let line = message.lines().next().unwrap_or_default();

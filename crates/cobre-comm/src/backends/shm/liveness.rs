@@ -10,7 +10,7 @@
 //! The kernel wakes one watcher per death. Should that one die too, or the kernel know no robust
 //! futexes, the others look again every few milliseconds, at the words and at the processes.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -31,6 +31,7 @@ use super::seat::{self, OWNER_DIED, Seat};
 use super::segment::Mapping;
 use super::stall::Stall;
 use crate::detector::Detector;
+use crate::terminal;
 use crate::transport::Fault;
 
 /// Makes the kernel wake a watcher when it sets the mark.
@@ -324,7 +325,7 @@ fn tell(text: String) {
         .stack_size(64 * 1024)
         .spawn(move || {
             block_signals();
-            let _ = io::stderr().write_all(text.as_bytes());
+            terminal::complain(&text);
         });
 }
 

@@ -2,7 +2,7 @@
 //! they can, they connect to each other.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use super::{inherited, secret, watch};
 use crate::backends::wire;
 use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpTopology};
 use crate::error::{Cause, Loss};
+use crate::terminal;
 
 /// How long peers may take to reach each other, and how much longer for each rank.
 const MESH: Duration = Duration::from_secs(3);
@@ -110,12 +111,10 @@ fn listen(config: &TcpConfig, job: &Job<'_>) -> Result<TcpListener, String> {
     })?;
     if config.port == 0 && config.size > 1 {
         let port = bound.local_addr().map_err(told)?.port();
-        // Without a reader there is nobody to tell.
-        let _ = writeln!(
-            io::stderr(),
+        terminal::complain(&format!(
             "cobre: rank 0 listens on {address}: set {}={port} in the others",
             env::TCP_PORT
-        );
+        ));
     }
     Ok(bound)
 }

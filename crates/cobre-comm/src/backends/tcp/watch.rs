@@ -7,7 +7,7 @@
 //! only when the last question was answered: so a stopped process, whose kernel acknowledges
 //! without end, never fills a buffer and so never looks dead.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -24,6 +24,7 @@ use super::sys::{self, Own};
 use crate::backends::origin::Origin;
 use crate::backends::wire;
 use crate::error::{Cause, Loss, Step};
+use crate::terminal;
 
 /// How often rank 0 asks each rank for a sign of life.
 const BEAT: Duration = Duration::from_millis(250);
@@ -162,7 +163,7 @@ fn tell(text: String) {
     let _ = std::thread::Builder::new()
         .name("cobre-report".to_owned())
         .stack_size(64 * 1024)
-        .spawn(move || io::stderr().write_all(text.as_bytes()));
+        .spawn(move || terminal::complain(&terminal::one_line(text.trim_end())));
 }
 
 /// A sign of life as it travels.
