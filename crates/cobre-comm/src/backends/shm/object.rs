@@ -268,7 +268,8 @@ fn remove_if_abandoned(path: &str) -> Result<bool, Refusal> {
     };
     let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
     let ours = version(file.as_fd()).is_some_and(|version| (1..=VERSION).contains(&version));
-    if !ours && !(stat.st_size == 0 && is_draft(path)) {
+    let unwritten = stat.st_size == 0 && is_draft(path);
+    if !ours && !unwritten {
         return Err(Refusal::Unknown);
     }
     // Held until the name is gone, so that of several sweepers one removes it, once.
