@@ -308,7 +308,8 @@ impl<'a> Incoming<'a> {
                         None => return pieces,
                     }
                 }
-                let (now, later) = std::mem::take(&mut part).split_at_mut(record.min(part.len()));
+                let length = record.min(part.len());
+                let (now, later) = std::mem::take(&mut part).split_at_mut(length);
                 (part, record) = (later, record - now.len());
                 push(&mut pieces, now, &mut skip);
             }
@@ -375,5 +376,118 @@ fn push<'a>(pieces: &mut Vec<IoSliceMut<'a>>, piece: &'a mut [u8], skip: &mut us
     *skip -= skipped;
     if skipped < piece.len() {
         pieces.push(IoSliceMut::new(&mut piece[skipped..]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::tcp::channel::{Protection, Side};
+    use crate::backends::tcp::connection::Connection;
+    use crate::backends::tcp::frame::Kind;
+    use crate::stamp::{Collective, Stamp};
+    use proptest::prelude::*;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    fn links(protection: Protection) -> (Link, Link) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        let link = |stream: TcpStream, side| {
+            stream.set_nonblocking(true).unwrap();
+            let channel = Channel::new(protection, side, b"secret", &[b"transcript"]);
+            Link::new(Connection { stream, channel })
+        };
+        (link(one, Side::Dialer), link(other, Side::Listener))
+    }
+
+    fn header() -> Header {
+        Header {
+            kind: Kind::Direct,
+            round: 7,
+            stamp: Stamp::new(Collective::Barrier).at(3),
+            length: 0,
+        }
+    }
+
+    /// `payload` cut at these places.
+    fn cut(mut payload: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
+        let mut parts = Vec::new();
+        for cut in cuts {
+            let (part, rest) = payload.split_at((*cut).min(payload.len()));
+            parts.push(part.to_vec());
+            payload = rest;
+        }
+        parts.push(payload.to_vec());
+        parts
+    }
+
+    fn moves(protection: Protection, payload: &[u8], from: &[usize], into: &[usize]) {
+        let (one, other) = links(protection);
+        // Twice: records are numbered on.
+        for _ in 0..2 {
+            let sent = cut(payload, from);
+            let sent: Vec<&[u8]> = sent.iter().map(Vec::as_slice).collect();
+            let mut there = cut(&vec![0; payload.len()], into);
+            let mut outgoing = Outgoing::new(1, &header(), &sent);
+            let slots = there.iter_mut().map(Vec::as_mut_slice).collect();
+            let mut incoming = Incoming::new(0, slots);
+            while !outgoing.is_done() || !incoming.is_done() {
+                if !outgoing.is_done() {
+                    outgoing.advance(&one).unwrap();
+                }
+                if !incoming.is_done() && incoming.advance(&other).unwrap() == Moved::Header {
+                    let length = payload.len() as u64;
+                    assert_eq!(incoming.header(), Some(Header { length, ..header() }));
+                }
+                incoming.open(&other.channel).unwrap();
+            }
+            assert_eq!(there.concat(), payload);
+        }
+    }
+
+    fn payload(length: usize) -> Vec<u8> {
+        (0..length).map(|at| (at % 251) as u8).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn frames_arrive_however_they_are_cut(
+            protected: bool,
+            length in prop_oneof![0..300usize, 0..5 * RECORD, Just(RECORD), Just(2 * RECORD)],
+            from in proptest::collection::vec(prop_oneof![0..50usize, 0..2 * RECORD], 0..100),
+            into in proptest::collection::vec(prop_oneof![0..50usize, 0..2 * RECORD], 0..100),
+        ) {
+            let protection = if protected { Protection::Authentication } else { Protection::None };
+            moves(protection, &payload(length), &from, &into);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_larger_than_all_buffers_arrives() {
+        for protection in [Protection::None, Protection::Authentication] {
+            moves(protection, &payload(20 << 20), &[], &[7]);
+        }
+    }
+
+    /// A call of another length: its header is read as what it is, and nothing else is opened.
+    #[test]
+    fn a_frame_of_another_length_shows_its_header() {
+        let (one, other) = links(Protection::Authentication);
+        let sent = payload(1000);
+        let mut outgoing = Outgoing::new(1, &header(), &[&sent]);
+        outgoing.advance(&one).unwrap();
+        let mut place = vec![0; 400];
+        let mut incoming = Incoming::new(0, vec![&mut place]);
+        while incoming.advance(&other).unwrap() != Moved::Header {}
+        assert_eq!(incoming.header().unwrap().length, 1000);
+        while incoming.open(&other.channel).is_ok() {
+            assert!(
+                !incoming.is_done(),
+                "400 bytes of a record opened as a record"
+            );
+            incoming.advance(&other).unwrap();
+        }
     }
 }

@@ -42,22 +42,23 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    pub(super) const ALL: [Self; 12] = [
+        Self::Card,
+        Self::Roster,
+        Self::Meshed,
+        Self::Start,
+        Self::Ping,
+        Self::Pong,
+        Self::Report,
+        Self::LinkLost,
+        Self::Late,
+        Self::Verdict,
+        Self::Leave,
+        Self::Seated,
+    ];
+
     fn of_number(number: u32) -> Option<Self> {
-        const ALL: [Kind; 12] = [
-            Kind::Card,
-            Kind::Roster,
-            Kind::Meshed,
-            Kind::Start,
-            Kind::Ping,
-            Kind::Pong,
-            Kind::Report,
-            Kind::LinkLost,
-            Kind::Late,
-            Kind::Verdict,
-            Kind::Leave,
-            Kind::Seated,
-        ];
-        ALL.into_iter().find(|kind| *kind as u32 == number)
+        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 }
 

@@ -17,6 +17,8 @@ mod roster;
 mod secret;
 mod session;
 mod sys;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::io;
