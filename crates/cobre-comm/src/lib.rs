@@ -53,7 +53,7 @@ pub use backends::*;
 pub use communicator::{Communicator, ReduceOp};
 pub use data::{CommData, Reducible};
 pub use detector::Detector;
-pub use env::{Environment, ShmConfig, TcpConfig, TcpTopology};
+pub use env::{Environment, ShmConfig, TcpConfig, TcpProtection, TcpTopology};
 pub use error::{BackendError, BufferProblem, Call, Cause, CommError, Loss, Step};
 pub use region::{SharedMemoryProvider, SharedRegion};
 pub use select::{BackendKind, Selection, available_backends, create_communicator};

@@ -415,7 +415,7 @@ fn say(port: u16, bytes: &[u8]) -> Option<TcpStream> {
 fn recorded_hello() -> Vec<u8> {
     let mut bytes = vec![0x5a; 64];
     bytes[..8].copy_from_slice(b"cobretcp");
-    bytes[8..10].copy_from_slice(&2u16.to_le_bytes());
+    bytes[8..10].copy_from_slice(&3u16.to_le_bytes());
     bytes[10..12].copy_from_slice(&0x0102u16.to_ne_bytes());
     bytes[12..16].copy_from_slice(&[1, 0, 0, 0]);
     bytes[16..20].copy_from_slice(&1u32.to_le_bytes());
