@@ -71,6 +71,9 @@ rules() {
     find Makefile .ci ci crates examples -type f \( -name '*.sh' -o -name '*.rs' -o -name Makefile -o -name run \) \
         -not -name house-rules.sh 2>/dev/null | in_files '\b(pkill|killall)\b' |
         breach 'only processes one started are ended, by id'
+    library | grep '^crates/cobre-sddp/' | grep -vE '/(ranks/|tests\.rs)' |
+        in_files 'cobre_comm::.*\b(Communicator|SharedMemoryProvider|SharedRegion)\b' |
+        breach 'in cobre-sddp only ranks/ knows of other processes'
     depends cobre-comm 'none' | breach 'cobre-comm depends on nothing of ours'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
     depends cobre-sddp 'cobre-comm' | breach 'cobre-sddp depends on cobre-comm only'
@@ -103,6 +106,7 @@ crates/x/tests/a.rs|fn test_it() {}
 crates/x/src/utils.rs|//! x
 crates/x/src/a.rs|// this is no longer true
 crates/x/tests/a.rs|"killall"
+crates/cobre-sddp/src/a.rs|use cobre_comm::{CommError, Communicator};
 crates/cobre-comm/Cargo.toml|[dependencies]\ncobre-launch.workspace = true
 crates/cobre-launch/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-sddp/Cargo.toml|[dependencies]\ncobre-case.workspace = true
