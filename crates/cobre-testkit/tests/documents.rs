@@ -95,6 +95,13 @@ fn every_backend_is_in_a_table_of_every_page_about_all_of_them() {
 }
 
 #[test]
+fn every_backend_has_its_page() {
+    for backend in backends() {
+        text(&format!("book/src/reference/backends/{backend}.md"));
+    }
+}
+
+#[test]
 fn every_command_is_in_the_introduction_and_in_the_readme() {
     let commands = variants(&text("crates/cobre-cli/src/main.rs"), "Command");
     assert!(commands.len() >= 10, "{commands:?}");
