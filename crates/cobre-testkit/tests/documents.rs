@@ -211,7 +211,7 @@ fn the_architecture_has_the_dependencies_between_crates() {
 #[test]
 fn every_dependency_has_its_row_with_the_crates_that_use_it() {
     let page = text("book/src/reference/dependencies.md");
-    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for name in crates() {
         let own: Vec<_> = dependencies(&name);
         let short = name.trim_start_matches("cobre-");
@@ -225,7 +225,7 @@ fn every_dependency_has_its_row_with_the_crates_that_use_it() {
             } else {
                 short.to_owned()
             };
-            used.entry(other.clone()).or_default().insert(user);
+            found.entry(other.clone()).or_default().insert(user);
         }
     }
     let stated: BTreeMap<String, BTreeSet<String>> = rows(section(&page, "## Rust libraries"))
@@ -240,7 +240,7 @@ fn every_dependency_has_its_row_with_the_crates_that_use_it() {
             (quoted(row[0])[0].to_owned(), users)
         })
         .collect();
-    assert_eq!(stated, used);
+    assert_eq!(stated, found);
 }
 
 #[test]
