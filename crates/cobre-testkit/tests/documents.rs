@@ -102,6 +102,36 @@ fn every_backend_has_its_page() {
 }
 
 #[test]
+fn the_feature_matrix_has_the_features_and_the_defaults() {
+    let manifest = text("crates/cobre-comm/Cargo.toml");
+    let features = section(&manifest.replace("[features]", "# features"), "# features").to_owned();
+    let features = features.split("\n[").next().unwrap();
+    let defaults = features
+        .lines()
+        .find_map(|line| line.strip_prefix("default = "))
+        .unwrap();
+    let defaults: Vec<&str> = defaults.split('"').skip(1).step_by(2).collect();
+    let page = text("book/src/reference/selection.md");
+    let rows = rows(section(&page, "## Feature matrix"));
+    for backend in backends() {
+        let name = format!("`{backend}`");
+        let row = rows
+            .iter()
+            .find(|row| row[0] == name)
+            .unwrap_or_else(|| panic!("{backend} has no row"));
+        let stated = match row[1] {
+            "always" => !features.contains(&format!("\n{backend} = ")),
+            other if other.ends_with("a default feature") => defaults.contains(&&*backend),
+            other => other == name && !defaults.contains(&&*backend),
+        };
+        assert!(stated, "{row:?}, by default {defaults:?}");
+    }
+    let built: Vec<&str> = ["local"].into_iter().chain(defaults).collect();
+    let default = rows.iter().find(|row| row[0] == "default").unwrap();
+    assert_eq!(quoted(default[1]), built);
+}
+
+#[test]
 fn every_command_is_in_the_introduction_and_in_the_readme() {
     let commands = variants(&text("crates/cobre-cli/src/main.rs"), "Command");
     assert!(commands.len() >= 10, "{commands:?}");
