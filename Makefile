@@ -38,6 +38,7 @@ book: setup ## build the book into book/book
 	target/tools/bin/mdbook build book
 
 pictures: build ## draw the pictures of the book anew
+	@ci/setup.sh tests
 	ci/pictures.sh
 
 bench: build ## measure training and the collectives, alone and beside the MPI libraries installed

@@ -60,7 +60,7 @@ fn switches(config: &Config, file: &Place, findings: &mut Findings) {
             "policy.checkpointing.enabled",
             checkpointing.and_then(|it| it.enabled),
             false,
-            "there are no checkpoints",
+            "use --checkpoint",
         ),
         (
             "exports.states",

@@ -225,12 +225,12 @@ object! {
     Policy {
         /// Must be fresh, and is if left out.
         mode: Option<PolicyMode>,
-        /// Checkpoints; they must be off.
+        /// Checkpoints; the command line sets them (--checkpoint), so this key must be off.
         checkpointing: Option<Checkpointing>,
     }
     refused {
         path: "results go where --output says",
-        validate_compatibility: "training starts without a policy",
+        validate_compatibility: "a policy is always checked; use --warm-start",
         boundary: "there is no cost after the last stage",
     }
 }
@@ -242,22 +242,22 @@ choice! {
         Fresh = "fresh",
     }
     refused {
-        "warm_start": "training starts without a policy",
-        "resume": "training starts without a policy",
+        "warm_start": "use --warm-start",
+        "resume": "use --resume",
     }
 }
 
 object! {
-    /// Checkpoints; they must be off.
+    /// Checkpoints; the command line sets them (--checkpoint), so this key must be off.
     Checkpointing {
         /// Must be false, and is if left out.
         enabled: Option<bool>,
     }
     refused {
-        initial_iteration: "there are no checkpoints",
-        interval_iterations: "there are no checkpoints",
-        store_basis: "there are no checkpoints",
-        compress: "there are no checkpoints",
+        initial_iteration: "use --checkpoint iterations:K",
+        interval_iterations: "use --checkpoint iterations:K",
+        store_basis: "a checkpoint has one form; use --checkpoint",
+        compress: "a checkpoint has one form; use --checkpoint",
     }
 }
 
