@@ -1,4 +1,4 @@
-//! How the case wants to be trained and tried.
+//! Settings of training and simulation in a case's config.json.
 
 use std::time::Duration;
 

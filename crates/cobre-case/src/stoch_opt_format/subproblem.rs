@@ -9,7 +9,7 @@ use super::Errors;
 use super::entries::Entries;
 use super::file::{Constraint, Function, Product, Subproblem, Term};
 
-/// What a name in a subproblem stands for.
+/// The meaning of a name in a subproblem.
 #[derive(Debug, Clone, Copy)]
 enum Meaning {
     Decision(ColumnId),
@@ -158,7 +158,7 @@ impl Program {
         }
     }
 
-    /// What these values of the random variables change.
+    /// The changes that these values of the random variables make.
     pub(super) fn changes(
         &self,
         place: &str,
@@ -210,7 +210,7 @@ impl Program {
     }
 }
 
-/// What random variables add to a sum's constant.
+/// The amount that random variables add to a sum's constant.
 fn shift(sum: &Sum, values: &[f64]) -> f64 {
     let terms = sum.random_constant.iter();
     terms.map(|&(random, factor)| factor * values[random]).sum()

@@ -24,13 +24,13 @@ fn written(files: &CaseFiles) -> tempfile::TempDir {
     directory
 }
 
-/// What looks wrong with a case that is not.
+/// The warnings about a case without errors.
 fn warnings(files: &CaseFiles) -> Vec<String> {
     let case = load(written(files).path(), &Options::default()).expect("it is legal");
     case.warnings.iter().map(ToString::to_string).collect()
 }
 
-/// What is wrong with a case.
+/// The errors of a case.
 fn errors(files: &CaseFiles) -> Vec<String> {
     said_of(written(files).path())
 }
