@@ -14,6 +14,7 @@ mod object;
 mod record;
 mod region;
 mod rendezvous;
+mod rings;
 mod seat;
 mod segment;
 mod share;
