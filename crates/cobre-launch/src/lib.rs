@@ -49,9 +49,10 @@ mod tcp;
 mod watch;
 
 pub use binding::Bind;
+pub use cobre_comm::MAX_RANKS;
 pub use error::LaunchError;
 pub use interrupt::Interrupt;
-pub use launch::{DEFAULT_GRACE, Launch, MAX_RANKS};
+pub use launch::{DEFAULT_GRACE, Launch};
 pub use mpiexec::{MpiLaunchers, mpi_launchers};
 pub use outcome::{Cause, Outcome, RankOutcome, Status};
 pub use output::Output;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::MAX_RANKS;
 use crate::error::{Call, Cause, Loss, Step};
 use crate::stamp::Stamp;
 
@@ -22,8 +23,6 @@ const LOST: u8 = 5;
 
 /// Longest text in a record; longer ones are cut.
 const TEXT: usize = 1024;
-/// Most ranks that a record names.
-const MOST_RANKS: usize = 256;
 
 /// The cause as bytes, at most [`LONGEST`] of them.
 pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
@@ -80,8 +79,8 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
         Cause::Deadline { waited, missing } => {
             out.push(DEADLINE);
             number(&mut out, waited.as_millis() as u64);
-            number(&mut out, missing.len().min(MOST_RANKS) as u64);
-            for &rank in missing.iter().take(MOST_RANKS) {
+            number(&mut out, missing.len().min(MAX_RANKS) as u64);
+            for &rank in missing.iter().take(MAX_RANKS) {
                 number(&mut out, rank as u64);
             }
         }
@@ -153,7 +152,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
         }
         DEADLINE => {
             let waited = Duration::from_millis(rest.number()?);
-            let missing = (0..rest.number()?.min(MOST_RANKS as u64))
+            let missing = (0..rest.number()?.min(MAX_RANKS as u64))
                 .map(|_| rest.number().map(|rank| rank as usize))
                 .collect::<Option<_>>()?;
             Some(Cause::Deadline { waited, missing })
@@ -262,7 +261,7 @@ mod tests {
             aborted(&long),
             panic,
             mismatch(),
-            late(MOST_RANKS),
+            late(MAX_RANKS),
             late(9999),
         ] {
             assert!(encode(&cause).len() <= LONGEST);
