@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use processes::wait_until;
+use processes::{command, wait_until};
 
 /// Files that hold times, or that are no results.
 const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
@@ -26,7 +26,7 @@ fn cobre(output: &Path, options: &[&str]) -> Command {
 }
 
 fn cobre_on(problem: &Path, output: &Path, options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    let mut command = command(env!("CARGO_BIN_EXE_cobre"));
     command.arg("run").arg(problem);
     command.args([
         "--bound=0",
@@ -352,7 +352,7 @@ fn an_interrupted_run_says_how_to_go_on_and_does() {
 fn a_second_signal_ends_a_long_iteration_at_once() {
     let scratch = tempfile::tempdir().expect("a directory");
     let (case, output) = (scratch.path().join("case"), scratch.path().join("output"));
-    let new = || Command::new(env!("CARGO_BIN_EXE_cobre"));
+    let new = || command(env!("CARGO_BIN_EXE_cobre"));
     finish(new().args(["init", "large"]).arg(&case), 0);
     let mut command = new();
     command.args(["run", "--quiet", "--forward-passes=1000", "--output"]);
@@ -417,7 +417,7 @@ fn a_lost_rank_is_made_good_by_retries() {
     assert_eq!(results(&output), results(&fresh));
 }
 
-/// The ranks that a launcher has started: its keeper's children.
+/// The ranks that a launcher has started: the children of its guard's child, the keeper.
 fn ranks_of(launcher: u32) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -426,7 +426,8 @@ fn ranks_of(launcher: u32) -> Vec<u32> {
             .filter_map(|pid| pid.parse().ok())
             .collect()
     };
-    children(launcher).into_iter().flat_map(children).collect()
+    let guard = children(launcher).into_iter();
+    guard.flat_map(children).flat_map(children).collect()
 }
 
 #[test]
