@@ -158,6 +158,12 @@ impl Program {
         }
     }
 
+    /// How many changes an opening makes, at most.
+    pub(super) fn changes_of_opening(&self) -> usize {
+        let rows = self.rows.iter().map(|row| 1 + row.sum.random_terms.len());
+        rows.sum::<usize>() + self.objective.random_terms.len() + 1
+    }
+
     /// What these values of the random variables change.
     pub(super) fn changes(
         &self,
