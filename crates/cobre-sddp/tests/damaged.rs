@@ -216,6 +216,14 @@ fn mutants_of_a_policy_are_an_error() {
     }
 }
 
+/// A directory in memory where there is one: every run waits until its files are on the disk.
+fn scratch() -> tempfile::TempDir {
+    let memory = tempfile::tempdir_in("/dev/shm");
+    memory
+        .or_else(|_| tempfile::tempdir())
+        .expect("a directory")
+}
+
 /// Goes on from the checkpoint in a directory.
 fn resumed(output: &Path, solver: Solver) -> Result<Results, SddpError> {
     let settings = Settings {
@@ -246,7 +254,7 @@ fn mutants_of_a_checkpoint_with_the_right_fingerprint_are_an_error_or_other_figu
         setting("COBRE_HOSTILE_SEED", 1),
     );
     for solver in [Solver::Kernel, Solver::Highs] {
-        let scratch = tempfile::tempdir().expect("a directory");
+        let scratch = scratch();
         let output = scratch.path().join("output");
         let first = Settings {
             checkpoints: Cadence::Iterations(4),

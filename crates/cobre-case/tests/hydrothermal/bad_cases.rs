@@ -224,7 +224,7 @@ fn files_that_nothing_reads_are_named() {
     let found = said_of(directory.path());
     assert_eq!(
         found[1],
-        format!("scenarios/{load}: it is a directory; one file is expected")
+        format!("scenarios/{load}: it cannot be read: it is a directory; a file is expected")
     );
     assert!(
         found[0].starts_with("scenarios/load_factors.json: it cannot be read"),
@@ -450,7 +450,7 @@ fn of_many_errors_of_a_table_the_first_are_told_and_the_rest_counted() {
         true
     }));
     assert!(found[4].contains("row 5: mean_m3s"), "{found:#?}");
-    assert_eq!(found[5], format!("{INFLOWS}: and 19 more errors"));
+    assert_eq!(found[5], format!("{INFLOWS}: and 23 more errors"));
     assert_eq!(found.len(), 6);
 }
 
