@@ -235,3 +235,26 @@ def test_results_of_a_simulation_are_shown_and_drawn():
     assert "paths" in repr(tried) and "<table>" in tried._repr_html_()
     assert tried.plot_values().get_xlabel() == "cost"
     assert len(trained.plot_timings().get_lines()) == 4
+
+
+def test_a_damaged_table_is_a_validation_error_whatever_byte_is_wrong(tmp_path):
+    case = tmp_path / "case"
+    shutil.copytree(CASE, case)
+    table = next((case / "scenarios").glob("*.parquet"))
+    whole = table.read_bytes()
+    for place in range(0, len(whole), 13):
+        table.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        # A byte that is wrong may go unnoticed; anything but a ValidationError would end this test.
+        cobre.validate(case)
+
+
+def test_limits_are_those_of_the_command(tmp_path):
+    passes = {"training": {"forward_passes": 10_000_000}}
+    with pytest.raises(cobre.ValidationError, match="forward_passes: a whole number from 1 to 100000"):
+        cobre.train(CASE, config_overrides=passes)
+    with pytest.raises(cobre.ValidationError, match="simulate=100000000: a whole number of at most 10000000"):
+        cobre.train(CASE, config_overrides=FEW, simulate=100_000_000)
+    pipe = tmp_path / "pipe.sof.json"
+    os.mkfifo(pipe)
+    with pytest.raises(cobre.IOError, match="it is a pipe; a file is expected"):
+        cobre.load(pipe, bound=0.0)

@@ -158,6 +158,12 @@ impl Program {
         }
     }
 
+    /// The largest number of changes that an opening makes.
+    pub(super) fn changes_of_opening(&self) -> usize {
+        let rows = self.rows.iter().map(|row| 1 + row.sum.random_terms.len());
+        rows.sum::<usize>() + self.objective.random_terms.len() + 1
+    }
+
     /// The changes that these values of the random variables make.
     pub(super) fn changes(
         &self,
