@@ -29,6 +29,11 @@ feature_files='
 crates/cobre-comm/src/backends/mod.rs
 '
 
+# The only file with a tree to remove: one that its tests make.
+test_trees='
+crates/cobre-comm/src/cgroups.rs
+'
+
 # breach RULE < lines "file:line:text": prints them with the rule.
 breach() {
     while IFS= read -r line; do printf '%s: %s\n' "$1" "$line"; done
@@ -71,11 +76,14 @@ rules() {
     find Makefile .ci ci crates examples -type f \( -name '*.sh' -o -name '*.rs' -o -name Makefile -o -name run \) \
         -not -name house-rules.sh 2>/dev/null | in_files '\b(pkill|killall)\b' |
         breach 'only processes one started are ended, by id'
+    library | grep -vE '/tests\.rs$' | in_files 'remove_dir_all' | except "$test_trees" |
+        breach 'files are removed one by one, never a tree'
     depends cobre-comm 'none' | breach 'cobre-comm depends on nothing of ours'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
-    depends cobre-sddp 'cobre-comm' | breach 'cobre-sddp depends on cobre-comm only'
+    depends cobre-files 'none' | breach 'cobre-files depends on nothing of ours'
+    depends cobre-sddp 'cobre-comm|cobre-files' | breach 'cobre-sddp depends on cobre-comm and cobre-files only'
     depends cobre-results 'none' | breach 'cobre-results depends on nothing of ours'
-    depends cobre-report 'cobre-results' | breach 'cobre-report depends on cobre-results only'
+    depends cobre-report 'cobre-results|cobre-files' | breach 'cobre-report depends on cobre-results and cobre-files only'
     depends cobre-case 'cobre-sddp' | breach 'cobre-case depends on cobre-sddp only'
 }
 
@@ -103,6 +111,8 @@ crates/x/tests/a.rs|fn test_it() {}
 crates/x/src/utils.rs|//! x
 crates/x/src/a.rs|// this is no longer true
 crates/x/tests/a.rs|"killall"
+crates/x/src/a.rs|std::fs::remove_dir_all(path)
+crates/cobre-files/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 crates/cobre-comm/Cargo.toml|[dependencies]\ncobre-launch.workspace = true
 crates/cobre-launch/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-sddp/Cargo.toml|[dependencies]\ncobre-case.workspace = true

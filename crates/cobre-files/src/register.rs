@@ -258,8 +258,8 @@ impl Register {
         Ok(())
     }
 
-    /// Removes every file that it holds, one by one, the register itself, and the directory if Cobre made it and
-    /// nothing else is in it.
+    /// Removes every file that it holds, one by one; then, if nothing else is in the directory, the register itself,
+    /// and the directory if Cobre made it.
     ///
     /// # Errors
     /// When the system refuses.
@@ -268,6 +268,11 @@ impl Register {
         let names: Vec<String> = self.names.iter().rev().cloned().collect();
         for name in names {
             self.remove(&name)?;
+        }
+        let entries = std::fs::read_dir(&self.directory);
+        let others = entries.into_iter().flatten().flatten();
+        if others.filter(|entry| entry.file_name() != REGISTER).count() > 0 {
+            return self.settle();
         }
         let path = self.path();
         match std::fs::remove_file(&path) {
