@@ -45,6 +45,9 @@ fn failed(output: &Output, code: i32, kind: &str) -> String {
 
 const RANKS: [&[&str]; 3] = [&["-n=1"], &["-n=3"], &["-n=3", "--backend=tcp"]];
 
+/// A problem, the directory of its results, options, the code of its end and the kind of its error.
+type Case<'c> = (&'c Path, PathBuf, &'c [&'c str], i32, &'c str);
+
 #[test]
 fn what_cannot_be_run_is_said_once() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -70,7 +73,6 @@ fn what_cannot_be_run_is_said_once() {
     assert!(first.expect("it starts").status.success());
     let policy = format!("--warm-start={}", kept.display());
     let example = example();
-    type Case<'c> = (&'c Path, PathBuf, &'c [&'c str], i32, &'c str);
     let cases: [Case<'_>; 9] = [
         (&broken, place("a"), &[], 1, "input"),
         (&place("missing.sof.json"), place("b"), &[], 2, "io"),
@@ -231,10 +233,10 @@ fn a_limit_on_the_size_of_files_is_an_error_and_no_signal() {
         let message = failed(&ended, 2, "io");
         assert!(message.contains("File too large"), "{message}");
         let left = outputs::files(&output);
-        let half = left.keys().filter(|name| name.ends_with(".part")).count();
+        let half = left.keys().filter(|name| name.contains(".part")).count();
         assert_eq!(half, 0, "nothing half-written");
         assert!(
-            left.keys().any(|name| name.ends_with(".state")),
+            left.keys().any(|name| name.contains(".state")),
             "earlier checkpoints are there"
         );
     }

@@ -225,7 +225,8 @@ fn links_and_hostile_registers_lead_nowhere() {
     let register = output.join(".cobre-files");
     let mut text = std::fs::read_to_string(&register).expect("it is there");
     text.push_str("\"../outside/paths.parquet\"\n\"link/paths.parquet\"\n\"link\"\n\"link/\"\n");
-    text.push_str(&format!("{:?}\n", outside.join("paths.parquet")));
+    let absolute = outside.join("paths.parquet").display().to_string();
+    text.extend(["\"", &absolute, "\"\n"]);
     std::fs::write(&register, text).expect("it is written");
     symlink(&outside, output.join("link")).expect("a link");
     succeeds(&run(&output, &[]));
@@ -268,7 +269,7 @@ fn what_a_killed_run_was_writing_is_known_to_the_next() {
     let left = files(output);
     let left: Vec<&String> = left
         .keys()
-        .filter(|name| name.contains("00000009") || name.ends_with(".part"))
+        .filter(|name| name.contains("00000009") || name.contains(".part"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -235,7 +235,9 @@ impl Register {
             }
         }
         let mut text = self.header();
-        kept.iter().for_each(|name| text.push_str(&line(name)));
+        for name in &kept {
+            text.push_str(&line(name));
+        }
         let path = self.path();
         let beside = path.with_file_name(part_name(REGISTER));
         // What a process left that was killed.
@@ -530,7 +532,9 @@ mod tests {
             &absolute,
         ];
         let mut text = "{\"cobre\":\"files\",\"format\":1,\"made\":true}\n".to_owned();
-        names.iter().for_each(|name| text.push_str(&line(name)));
+        for name in names {
+            text.push_str(&line(name));
+        }
         text.push_str("nonsense\n\"cut off");
         std::fs::write(inside.join(".cobre-files"), text).expect("a file");
         std::fs::write(inside.join(".lock"), "").expect("a file");
