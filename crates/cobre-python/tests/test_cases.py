@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -258,3 +259,38 @@ def test_limits_are_those_of_the_command(tmp_path):
     os.mkfifo(pipe)
     with pytest.raises(cobre.IOError, match="it is a pipe; a file is expected"):
         cobre.load(pipe, bound=0.0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"checkpoint": "none"}, {"resume": True}])
+def test_files_of_others_in_the_way_of_results_are_refused_and_stay(tmp_path, workers, options):
+    mine = tmp_path / "out/checkpoint/deep/model.pt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("precious")
+    with pytest.raises(cobre.ValidationError, match="out/checkpoint holds deep"):
+        cobre.train(CASE, iterations=2, num_workers=workers, output=tmp_path / "out", **options)
+    assert mine.read_text() == "precious"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint"]
+
+
+def test_a_policy_is_saved_over_a_policy_and_over_nothing_else(tmp_path):
+    policy = cobre.train(CASE, iterations=2).policy
+    for _ in range(2):
+        policy.save(tmp_path / "policy")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/cuts.parquet").write_text("precious")
+    with pytest.raises(cobre.ValidationError, match="mine/cuts.parquet"):
+        policy.save(tmp_path / "mine")
+    assert (tmp_path / "mine/cuts.parquet").read_text() == "precious"
+
+
+def test_a_limit_on_the_size_of_files_is_an_io_error(tmp_path):
+    limited = (
+        "import cobre, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try: cobre.train(sys.argv[1], iterations=9, output=sys.argv[2], checkpoint='iterations:1')\n"
+        "except cobre.IOError as error: print(error)\n"
+    )
+    words = [sys.executable, "-c", limited, str(CASE), str(tmp_path / "out")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "File too large" in ended.stdout
