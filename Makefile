@@ -4,7 +4,7 @@ cobre := target/release/cobre
 
 differential := COBRE_DIFFERENTIAL=100000 cargo test --release --workspace
 
-.PHONY: help setup build demo test wheel book pictures bench chaos openmpi differential
+.PHONY: help setup build demo test wheel book pictures bench chaos hostile openmpi differential
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ chaos: build ## end ranks in every way, at random instants, and check what the o
 	MPI_PKG_CONFIG=$${MPI_PKG_CONFIG:-mpich} cargo build --release -p cobre-comm -p cobre-cli -p cobre-testkit \
 		--features mpi --bin cobre
 	ci/chaos_run.py 200
+
+hostile: build ## give the command hostile input of every kind, and judge what it does
+	ci/hostile.py 6000 2026
 
 openmpi: setup ## every contract of the backend mpi on Open MPI, if that is installed
 	ci/openmpi.sh

@@ -15,20 +15,14 @@ use crate::exit::{self, say_json};
 pub(super) struct Failure {
     kind: &'static str,
     message: String,
-    /// The message as a person reads it: a line, and a list below.
-    headline: String,
-    list: Vec<String>,
     more: Map<String, Value>,
 }
 
 impl Failure {
     pub(super) fn new(kind: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
         Self {
             kind,
-            headline: message.clone(),
-            list: Vec::new(),
-            message,
+            message: message.into(),
             more: Map::new(),
         }
     }
@@ -43,10 +37,6 @@ impl Failure {
         let errors = error.errors();
         if !errors.is_empty() {
             failure.more.insert("errors".to_owned(), json!(errors));
-        }
-        if errors.len() > 1 {
-            failure.headline = error.headline();
-            failure.list = errors;
         }
         failure
     }
@@ -82,7 +72,7 @@ impl Failure {
         if !speaks {
             return code;
         }
-        exit::note_list(NAME, &self.headline, &self.list);
+        exit::fail(code, NAME, &self.message);
         if json {
             self.tell_json();
         }
