@@ -53,6 +53,14 @@ def as_nobody(act):
     return lines if status == 0 else ["the kit's other user failed"]
 
 
+def own(entry):
+    """Whether an object is this user's; it may be gone again."""
+    try:
+        return entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
 def can(act):
     """Whether something is allowed."""
     try:
@@ -110,8 +118,8 @@ class OtherUser(Kind):
         output = place / "out"
         job = Job(place, [COBRE, *TRAIN, "-n2", "--backend", backend, "--output", str(output)], wall=60.0)
         wrong, tried, deadline = [], 0, time.monotonic() + 2
-        while job.process.poll() is None and time.monotonic() < deadline:
-            objects = [f"/dev/shm/{name}" for name in os.listdir("/dev/shm")]
+        while job.runs() and time.monotonic() < deadline:
+            objects = [entry.path for entry in os.scandir("/dev/shm") if own(entry)]
             pids = descendants(job.process.pid)
             found, count = intrude([job.process.pid, *pids], objects, output)
             wrong, tried = wrong + found, tried + count
@@ -124,9 +132,9 @@ class OtherUser(Kind):
         """A job of ranks started by hand, without a secret: another user starts one too."""
         port, cobre = network.free_port(), base / "cobre"
         if not cobre.exists():
-            shutil.copy(COBRE, cobre.with_suffix(".new"))
-            os.replace(cobre.with_suffix(".new"), cobre)
-            cobre.chmod(0o755)
+            copy = shutil.copy(COBRE, place / "cobre")
+            os.chmod(copy, 0o755)
+            os.replace(copy, cobre)
         first = network.rank(place, 0, port, timeout=3)
         network.wait_for(port, first)
         theirs = place / "theirs"

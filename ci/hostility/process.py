@@ -86,6 +86,10 @@ class Job:
             self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=here,
                                             env=settings, preexec_fn=prepare)
 
+    def runs(self):
+        """Whether it has not ended; its end stays to be waited for."""
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
     def wait(self):
         pause, late = 0.001, False
         while True:
