@@ -27,11 +27,15 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.file)?;
-        if !self.place.is_empty() {
-            write!(f, "{}: ", self.place)?;
-        }
-        f.write_str(&self.message)
+        let Self {
+            file,
+            place,
+            message,
+            ..
+        } = self;
+        let colon = if place.is_empty() { "" } else { ": " };
+        // A finding is one line of a list, whatever the names in it.
+        f.write_str(&format!("{file}: {place}{colon}{message}").replace('\n', "\\n"))
     }
 }
 

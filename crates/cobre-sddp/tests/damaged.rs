@@ -15,7 +15,7 @@ use cobre_sddp::policy::{Policy, Selection};
 use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
 use cobre_sddp::run::{Results, Settings, Solver, run};
 use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{Rule, Stopping};
+use cobre_sddp::training::{StopRule, Stopping};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -59,7 +59,7 @@ fn settings(iterations: usize, solver: Solver) -> Settings {
         seed: 3,
         passes: 2,
         selection: Selection::ALL,
-        stopping: Stopping::any(vec![Rule::Iterations(iterations)]),
+        stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
         threads: 1,
         simulate: 0,
         sampling: Sampling::Fresh,

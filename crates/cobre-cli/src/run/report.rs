@@ -17,9 +17,6 @@ use crate::exit::{self, say_json};
 pub(super) struct Failure {
     kind: String,
     message: String,
-    /// The message as a person reads it: a line, and a list below.
-    headline: String,
-    list: Vec<String>,
     more: Map<String, Value>,
     /// Whether another rank has failed, and this one has learned of it.
     second_hand: bool,
@@ -27,12 +24,9 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(kind: &str, message: impl Into<String>) -> Self {
-        let message = message.into();
         Self {
             kind: kind.to_owned(),
-            headline: message.clone(),
-            list: Vec::new(),
-            message,
+            message: message.into(),
             more: Map::new(),
             second_hand: false,
         }
@@ -48,10 +42,6 @@ impl Failure {
         let errors = error.errors();
         if !errors.is_empty() {
             failure.more.insert("errors".to_owned(), json!(errors));
-        }
-        if errors.len() > 1 {
-            failure.headline = error.headline();
-            failure.list = errors;
         }
         failure
     }
@@ -80,7 +70,7 @@ impl Failure {
 
     /// Says it on standard error, and as JSON if asked for; returns `code`.
     pub(super) fn tell(self, code: u8, json: bool) -> u8 {
-        exit::note_list(NAME, &self.headline, &self.list);
+        exit::note(NAME, &self.message);
         if json {
             self.tell_json();
         }
