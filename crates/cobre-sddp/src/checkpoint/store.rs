@@ -26,9 +26,9 @@ const FINISHED: &str = "finished";
 pub(super) struct Store {
     directory: PathBuf,
     identity: Identity,
-    /// Those that turned out not to be whole.
+    /// Damaged checkpoints.
     damaged: Vec<usize>,
-    /// What writes the latest one.
+    /// The thread that writes the latest one.
     writer: Option<JoinHandle<Result<(), SddpError>>>,
 }
 
@@ -111,7 +111,7 @@ impl Store {
         Ok(())
     }
 
-    /// Waits for what is being written.
+    /// Waits until the files are written.
     pub(super) fn settle(&mut self) -> Result<(), SddpError> {
         let writer = self.writer.take();
         writer.map_or(Ok(()), |writer| {

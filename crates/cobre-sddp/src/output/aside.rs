@@ -30,7 +30,7 @@ impl Aside {
         })
     }
 
-    /// Where it will be.
+    /// The final path.
     pub(crate) fn place(&self) -> &Path {
         &self.place
     }

@@ -50,8 +50,8 @@ pub(super) fn write(directory: &Path, tables: &[Table], csv: bool) -> Result<(),
     file.finish()
 }
 
-/// Whether a text is the name of a table. Anything else is part of a name that a modeller gave to a column, and
-/// must not say which files are removed.
+/// True if a text is the name of a table. Anything else is part of a name that a modeller gave to a
+/// column, and must not decide which files are removed.
 fn is_table(name: &str) -> bool {
     let plain = |part: &str| part.chars().all(|letter| matches!(letter, 'a'..='z' | '_'));
     let parts = name.split_once('/');

@@ -30,9 +30,7 @@ pub(crate) use self::record::PathTables;
 pub use self::record::{Tables, Visited, stage_columns};
 pub use self::table::{Cell, Column, Kind, Rows, Table};
 use crate::error::SddpError;
-use crate::path::Paths;
 use crate::policy::Policy;
-use crate::problem::Problem;
 use crate::training::TrainingResults;
 
 /// The version of the files' layout.
@@ -72,14 +70,14 @@ impl Directory {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The bound, the estimate and the size of the policy after each iteration; and the times.
     pub(crate) fn write_training(&self, trained: &TrainingResults) -> Result<(), SddpError> {
-        // What an earlier run has left here is not complete from now on.
+        // The results of an earlier run are incomplete from now on.
         let earlier = self.path.join(RUN);
         if earlier.exists() {
             std::fs::remove_file(&earlier).map_err(SddpError::io("remove", &earlier))?;
@@ -111,12 +109,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Writes the paths of the modeller's own scenarios.
-    pub(crate) fn write_validation(
-        &self,
-        problem: &Problem,
-        paths: &Paths,
-    ) -> Result<(), SddpError> {
+    /// Writes the values of the validation scenarios.
+    pub(crate) fn write_validation(&self, values: &[f64]) -> Result<(), SddpError> {
         let columns = vec![
             Column::new(
                 "scenario",
@@ -127,9 +121,8 @@ impl Directory {
         ];
         let table = Table::new("simulation/validation", columns);
         let mut rows = Rows::new(&table);
-        let sign = problem.sense.sign();
-        for path in 0..paths.count() {
-            rows.push(&[(path + 1).into(), (sign * paths.cost(problem, path)).into()]);
+        for (path, value) in values.iter().enumerate() {
+            rows.push(&[(path + 1).into(), (*value).into()]);
         }
         self.write_table(table, &rows)
     }

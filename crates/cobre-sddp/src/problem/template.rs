@@ -134,13 +134,13 @@ impl Template {
         (column.lower, column.upper) = (column.lower.max(lower), column.upper.min(upper));
     }
 
-    /// Whether the column is the incoming value of a state named so far.
+    /// True if the column is the incoming value of a state named so far.
     pub fn is_incoming(&self, column: ColumnId) -> bool {
         let mut states = self.named_states.iter();
         states.any(|(_, state)| state.incoming == column.0)
     }
 
-    /// What is wrong with it, said about `place`.
+    /// Checks the template; errors name `place`.
     pub(crate) fn check(&self, place: &str, errors: &mut Vec<ProblemError>) {
         let mut wrong = |problem: String| {
             errors.push(ProblemError::Program {

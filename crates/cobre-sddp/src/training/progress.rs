@@ -1,4 +1,4 @@
-//! The figures of training so far.
+//! The progress of training.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::Estimate;
 use crate::events::{Iteration, TimeSplit};
 use crate::problem::Sense;
 
-/// The least paths of the latest forward passes that an estimate is made from, once there are so many.
+/// The least paths of an estimate, from the latest forward passes, once there are that many.
 const ESTIMATE_PATHS: usize = 100;
 
-/// The figures of the iterations so far, in the modeller's sense.
+/// The progress of training so far, in the modeller's sense.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Progress {
     pub(crate) iterations: Vec<Iteration>,
@@ -22,13 +22,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Where the time went, earlier runs included.
+    /// The time spent, earlier runs included.
     pub(crate) fn time(&self) -> TimeSplit {
         let last = self.iterations.last();
         last.map_or_else(TimeSplit::default, |last| last.time)
     }
 
-    /// How long training took, earlier runs included.
+    /// The duration of training, earlier runs included.
     pub(super) fn elapsed(&self) -> Duration {
         Duration::from_secs_f64(self.time().total)
     }
