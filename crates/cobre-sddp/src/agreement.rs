@@ -1,7 +1,9 @@
-//! Whether all ranks were asked the same. A rank that read another file would add cuts of another
-//! problem, and no collective would notice.
+//! The check that all ranks have the same input. A rank that read another file would add cuts of
+//! another problem, and no collective would notice.
 
 use std::path::PathBuf;
+
+use bytemuck::{Pod, Zeroable};
 
 use crate::checkpoint::Origin;
 use crate::error::SddpError;
@@ -9,10 +11,29 @@ use crate::fingerprint::Fingerprint;
 use crate::ranks::{Backend, Ranks};
 use crate::run::Settings;
 
-/// What ranks must have in common, in the order of their fingerprints.
-const PARTS: [&str; 3] = ["problem", "settings", "policy"];
+/// The inputs that ranks must agree on.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Inputs {
+    problem: Fingerprint,
+    settings: Fingerprint,
+    policy: Fingerprint,
+}
 
-/// Compares what the ranks were asked; all of them find the same difference.
+impl Inputs {
+    /// The first input that differs from that of another rank.
+    fn difference(&self, other: &Self) -> Option<&'static str> {
+        let pairs = [
+            ("problem", self.problem, other.problem),
+            ("settings", self.settings, other.settings),
+            ("policy", self.policy, other.policy),
+        ];
+        let mut different = pairs.into_iter().filter(|pair| pair.1 != pair.2);
+        different.next().map(|pair| pair.0)
+    }
+}
+
+/// Compares the inputs of the ranks; all of them find the same difference.
 ///
 /// # Errors
 /// When a rank has another problem, other settings or another policy to start from than rank 0,
@@ -30,14 +51,13 @@ pub(crate) fn agree<C: Backend>(
         output: settings.output.as_ref().map(|_| PathBuf::new()),
         ..settings.clone()
     };
-    let policy = Fingerprint::of(&origin.policy);
-    let mine = [origin.problem, Fingerprint::of(&common), policy].map(Fingerprint::numbers);
-    let mine = mine.as_flattened();
-    let all = ranks.gather_one(mine)?;
-    for (rank, theirs) in all.iter().enumerate() {
-        let words = mine.len() / PARTS.len();
-        let pairs = theirs.chunks(words).zip(all[0].chunks(words));
-        if let Some((what, _)) = PARTS.iter().zip(pairs).find(|(_, pair)| pair.0 != pair.1) {
+    let all = ranks.gather_one(Inputs {
+        problem: origin.problem,
+        settings: Fingerprint::of(&common),
+        policy: Fingerprint::of(&origin.policy),
+    })?;
+    for (rank, inputs) in all.iter().enumerate() {
+        if let Some(what) = inputs.difference(&all[0]) {
             return Err(SddpError::Disagreement { rank, what });
         }
     }

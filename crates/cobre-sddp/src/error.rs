@@ -1,4 +1,4 @@
-//! Why a run ended without a result.
+//! Errors of runs.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,21 +9,21 @@ use thiserror::Error;
 
 use crate::lp::LpFailure;
 
-/// The words of [`SddpError::kind`] that ranks tell each other.
+/// The kinds of errors that ranks tell each other.
 const SOLVER: &str = "solver";
 const IO: &str = "io";
 const INPUT: &str = "input";
 
-/// Why a run ended without a result.
+/// The reason why a run ended without a result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SddpError {
     /// A linear program could not be solved.
     #[error("{during}: {failure}")]
     Solver {
-        /// What was being done, with iteration and scenario.
+        /// The task, with iteration and scenario.
         during: String,
-        /// What went wrong.
+        /// The failure.
         failure: Box<LpFailure>,
     },
     /// Ranks could not communicate, or one of them is gone.
@@ -34,7 +34,7 @@ pub enum SddpError {
     Disagreement {
         /// The first such rank.
         rank: usize,
-        /// What differs: `problem`, `settings` or `policy`.
+        /// The input that differs: `problem`, `settings` or `policy`.
         what: &'static str,
     },
     /// A checkpoint that this run cannot go on from, or would lose.
@@ -49,18 +49,18 @@ pub enum SddpError {
     /// A file could not be written, or read.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The action.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl SddpError {
-    /// What kind of error it is, in one word: `solver`, `io`, `input` or `communication`. A rank that learns
-    /// why another has given up says the same word.
+    /// The kind of the error: `solver`, `io`, `input` or `communication`. A rank that learns why
+    /// another has given up has the same kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Solver { .. } => SOLVER,
@@ -84,7 +84,7 @@ impl SddpError {
         }
     }
 
-    /// What the other ranks are told.
+    /// The reason that other ranks get.
     pub(crate) fn reason(&self) -> String {
         format!("{}: {self}", self.kind())
     }

@@ -1,20 +1,22 @@
-//! What a run tells while it goes on.
+//! Progress of a run.
 
-use crate::lp::LpStatistics;
+use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
+use crate::lp::LpStatistics;
 use crate::training::Estimate;
 
 /// The state of training after an iteration, in the modeller's sense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {
-    /// Its number, from 1.
+    /// The number of the iteration, from 1.
     pub number: usize,
     /// The bound on the optimal value: from below for a cost, from above for a revenue.
     pub bound: f64,
     /// The policy's value on this iteration's forward passes.
     pub estimate: Estimate,
-    /// How far the estimate's mean is from the bound, relative to the bound; none under a risk measure.
+    /// The distance of the estimate's mean from the bound, relative to the bound; `None` under a
+    /// risk measure.
     pub gap: Option<f64>,
     /// Linear programs solved so far, by all ranks.
     pub lp: LpStatistics,
@@ -22,12 +24,13 @@ pub struct Iteration {
     pub cuts: usize,
     /// Cuts that this iteration has added.
     pub cuts_added: usize,
-    /// Where the time went so far.
+    /// The time spent so far.
     pub time: TimeSplit,
 }
 
 /// Seconds since training began, by the clock of rank 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
+#[repr(C)]
 pub struct TimeSplit {
     /// In all.
     pub total: f64,
@@ -39,7 +42,7 @@ pub struct TimeSplit {
     pub communication: f64,
 }
 
-/// Who is told. Every method has an answer already, so that one implements what one needs.
+/// Progress callbacks; every method has a default.
 pub trait Observer {
     /// An iteration is done.
     fn iteration(&mut self, iteration: &Iteration) {
@@ -56,16 +59,16 @@ pub trait Observer {
         let _ = iterations;
     }
 
-    /// Something that the user should know, and that does not end the run.
+    /// A warning to the user, which does not end the run.
     fn warning(&mut self, text: &str) {
         let _ = text;
     }
 
-    /// Whether this rank is asked to end. If any rank is, all end after the iteration.
+    /// Returns true to end the run. If any rank does, all end after the iteration.
     fn interrupted(&mut self) -> bool {
         false
     }
 }
 
-/// Tells nobody.
+/// The observer that ignores everything.
 impl Observer for () {}

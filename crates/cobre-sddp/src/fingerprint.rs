@@ -2,10 +2,12 @@
 
 use std::fmt::{self, Write as _};
 
+use bytemuck::{Pod, Zeroable};
 use sha2::{Digest, Sha256};
 
 /// A SHA-256; as text it is in hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
 pub(crate) struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
@@ -23,12 +25,6 @@ impl Fingerprint {
             hasher.update(part);
         }
         hasher.into()
-    }
-
-    /// As numbers that ranks can gather.
-    pub(crate) fn numbers(self) -> [f64; 8] {
-        let (words, _) = self.0.as_chunks::<4>();
-        std::array::from_fn(|at| u32::from_le_bytes(words[at]).into())
     }
 }
 

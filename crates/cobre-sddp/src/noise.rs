@@ -1,9 +1,9 @@
-//! Chance, addressed by what it is for: any rank and thread draws the same numbers in any order.
+//! Counter-based random numbers: any rank and thread draws the same numbers in any order.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// What a draw is for. Different purposes never share numbers.
+/// The purpose of a draw. Different purposes never share numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Forward passes of training.
@@ -14,7 +14,7 @@ pub enum Purpose {
     Openings,
 }
 
-/// The chance of one run.
+/// The random numbers of one run and purpose.
 #[derive(Debug, Clone, Copy)]
 pub struct Noise {
     seed: u64,
@@ -22,12 +22,12 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// The chance for `purpose` under `seed`.
+    /// The random numbers for `purpose` under `seed`.
     pub fn new(seed: u64, purpose: Purpose) -> Self {
         Self { seed, purpose }
     }
 
-    /// Two numbers from 0 up to 1 for this place.
+    /// Two numbers in [0, 1) for this counter.
     pub fn draw(self, iteration: usize, scenario: usize, stage: usize) -> [f64; 2] {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
@@ -41,8 +41,8 @@ impl Noise {
     }
 }
 
-/// The outcome that `draw`, from 0 up to 1, stands for among outcomes of these weights, which need
-/// not sum to 1.
+/// The outcome that `draw`, in [0, 1), selects among outcomes of these weights, which need not sum
+/// to 1.
 pub fn choose(weights: impl Iterator<Item = f64> + Clone, draw: f64) -> usize {
     let total: f64 = weights.clone().sum();
     let mut sum = 0.0;

@@ -1,13 +1,13 @@
-//! Numbers as bytes, bit for bit: eight at a time, first a byte that says which of them are not zero, then
-//! those. For `#[serde(with = "crate::packing")]`.
+//! Packed floats, bit for bit: a mask of the nonzero ones among eight, then those. For
+//! `#[serde(with = "crate::packing")]`.
 //!
-//! More than a third of what bases are made of is zero, and what is kept of a large problem is written by
-//! the hundred megabytes.
+//! More than a third of the numbers of bases are zero, and checkpoints of large problems have
+//! hundreds of megabytes.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Numbers that share a byte.
+/// Floats per mask.
 const GROUP: usize = 8;
 
 /// Bytes that are written at once.
@@ -46,7 +46,7 @@ fn pack(numbers: &[f64]) -> Vec<u8> {
     bytes
 }
 
-/// What [`pack`] was given; `None` if these are not so many numbers.
+/// Reverses [`pack`]; `None` if the bytes are not `count` numbers.
 fn unpack(count: usize, mut bytes: &[u8]) -> Option<Vec<f64>> {
     let groups = count.div_ceil(GROUP);
     if groups > bytes.len() {

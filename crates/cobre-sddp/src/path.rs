@@ -1,4 +1,6 @@
-//! Paths through the graph: what a forward pass decides, stage by stage.
+//! Paths through the policy graph, simulated stage by stage with the policy.
+
+use bytemuck::{Pod, Zeroable};
 
 use crate::lp::{Detail, LpFailure, NodeSolution, Visit};
 use crate::noise::{Noise, choose};
@@ -8,94 +10,71 @@ use crate::rank_work::{NodeSolvers, TrainingState};
 use crate::ranks::Backend;
 use crate::solver::WarmStart;
 
-/// Numbers of a stage before the outgoing state: node, opening, cost, cost to go.
-const HEAD: usize = 4;
-/// Stands for a node where a path has ended already.
-const NO_NODE: f64 = -1.0;
-
-/// One stage of a path.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PathStage<'a> {
-    /// The node visited.
-    pub node: usize,
-    /// The opening that happened there.
-    pub opening: usize,
-    /// The cost of the stage.
-    pub cost: f64,
-    /// The cost to go, as the policy sees it.
-    pub future: f64,
-    /// The state left.
-    pub outgoing: &'a [f64],
+/// A stage of a forward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct TrialStage {
+    node: u64,
+    /// The discounted cost.
+    cost: f64,
 }
 
-/// Paths of one length of record each, so that they can travel between ranks.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Paths {
-    pub(crate) records: Vec<f64>,
-    states: usize,
-    depth: usize,
+/// A trial point: the node visited, or the root, and the state that it leaves.
+pub(crate) struct TrialPoint {
+    pub(crate) node: Option<usize>,
+    pub(crate) state: Vec<f64>,
 }
 
-impl Paths {
-    /// No paths yet.
-    pub(crate) fn new(problem: &Problem) -> Self {
-        Self {
-            records: Vec::new(),
-            states: problem.states.len(),
-            depth: problem.graph.depth(),
-        }
+/// The trial points of the forward passes of an iteration. Each pass has room for as many stages as the graph
+/// is deep; the last one in use is at a leaf.
+#[derive(Debug, Default)]
+pub(crate) struct TrialPoints {
+    pub(crate) stages: Vec<TrialStage>,
+    /// The outgoing states of the stages.
+    pub(crate) states: Vec<f64>,
+}
+
+impl TrialPoints {
+    /// The stages and states of a pass.
+    pub(crate) fn widths(problem: &Problem) -> (usize, usize) {
+        let depth = problem.graph.depth();
+        (depth, depth * problem.states.len())
     }
 
-    /// Numbers per path.
-    pub(crate) fn width(&self) -> usize {
-        self.depth * self.stride()
+    /// The node and the outgoing state of each stage of a pass.
+    pub(crate) fn of_pass(
+        &self,
+        problem: &Problem,
+        pass: usize,
+    ) -> impl Iterator<Item = (usize, &[f64])> {
+        let (depth, states) = (problem.graph.depth(), problem.states.len());
+        let stages = self.stages[pass * depth..][..depth].iter().enumerate();
+        let mut ended = false;
+        stages.map_while(move |(stage, record)| {
+            let node = record.node as usize;
+            let before = std::mem::replace(&mut ended, !problem.has_future(node));
+            let at = (pass * depth + stage) * states;
+            (!before).then(|| (node, &self.states[at..at + states]))
+        })
     }
 
-    fn stride(&self) -> usize {
-        HEAD + self.states
-    }
-
-    /// Number of paths.
-    pub fn count(&self) -> usize {
-        self.records.len() / self.width()
-    }
-
-    /// The stages of a path, first to last.
-    pub fn stages(&self, path: usize) -> impl Iterator<Item = PathStage<'_>> {
-        let record = &self.records[path * self.width()..][..self.width()];
-        let stages = record.chunks(self.stride());
-        stages
-            .take_while(|stage| stage[0] != NO_NODE)
-            .map(|stage| PathStage {
-                node: stage[0] as usize,
-                opening: stage[1] as usize,
-                cost: stage[2],
-                future: stage[3],
-                outgoing: &stage[HEAD..],
-            })
-    }
-
-    /// The cost of a path, each stage discounted by what the steps before it were likely to happen
-    /// at all.
-    pub fn cost(&self, problem: &Problem, path: usize) -> f64 {
-        let mut weight = discount(&problem.graph.root);
-        let mut sum = 0.0;
-        for stage in self.stages(path) {
-            sum += weight * stage.cost;
-            weight *= discount(problem.graph.successors(stage.node));
-        }
-        sum
+    /// The cost of each pass.
+    pub(crate) fn costs(&self, problem: &Problem) -> Vec<f64> {
+        let passes = self.stages.chunks(problem.graph.depth());
+        // Stages that are not in use cost nothing.
+        let cost = |stages: &[TrialStage]| stages.iter().fold(0.0, |sum, stage| sum + stage.cost);
+        passes.map(cost).collect()
     }
 }
 
-/// What the probabilities of the steps from one place sum to.
+/// The sum of the probabilities of edges, which discounts what follows.
 fn discount(edges: &[crate::problem::Edge]) -> f64 {
     let sum: f64 = edges.iter().map(|edge| edge.probability).sum();
-    // Thirds and the like do not sum to 1 exactly, and mean no discount.
+    // Thirds do not sum to 1 exactly, and mean no discount.
     if (sum - 1.0).abs() < 1e-6 { 1.0 } else { sum }
 }
 
-/// Writes down what is decided on a simulated path.
+/// Records the decisions on a simulated path.
 pub(crate) struct PathRecorder<'a> {
     pub(crate) tables: &'a PathTables<'a>,
     pub(crate) rows: &'a mut [Rows],
@@ -103,21 +82,26 @@ pub(crate) struct PathRecorder<'a> {
     pub(crate) scenario: usize,
 }
 
-/// One who walks paths: what was remembered at each node, and the path walked last.
+/// Simulates paths one after the other, each warm-started from the bases of the one before.
 pub(crate) struct PathSimulator {
-    pub(crate) warm_start: Vec<WarmStart>,
-    pub(crate) record: Vec<f64>,
+    /// By node.
+    pub(crate) warm_starts: Vec<WarmStart>,
+    /// The last path.
+    pub(crate) trial: TrialPoints,
+    /// The costs of all paths.
+    pub(crate) costs: Vec<f64>,
 }
 
 impl PathSimulator {
     pub(crate) fn new(problem: &Problem) -> Self {
         Self {
-            warm_start: problem.nodes.iter().map(|_| WarmStart::default()).collect(),
-            record: Vec::new(),
+            warm_starts: problem.nodes.iter().map(|_| WarmStart::default()).collect(),
+            trial: TrialPoints::default(),
+            costs: Vec::new(),
         }
     }
 
-    /// Walks a sampled path by the policy; appends it to the record.
+    /// Simulates a sampled path.
     pub(crate) fn sample<C: Backend>(
         &mut self,
         shared: &TrainingState<'_, C>,
@@ -140,12 +124,11 @@ impl PathSimulator {
             let probabilities = &shared.problem.nodes[node].probabilities;
             Some((node, choose(probabilities.iter().copied(), what)))
         };
-        self.walk(shared, solvers, next, recorder)
+        self.simulate(shared, solvers, next, recorder)
     }
 
-    /// Walks a path by the policy; `next` names each stage's node and opening after the node
-    /// before. Appends the path to the record.
-    pub(crate) fn walk<C: Backend>(
+    /// Simulates a path; `next` gives each stage's node and opening after the node before.
+    pub(crate) fn simulate<C: Backend>(
         &mut self,
         shared: &TrainingState<'_, C>,
         solvers: &mut NodeSolvers,
@@ -153,59 +136,58 @@ impl PathSimulator {
         mut recorder: Option<&mut PathRecorder<'_>>,
     ) -> Result<(), Box<LpFailure>> {
         let problem = shared.problem;
-        let mut state = problem.initial_state();
-        let end = self.record.len() + Paths::new(problem).width();
-        let mut before = None;
-        let want = if recorder.is_some() {
+        let detail = if recorder.is_some() {
             Detail::Full
         } else {
             Detail::State
         };
-        let (mut depth, mut weight, mut cost) = (0, discount(&problem.graph.root), 0.0);
+        let (trial, widths) = (&mut self.trial, TrialPoints::widths(problem));
+        trial.stages.clear();
+        trial.states.clear();
+        let (mut before, mut state) = (None, problem.initial_state());
+        let (mut weight, mut cost) = (discount(&problem.graph.root), 0.0);
         while let Some((node, opening)) = next(before) {
-            let record = &mut self.record;
-            let state_left = &mut state.clone();
             let visit = Visit {
                 incoming: &state,
                 openings: opening..opening + 1,
-                want,
+                detail,
             };
-            depth += 1;
-            solvers.solve(
-                shared,
-                node,
-                &visit,
-                &mut self.warm_start[node],
-                &mut |_, answer: &NodeSolution| {
-                    record.extend([node as f64, opening as f64, answer.cost, answer.future]);
-                    record.extend_from_slice(&answer.outgoing);
-                    state_left.clone_from(&answer.outgoing);
-                    cost += weight * answer.cost;
-                    if let Some(recorder) = &mut recorder {
-                        let values = problem.opening(shared.values.read(), node, opening);
-                        let visited = Visited {
-                            problem,
-                            scenario: recorder.scenario,
-                            stage: depth,
-                            node,
-                            opening,
-                            discount: weight,
-                            incoming: &state,
-                            answer,
-                            parts: problem.nodes[node].places.split(values),
-                        };
-                        recorder.tables.stage(&visited, recorder.rows);
-                    }
-                },
-            )?;
-            state.clone_from(state_left);
+            let keep = &mut |_: usize, answer: &NodeSolution| {
+                let stage = TrialStage {
+                    node: node as u64,
+                    cost: weight * answer.cost,
+                };
+                cost += stage.cost;
+                trial.stages.push(stage);
+                trial.states.extend_from_slice(&answer.outgoing);
+                if let Some(recorder) = &mut recorder {
+                    let values = problem.opening(shared.values.read(), node, opening);
+                    let visited = Visited {
+                        problem,
+                        scenario: recorder.scenario,
+                        stage: trial.stages.len(),
+                        node,
+                        opening,
+                        discount: weight,
+                        incoming: &state,
+                        answer,
+                        parts: problem.nodes[node].places.split(values),
+                    };
+                    recorder.tables.stage(&visited, recorder.rows);
+                }
+            };
+            solvers.solve(shared, node, &visit, &mut self.warm_starts[node], keep)?;
+            let outgoing = trial.states.len() - state.len();
+            state.copy_from_slice(&trial.states[outgoing..]);
             before = Some(node);
             weight *= discount(problem.graph.successors(node));
         }
         if let Some(recorder) = recorder {
             PathTables::path(problem, recorder.scenario, cost, recorder.rows);
         }
-        self.record.resize(end, NO_NODE);
+        self.costs.push(cost);
+        trial.stages.resize(widths.0, TrialStage::zeroed());
+        trial.states.resize(widths.1, 0.0);
         Ok(())
     }
 }

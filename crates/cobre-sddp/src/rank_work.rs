@@ -1,4 +1,4 @@
-//! What the threads of a rank work on together.
+//! The work of a rank: the state that its threads share, and their work units.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::error::SddpError;
 use crate::lp::{LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::noise::{Noise, Purpose};
 use crate::output::{PathTables, Piece};
-use crate::path::{PathSimulator, Paths};
+use crate::path::{PathSimulator, TrialPoint, TrialPoints};
 use crate::policy::CutPool;
 use crate::problem::Problem;
 use crate::ranks::{Backend, SharedTable};
@@ -18,31 +18,37 @@ use crate::solver::{NodeSolver, Solver, WarmStart};
 use crate::team::lock;
 use crate::training::backward::BackwardUnit;
 
-/// What all threads read while they work, and what changes only between tasks.
+/// The state of training that threads share. It changes between tasks only.
 pub(crate) struct TrainingState<'p, C: Backend> {
     pub(crate) problem: &'p Problem,
     /// The values of all openings.
     pub(crate) values: SharedTable<C>,
     pub(crate) pool: CutPool<C>,
-    /// The paths of this iteration's forward passes.
-    pub(crate) trials: Paths,
-    /// Where linear programs that cannot be solved are written.
+    /// The trial points of this iteration's forward passes.
+    pub(crate) trials: TrialPoints,
+    /// The directory that linear programs are written to if they cannot be solved.
     pub(crate) failures: &'p Path,
-    /// What is written of simulated paths, if anything is.
+    /// The tables of simulated paths, if results are written.
     pub(crate) tables: Option<PathTables<'p>>,
 }
 
 impl<C: Backend> TrainingState<'_, C> {
-    /// The node that `pass` has visited at `level`, and the state it left. At the level above all
-    /// nodes that is the root, with the initial state.
-    pub(crate) fn trial(&self, pass: usize, level: usize) -> Option<(Option<usize>, Vec<f64>)> {
+    /// The trial point of `pass` at `level`: the node visited and its outgoing state. Above all
+    /// levels that is the root, with the initial state.
+    pub(crate) fn trial(&self, pass: usize, level: usize) -> Option<TrialPoint> {
         let graph = &self.problem.graph;
         if level == graph.depth() {
-            return Some((None, self.problem.initial_state()));
+            return Some(TrialPoint {
+                node: None,
+                state: self.problem.initial_state(),
+            });
         }
-        let mut stages = self.trials.stages(pass);
-        let stage = stages.find(|stage| graph.level(stage.node) == level)?;
-        Some((Some(stage.node), stage.outgoing.to_vec()))
+        let mut stages = self.trials.of_pass(self.problem, pass);
+        let (node, outgoing) = stages.find(|(node, _)| graph.level(*node) == level)?;
+        Some(TrialPoint {
+            node: Some(node),
+            state: outgoing.to_vec(),
+        })
     }
 
     fn view(&self, node: usize) -> NodeView<'_> {
@@ -56,7 +62,7 @@ impl<C: Backend> TrainingState<'_, C> {
     }
 }
 
-/// The solvers of one thread, one per node once it has met that node.
+/// The solvers of one thread, one per node that it has met.
 pub(crate) struct NodeSolvers {
     solver: Solver,
     nodes: Vec<Option<NodeSolver>>,
@@ -93,7 +99,7 @@ impl NodeSolvers {
     }
 }
 
-/// Something for all threads to do.
+/// A task for all threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Task {
     /// The forward passes of an iteration; a unit is a pass.
@@ -101,24 +107,24 @@ pub(crate) enum Task {
     /// The successors of a level at this iteration's trial points; a unit is a pass, a successor
     /// and a block of its openings.
     Backward { iteration: usize, level: usize },
-    /// Paths to evaluate the policy on; a unit is [`PATHS_PER_UNIT`] of them.
+    /// Simulated paths; a unit is [`PATHS_PER_UNIT`] of them.
     Simulate { purpose: Purpose },
     /// The modeller's own scenarios; a unit is one of them.
     Validate,
 }
 
-/// Consecutive simulated paths that one unit walks, each starting from the bases of the one before.
+/// Consecutive simulated paths of a unit, each warm-started from the bases of the one before.
 pub(crate) const PATHS_PER_UNIT: usize = 32;
 
-/// A unit of simulation: its paths, and where they are put.
+/// A unit of simulation: its paths and their results.
 pub(crate) struct SimulationUnit {
     pub(crate) paths: Range<usize>,
     pub(crate) simulator: PathSimulator,
-    /// What is written of them, table by table.
+    /// The encoded rows of its paths, table by table.
     pub(crate) pieces: Result<Vec<Piece>, ParquetError>,
 }
 
-/// All units of this rank.
+/// All work units of this rank.
 pub(crate) struct RankWork<'p, C: Backend> {
     pub(crate) shared: RwLock<TrainingState<'p, C>>,
     pub(crate) seed: u64,
@@ -134,11 +140,11 @@ pub(crate) struct RankWork<'p, C: Backend> {
     totals: Mutex<Totals>,
 }
 
-/// What threads have counted, and the first thing that went wrong.
+/// The totals of all threads, and the first failure.
 #[derive(Default)]
 struct Totals {
     statistics: LpStatistics,
-    /// The lowest unit that failed, and how.
+    /// The lowest unit that failed, with its error.
     failed: Option<(usize, SddpError)>,
 }
 
@@ -167,17 +173,17 @@ impl<'p, C: Backend> RankWork<'p, C> {
         }
     }
 
-    /// The field, to be read.
+    /// The shared state, for reading.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, TrainingState<'p, C>> {
         self.shared.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The field, to be changed between tasks.
+    /// The shared state, for changes between tasks.
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, TrainingState<'p, C>> {
         self.shared.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many units a task has on this rank.
+    /// The number of units of a task on this rank.
     pub(crate) fn units(&self, task: Task) -> usize {
         match task {
             Task::Forward { .. } => self.forward.len(),
@@ -192,14 +198,14 @@ impl<'p, C: Backend> RankWork<'p, C> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does one unit of a task.
+    /// Runs one unit of a task.
     pub(crate) fn run_unit(&self, task: Task, unit: usize, solvers: &mut NodeSolvers) {
         let shared = self.read();
         let before = solvers.statistics;
         let (result, scenario) = match task {
             Task::Forward { iteration } => {
                 let mut simulator = lock(&self.forward[unit]);
-                simulator.record.clear();
+                simulator.costs.clear();
                 let pass = self.first_pass + unit;
                 let noise = Noise::new(self.seed, Purpose::Training);
                 (
@@ -240,7 +246,7 @@ impl<'p, C: Backend> RankWork<'p, C> {
         }
     }
 
-    /// What went wrong in the last task, if anything did.
+    /// The first failure of the last task, if any.
     pub(crate) fn failed(&self) -> Result<(), SddpError> {
         lock(&self.totals)
             .failed
@@ -248,12 +254,12 @@ impl<'p, C: Backend> RankWork<'p, C> {
             .map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Adds what an earlier run has solved.
+    /// Adds the statistics of an earlier run.
     pub(crate) fn add_statistics(&self, statistics: LpStatistics) {
         lock(&self.totals).statistics += statistics;
     }
 
-    /// What this rank has solved so far.
+    /// The statistics of this rank so far.
     pub(crate) fn statistics(&self) -> LpStatistics {
         lock(&self.totals).statistics
     }

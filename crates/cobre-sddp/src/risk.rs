@@ -1,4 +1,4 @@
-//! How uncertain costs are weighed.
+//! Risk measures.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,12 +19,12 @@ impl Risk {
         alpha: 1.0,
     };
 
-    /// Whether probabilities alone decide.
+    /// True if the measure is the expectation.
     pub fn is_expectation(self) -> bool {
         self.lambda == 0.0 || self.alpha == 1.0
     }
 
-    /// What is wrong with the numbers.
+    /// Checks the ranges of the parameters.
     pub(crate) fn check(self) -> Result<(), String> {
         for (name, value) in [("lambda", self.lambda), ("alpha", self.alpha)] {
             if !(0.0..=1.0).contains(&value) {

@@ -1,4 +1,4 @@
-//! The whole job: train, simulate, validate, write.
+//! A run: train, simulate, validate, write.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::lp::LpStatistics;
 use crate::output::{
     About, Directory, Facts, PathTables, Piece, PlainTables, VALIDATION, host, note,
 };
-use crate::path::Paths;
+use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
@@ -25,54 +25,54 @@ use crate::training::{
     Estimate, Progress, StopReason, StopRule, Stopping, Trainer, TrainingResults,
 };
 
-/// The most threads of a rank that make sense to ask for.
+/// The largest number of threads of a rank.
 pub const MAX_THREADS: usize = 1024;
-/// The most forward passes of an iteration that make sense to ask for.
+/// The largest number of forward passes of an iteration.
 pub const MAX_PASSES: usize = 100_000;
 /// The most paths of a simulation that make sense to ask for.
 pub const MAX_PATHS: usize = 10_000_000;
 
-/// How a problem is solved.
+/// The settings of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Where all chance comes from.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// Forward passes per iteration, at least 1.
     pub passes: usize,
-    /// Which cuts are used.
+    /// The cut selection.
     pub selection: Selection,
-    /// When training ends.
+    /// The stopping rules.
     pub stopping: Stopping,
     /// Threads of this rank, at least 1; ranks may differ.
     pub threads: usize,
     /// Paths to simulate after training.
     pub simulate: usize,
-    /// Which paths those are.
+    /// The source of those paths.
     pub sampling: Sampling,
-    /// Which solver to use.
+    /// The solver of nodes.
     pub solver: Solver,
-    /// How often the state of training is kept beside the results.
+    /// The cadence of checkpoints.
     pub checkpoints: Cadence,
-    /// Whether to go on from the newest state kept there, if any.
+    /// True to resume from the newest checkpoint, if there is one.
     pub resume: bool,
-    /// Where results are written; `None` for nowhere.
+    /// The directory of results; `None` to write none.
     pub output: Option<PathBuf>,
-    /// Whether tables are written as CSV as well.
+    /// True to write tables as CSV as well.
     pub csv: bool,
 }
 
-/// Seconds that the parts of a run took, by this rank's clock.
+/// The seconds of the parts of a run, by this rank's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seconds {
     /// Training.
     pub train: f64,
-    /// SimulationUnit and validation.
+    /// Simulation and validation.
     pub simulate: f64,
     /// Writing results.
     pub write: f64,
 }
 
-/// What a run found, the same on every rank except for [`Seconds`].
+/// The results of a run, the same on every rank except for [`Seconds`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
     /// Training.
@@ -87,13 +87,13 @@ pub struct Results {
     pub policy_sha256: String,
     /// The policy, on the first rank.
     pub policy: Option<Policy>,
-    /// Whether someone asked it to end before it was done.
+    /// True if the run was interrupted.
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
     pub lp: LpStatistics,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
-    /// Where the time went.
+    /// The time of its parts.
     pub seconds: Seconds,
 }
 
@@ -113,16 +113,16 @@ pub fn run<C: Backend>(
     run_from(comm, problem, settings, &Start::plain(&tables), observer)
 }
 
-/// What a run starts from beside the problem and the settings.
+/// The start of a run: its tables and its warm start.
 pub struct Start<'a> {
-    /// Tables and facts of one who knows what the problem is about.
+    /// The tables and facts of the case.
     pub about: About<'a>,
-    /// A policy whose cuts are there from the start. They stay in use, whatever selection says.
+    /// The policy of a warm start. Its cuts stay in use, whatever cut selection does.
     pub policy: Option<&'a Policy>,
 }
 
 impl<'a> Start<'a> {
-    /// No policy, and tables that know nothing.
+    /// No warm start, and plain tables.
     pub fn plain(tables: &'a PlainTables) -> Self {
         Self {
             about: About {
@@ -134,7 +134,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// As [`run`], from a start of one's own.
+/// As [`run`], with tables of the caller and a warm start.
 ///
 /// # Errors
 /// As for [`run`], and a policy that does not fit the problem.
@@ -147,7 +147,7 @@ pub fn run_from<C: Backend>(
 ) -> Result<Results, SddpError> {
     let ranks = &Ranks::new(comm);
     let found = run_on(ranks, problem, settings, start, observer);
-    // Errors that the other ranks cannot know of.
+    // Errors that the other ranks do not know of.
     if let Err(
         error @ (SddpError::Solver { .. }
         | SddpError::Io { .. }
@@ -167,9 +167,9 @@ pub fn run_from<C: Backend>(
     found
 }
 
-/// Tries a policy on as many paths as the settings say, which are the paths that [`run`] tries the
-/// policy on that it has trained with the same seed and passes. Nothing is trained: the results have no
-/// iterations, and the bound is that of the policy. Collective, as [`run`].
+/// Simulates a policy on the paths that [`run`] simulates after training with the same seed and
+/// passes. Nothing is trained: the results have no iterations, and the bound is that of the policy.
+/// Collective, as [`run`].
 ///
 /// # Errors
 /// As for [`run_from`].
@@ -197,7 +197,7 @@ fn run_on<C: Backend>(
     start: &Start<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
-    // Before the values of openings move to where ranks share them.
+    // Before the values of openings move to shared memory.
     let origin = Origin {
         problem: Fingerprint::of(&problem),
         policy: start.policy.map(Policy::sha256),
@@ -238,7 +238,7 @@ fn run_on<C: Backend>(
         problem: &problem,
         values,
         pool,
-        trials: Paths::new(&problem),
+        trials: TrialPoints::default(),
         failures: &failures,
         tables: settings
             .output
@@ -313,7 +313,7 @@ fn whole_job<C: Backend>(
             cuts: pool.stored(problem),
         });
     }
-    // First what took longest: whatever fails below, it is there.
+    // Training first: its results stay if something below fails.
     if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
         directory.write_policy(policy)?;
@@ -330,9 +330,9 @@ fn whole_job<C: Backend>(
         )?;
         results.seconds.simulate = start.elapsed().as_secs_f64();
     }
-    results.lp = job.counts()?;
+    results.lp = job.statistics()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
-    // The last checkpoint was written meanwhile.
+    // The last checkpoint was written in the meantime.
     checkpoints.settle()?;
     if let Some(directory) = &directory {
         directory.finish(&Facts {
@@ -371,7 +371,7 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
     }
 }
 
-/// Simulates and validates as asked for, unless that is interrupted.
+/// Simulates and validates, unless interrupted.
 fn try_policy<C: Backend>(
     job: &mut Trainer<'_, '_, '_, C>,
     directory: Option<&Directory>,
@@ -379,7 +379,6 @@ fn try_policy<C: Backend>(
     observer: &mut dyn Observer,
     results: &mut Results,
 ) -> Result<(), SddpError> {
-    let problem = job.work.read().problem;
     if settings.simulate > 0 {
         let mut files = Vec::new();
         if let (Some(directory), Some(tables)) = (directory, &job.work.read().tables) {
@@ -400,17 +399,16 @@ fn try_policy<C: Backend>(
             files.into_iter().try_for_each(|file| directory.put(file))?;
         }
     }
-    let validated = job.validate()?;
-    let sign = problem.sense.sign();
-    let values = (0..validated.count()).map(|path| sign * validated.cost(problem, path));
-    results.validation = values.collect();
+    results.validation = job.validate()?;
     match directory {
-        Some(directory) if validated.count() > 0 => directory.write_validation(problem, &validated),
+        Some(directory) if !results.validation.is_empty() => {
+            directory.write_validation(&results.validation)
+        }
         _ => Ok(()),
     }
 }
 
-/// The state that training goes on from.
+/// Restores the progress of the newest checkpoint.
 fn resume<C: Backend>(
     checkpoints: &mut Checkpoints,
     job: &Trainer<'_, '_, '_, C>,
@@ -426,7 +424,7 @@ fn resume<C: Backend>(
     Ok(restored.unwrap_or_default())
 }
 
-/// Where the first rank writes; no other rank writes anything.
+/// The directory of results, on the first rank; no other rank writes.
 fn directory<C: Backend>(
     job: &Trainer<'_, '_, '_, C>,
     settings: &Settings,
@@ -443,18 +441,15 @@ fn directory<C: Backend>(
     Directory::create(path, settings.csv, &names).map(Some)
 }
 
-/// The machine and the threads of each rank. Collective.
+/// The host and the threads of each rank, on the first rank. Collective.
 fn machines<C: Backend>(
     ranks: &Ranks<'_, C>,
     settings: &Settings,
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
     let mut own = ByteBlocks::default();
-    own.push(&host());
-    let hosts = ranks.gather_bytes(ranks.size(), &own)?;
-    let hosts = hosts
-        .iter()
-        .map(|host| postcard::from_bytes::<String>(host).unwrap_or_default());
-    let threads = ranks.gather_one(&[settings.threads as f64])?;
-    let threads = threads.iter().map(|rank| rank[0] as usize);
-    Ok((hosts.collect(), threads.collect()))
+    own.push(&(host(), settings.threads));
+    let all = ranks.gather_to_first(ranks.size(), &own)?;
+    let machines = all.iter().flat_map(ByteBlocks::iter);
+    let read = |machine| postcard::from_bytes::<(String, usize)>(machine).unwrap_or_default();
+    Ok(machines.map(read).unzip())
 }

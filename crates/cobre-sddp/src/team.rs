@@ -1,30 +1,30 @@
-//! The threads of a rank: they stay for the whole run, each with solvers of its own, and share out
-//! the units of one task after another among themselves.
+//! The thread team of a rank. Threads stay for the whole run, each with solvers of its own, and
+//! share the units of one task after another.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How often a thread looks for work before it sleeps: a few microseconds, less than waking takes.
+/// Spins of a thread before it sleeps: a few microseconds, less than waking takes.
 const SPINS: usize = 4096;
 
-/// What threads are told.
+/// The present task.
 struct QueuedTask<T> {
     task: Option<T>,
     units: usize,
     over: bool,
 }
 
-/// Where threads meet.
+/// The task queue of a team, one task at a time.
 struct TaskQueue<T> {
     queued: Mutex<QueuedTask<T>>,
     ordered: Condvar,
-    /// Tasks given so far.
+    /// The number of tasks so far.
     generation: AtomicU64,
     /// The next unit to take.
     next: AtomicUsize,
-    /// Threads still at work.
+    /// The number of threads that are busy.
     busy: AtomicUsize,
     finished: Condvar,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -35,12 +35,12 @@ pub(crate) struct Team<'m, T, W> {
     queue: &'m TaskQueue<T>,
     work: &'m (dyn Fn(T, usize, &mut W) + Sync),
     others: usize,
-    /// The first thread's own solvers.
+    /// The context of the first thread.
     own: W,
 }
 
 /// Runs `body` with a team of `threads`. Each thread makes a `W` with `make` and keeps it;
-/// `work(task, unit, w)` does one unit of a task.
+/// `work(task, unit, w)` runs one unit of a task.
 pub(crate) fn with_team<T: Copy + Send, W, R>(
     threads: usize,
     make: impl Fn() -> W + Sync,
@@ -61,7 +61,7 @@ pub(crate) fn with_team<T: Copy + Send, W, R>(
         panic: Mutex::new(None),
     };
     std::thread::scope(|scope| {
-        // Sends the others home however this thread leaves.
+        // Ends the other threads however this one leaves.
         let _home = ShutdownGuard(&queue);
         for _ in 1..threads {
             scope.spawn(|| serve(&queue, &make, &work));
@@ -87,7 +87,7 @@ impl<T> Drop for ShutdownGuard<'_, T> {
 }
 
 impl<T: Copy + Send, W> Team<'_, T, W> {
-    /// Does all units of a task; returns when the last is done.
+    /// Runs all units of a task; returns when the last is done.
     pub(crate) fn run(&mut self, task: T, units: usize) {
         let queue = self.queue;
         let helpers = self.others.min(units.saturating_sub(1));
@@ -127,7 +127,7 @@ impl<T: Copy + Send, W> Team<'_, T, W> {
 
     fn wait_for_others(&self) {
         for _ in 0..SPINS {
-            // Pairs with the release in `serve`: what the others wrote is seen after it.
+            // Pairs with the release in `serve`: the writes of the others are visible after it.
             if self.queue.busy.load(Ordering::Acquire) == 0 {
                 return;
             }
@@ -142,7 +142,7 @@ impl<T: Copy + Send, W> Team<'_, T, W> {
     }
 }
 
-/// What every other thread does.
+/// The loop of every other thread.
 fn serve<T: Copy, W>(queue: &TaskQueue<T>, make: impl Fn() -> W, work: &impl Fn(T, usize, &mut W)) {
     let mut solvers = make();
     let mut seen = 0;
@@ -161,7 +161,7 @@ fn serve<T: Copy, W>(queue: &TaskQueue<T>, make: impl Fn() -> W, work: &impl Fn(
         }
         // Pairs with the acquiring loads in `wait_for_others`.
         if queue.busy.fetch_sub(1, Ordering::Release) == 1 {
-            // The lock makes sure that a waiter has either seen the zero or sleeps already.
+            // The lock makes sure that a waiter either has seen the zero or sleeps already.
             drop(lock(&queue.queued));
             queue.finished.notify_one();
         }
@@ -193,7 +193,7 @@ fn wait_for_task<T: Copy>(queue: &TaskQueue<T>, seen: &mut u64) -> Option<(T, us
     }
 }
 
-/// Locks; a panic elsewhere is passed on by [`Team::run`] and need not be noticed here.
+/// Locks a mutex; [`Team::run`] passes a panic of another thread on.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

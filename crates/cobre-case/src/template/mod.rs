@@ -28,7 +28,7 @@ pub const TEMPLATES: [Template; 5] = [
     },
     Template {
         name: "cascade",
-        about: "two reservoirs on one river, two blocks per stage, inflows that remember",
+        about: "two reservoirs on one river, two blocks per stage, PAR(1) inflows",
         make: cascade::make,
     },
     Template {

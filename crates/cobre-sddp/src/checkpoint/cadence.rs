@@ -1,9 +1,9 @@
-//! How often checkpoints are kept.
+//! The cadence of checkpoints.
 
 use std::str::FromStr;
 
-/// How often checkpoints are kept, apart from the one at the end of training. Results do not depend
-/// on it.
+/// The cadence of checkpoints, apart from the one at the end of training. Results do not depend on
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cadence {
     /// Never, not even at the end.

@@ -1,19 +1,20 @@
-//! What a checkpoint belongs to: only the same problem with the same settings can go on from it.
+//! The identity of a run: only the same problem with the same settings can resume from a
+//! checkpoint.
 
 use serde_json::{Map, Value};
 
 use crate::fingerprint::Fingerprint;
 use crate::run::Settings;
 
-/// What training starts from.
+/// The start of training.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     pub(crate) problem: Fingerprint,
-    /// The fingerprint of the policy whose cuts it has from the start.
+    /// The fingerprint of the warm start.
     pub(crate) policy: Option<String>,
 }
 
-/// The names and values of what makes a run what it is.
+/// The inputs of a run that its results depend on, by name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Identity(Map<String, Value>);
 
@@ -37,7 +38,7 @@ impl Identity {
         Value::Object(self.0.clone())
     }
 
-    /// How a checkpoint that belongs to `other` differs, in words; `None` if it does not.
+    /// The difference of a checkpoint with the identity `other`, in words; `None` if there is none.
     pub(super) fn difference(&self, other: &Value) -> Option<String> {
         let (name, value) = self
             .0

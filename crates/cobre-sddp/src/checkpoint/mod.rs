@@ -1,9 +1,9 @@
-//! Going on where a run has ended: all that training goes on from, kept after some iterations.
+//! Checkpoints: the state of training after some iterations, from which a run resumes.
 //!
-//! Training after an iteration depends on the cuts, on what work units remember of their bases, and
-//! on the figures so far; chance depends on the seed and the iteration's number alone. All of it is
-//! kept bit for bit, so a resumed run has the bits of one that was never interrupted, on any number
-//! of ranks: warm_starts are kept by unit, not by rank.
+//! Training after an iteration depends on the cuts, on the warm starts of work units, and on the
+//! progress so far; random numbers depend on the seed and the iteration's number alone. All of it
+//! is stored bit for bit, so a resumed run has the bits of one that was never interrupted, on any
+//! number of ranks: warm starts are stored by unit, not by rank.
 
 mod cadence;
 mod identity;
@@ -27,7 +27,7 @@ use crate::run::Settings;
 use crate::team::lock;
 use crate::training::Progress;
 
-/// Whether there is a checkpoint beside the results in `output`.
+/// True if there is a checkpoint beside the results in `output`.
 pub fn exists(output: &Path) -> bool {
     !store::numbers_in(output).is_empty()
 }
@@ -41,13 +41,13 @@ pub(crate) fn check(output: &Path) -> Result<(), SddpError> {
     Ok(())
 }
 
-/// The state of training after an iteration. What units remember follows it.
+/// The state of training after an iteration. The warm starts of units follow it.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     progress: Progress,
     cuts: SavedCuts,
-    /// How many bytes each unit remembers: those of the forward passes, then by level.
-    lengths: Vec<Vec<usize>>,
+    /// The lengths of the units' warm starts: of the forward passes, then by level.
+    lengths: Vec<Vec<u64>>,
 }
 
 /// The checkpoints of a run. Every rank has one; only the first rank's has files.
@@ -59,7 +59,7 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Prepares to keep checkpoints in `directory`, which the first rank has if results are written.
+    /// Opens the checkpoints in `directory`, which the first rank has if results are written.
     ///
     /// # Errors
     /// When there are files of an unfinished run that this one would lose.
@@ -86,7 +86,7 @@ impl Checkpoints {
         })
     }
 
-    /// Whether one is due after this iteration; all ranks say the same.
+    /// True if one is due after this iteration; all ranks agree.
     pub(crate) fn is_due(&self, iteration: usize, seconds: f64) -> bool {
         match self.cadence {
             Cadence::Never => false,
@@ -95,7 +95,8 @@ impl Checkpoints {
         }
     }
 
-    /// Keeps the state after an iteration. Collective. Files are written while training goes on.
+    /// Writes a checkpoint after an iteration. Collective. Training goes on while files are
+    /// written.
     ///
     /// # Errors
     /// When the one before could not be written, and when a rank is gone.
@@ -111,10 +112,8 @@ impl Checkpoints {
         let count = progress.iterations.len();
         self.latest = progress.time().total;
         let (mut lengths, mut warm_starts) = (Vec::new(), Vec::new());
-        let is_first = ranks.is_first();
-        let mut gather = |things: usize, mine: &ByteBlocks| -> Result<(), SddpError> {
-            let all = ranks.gather_bytes(things, mine)?;
-            if is_first {
+        let mut gather = |items: usize, mine: &ByteBlocks| -> Result<(), SddpError> {
+            if let Some(all) = ranks.gather_to_first(items, mine)? {
                 lengths.push(all.lengths);
                 warm_starts.extend_from_slice(&all.bytes);
             }
@@ -122,7 +121,7 @@ impl Checkpoints {
         };
         let mut mine = ByteBlocks::default();
         for simulator in &work.forward {
-            mine.push(&lock(simulator).warm_start);
+            mine.push(&lock(simulator).warm_starts);
         }
         gather(work.passes, &mine)?;
         for (units, all) in work.backward.iter().zip(&work.unit_counts) {
@@ -144,7 +143,7 @@ impl Checkpoints {
         store.write(count, state, warm_starts)
     }
 
-    /// Waits for what is being written.
+    /// Waits until the files are written.
     ///
     /// # Errors
     /// When it could not be written.
@@ -152,7 +151,7 @@ impl Checkpoints {
         self.store.as_mut().map_or(Ok(()), Store::settle)
     }
 
-    /// All results are written: the next run may replace them.
+    /// Notes that all results are written: the next run may replace them.
     ///
     /// # Errors
     /// When that cannot be noted.
@@ -160,8 +159,8 @@ impl Checkpoints {
         self.store.as_mut().map_or(Ok(()), Store::finish)
     }
 
-    /// Puts the newest state that is whole in place, on every rank; `None` if there is none.
-    /// Collective. `warn` is told of those that are not whole.
+    /// Restores the newest intact checkpoint on every rank; `None` if there is none. Collective.
+    /// `warn` gets a message for each damaged one.
     ///
     /// # Errors
     /// When the state is of another problem or of other settings, and when a rank is gone.
@@ -208,8 +207,8 @@ impl Checkpoints {
             own.map(|(_, bytes)| bytes).collect()
         };
         for (simulator, bytes) in work.forward.iter().zip(own(work.passes)) {
-            put(&mut lock(simulator).warm_start, bytes)?;
-            if lock(simulator).warm_start.len() != problem.nodes.len() {
+            put(&mut lock(simulator).warm_starts, bytes)?;
+            if lock(simulator).warm_starts.len() != problem.nodes.len() {
                 return Err(unreadable("what units remembered"));
             }
         }
@@ -234,7 +233,7 @@ fn put<T: for<'de> Deserialize<'de>>(warm_start: &mut T, bytes: &[u8]) -> Result
     Ok(())
 }
 
-/// A checkpoint that hashes as it should and yet is not what this program writes.
+/// The error of a checkpoint whose hash is right and whose contents are not.
 fn unreadable(what: &str) -> SddpError {
     SddpError::Checkpoint(format!(
         "{what} cannot be read; remove the directory `checkpoint` to begin anew"

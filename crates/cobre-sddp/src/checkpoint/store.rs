@@ -34,9 +34,9 @@ pub(super) struct Store {
     /// The files that are checkpoints' of Cobre.
     register: Arc<Mutex<Register>>,
     identity: Identity,
-    /// Those that turned out not to be whole.
+    /// Damaged checkpoints.
     damaged: Vec<usize>,
-    /// What writes the latest one.
+    /// The thread that writes the latest one.
     writer: Option<JoinHandle<Result<(), SddpError>>>,
 }
 
@@ -126,7 +126,7 @@ impl Store {
         Ok(())
     }
 
-    /// Waits for what is being written.
+    /// Waits until the files are written.
     pub(super) fn settle(&mut self) -> Result<(), SddpError> {
         let writer = self.writer.take();
         writer.map_or(Ok(()), |writer| {

@@ -402,8 +402,8 @@ impl Basis {
         }
     }
 
-    /// Whether the rows of the basis hold for the values, with the state and the cost to go that
-    /// belong to them; writes the residuals to `shift`.
+    /// Checks the rows of the basis for the values, with the state and the cost to go that belong
+    /// to them; writes the residuals to `shift`.
     #[inline]
     pub(super) fn rows_hold(&mut self, input: StageInput<'_>) -> bool {
         let (lp, size) = (input.lp, self.size());

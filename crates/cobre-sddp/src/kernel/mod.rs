@@ -102,7 +102,7 @@ impl KernelNode {
             match self.solve_with_recovery(cache) {
                 Ok(entry) => {
                     self.statistics.remembered += u64::from(entry < cached);
-                    self.read_answer(cache, entry, visit.want);
+                    self.read_answer(cache, entry, visit.detail);
                     each(opening, &self.answer);
                 }
                 Err(_) => self.fall_back(view, visit, opening, each)?,
@@ -196,7 +196,7 @@ impl KernelNode {
         Ok(entry)
     }
 
-    fn read_answer(&mut self, cache: &BasisCache, entry: usize, want: Detail) {
+    fn read_answer(&mut self, cache: &BasisCache, entry: usize, detail: Detail) {
         let (instance, answer) = (&self.instance, &mut self.answer);
         let lp = &instance.lp;
         let (value, slopes) = cache.value(entry, lp, &instance.parameters);
@@ -207,7 +207,7 @@ impl KernelNode {
         answer
             .gradient
             .extend(slopes.map(|(one, other)| one + other));
-        if want == Detail::Cut {
+        if detail == Detail::Cut {
             return;
         }
         answer.future = self.basis.future;
@@ -222,7 +222,7 @@ impl KernelNode {
         for (state, value) in &lp.fixed_states {
             answer.outgoing[*state] = value.value(&instance.parameters);
         }
-        if want == Detail::Full {
+        if detail == Detail::Full {
             self.basis.column_values(lp, &mut self.values);
             let values = lp.column_sources.iter().map(|source| match source {
                 ColumnSource::Kept(column) => self.values[*column]

@@ -1,9 +1,9 @@
-//! A template by columns, as HiGHS takes it.
+//! Column-wise linear programs, as HiGHS takes them.
 
 use super::highs::{ColumnwiseLp, number};
 use crate::problem::Template;
 
-/// The template by columns.
+/// Converts a template.
 pub(super) fn columnwise(lp: &Template) -> ColumnwiseLp {
     let mut counts = vec![0; lp.columns.len()];
     let terms = || {

@@ -1,7 +1,7 @@
-//! The value of a dual solution.
+//! The objective value of a dual solution.
 
-/// Σ dual × the bound that its sign points to. Where that bound is infinite, the dual is zero up to
-/// the solver's tolerance, and the primal value stands in for the bound.
+/// Returns Σ dual × the bound that its sign points to. Where that bound is infinite, the dual is
+/// zero up to the solver's tolerance, and the primal value takes its place.
 pub(super) fn value(duals: &[f64], lower: &[f64], upper: &[f64], primal: &[f64]) -> f64 {
     let mut sum = 0.0;
     for (place, &dual) in duals.iter().enumerate() {

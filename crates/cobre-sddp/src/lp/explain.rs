@@ -1,17 +1,17 @@
-//! Why a linear program has no optimum, in the modeller's names.
+//! Explanations of infeasible and unbounded linear programs, in the modeller's names.
 
 use super::columnwise::columnwise;
 use super::highs::{Highs, HighsRefusal, HighsSolution, ModelStatus};
 use super::{LpFailureKind, NodeView};
 use crate::problem::Template;
 
-/// Most names given in one explanation.
+/// The most names in one explanation.
 const MAX_NAMES: usize = 5;
-/// What counts as a violation, or as unlimited, in an explanation.
+/// Thresholds of a violation and of an unlimited value in an explanation.
 const VIOLATION: f64 = 1e-7;
 const UNLIMITED: f64 = 1e9;
 
-/// What happened and what to look at.
+/// Finds the kind of a failure, and the rows or columns that cause it.
 pub(super) fn explain(
     view: &NodeView<'_>,
     incoming: &[f64],
@@ -25,7 +25,7 @@ pub(super) fn explain(
         );
     }
     let lp = in_place(view, incoming, opening);
-    // A cost to go is always possible, so cuts are no part of the explanation.
+    // The cost to go has no upper bound, so cuts are no part of the explanation.
     match shortfalls(&lp) {
         Ok(rows) if !rows.is_empty() => (LpFailureKind::Infeasible, infeasible(&lp, &rows)),
         Ok(_) if status != ModelStatus::Infeasible => (LpFailureKind::Unbounded, unbounded(&lp)),
@@ -33,7 +33,7 @@ pub(super) fn explain(
     }
 }
 
-/// The template with a state and an opening in it.
+/// The template at a state and an opening.
 pub(crate) fn in_place(view: &NodeView<'_>, incoming: &[f64], opening: usize) -> Template {
     let mut lp = view.problem.template(view.node).clone();
     let places = &view.problem.nodes[view.node].places;
@@ -64,8 +64,8 @@ pub(crate) fn in_place(view: &NodeView<'_>, incoming: &[f64], opening: usize) ->
     lp
 }
 
-/// The rows that must give way for all others to hold, with how much each is short (positive) or
-/// over (negative), such that the sum is least.
+/// The rows whose violation makes all others feasible, with the least total violation: positive if
+/// a row is short, negative if it is over.
 fn shortfalls(lp: &Template) -> Result<Vec<(usize, f64)>, HighsRefusal> {
     let mut relaxed = lp.clone();
     for column in &mut relaxed.columns {
@@ -124,7 +124,7 @@ fn infeasible(lp: &Template, rows: &[(usize, f64)]) -> String {
     format!("the least that must give way: {}{more}", told.join(", "))
 }
 
-/// Names the columns that run away when everything is confined to a huge box.
+/// Names the columns that reach a huge bound put on all columns.
 fn unbounded(lp: &Template) -> String {
     let mut boxed = lp.clone();
     for column in &mut boxed.columns {

@@ -5,31 +5,31 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why there is no answer.
+/// The kind of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LpFailureKind {
-    /// No decision satisfies all rows.
+    /// Infeasible: no decision satisfies all rows.
     Infeasible,
-    /// The cost has no lower limit.
+    /// Unbounded: the cost has no lower limit.
     Unbounded,
-    /// The solver gave up after every step of the retry ladder, with this status.
+    /// Not solved after every retry, with this status.
     NotSolved(String),
 }
 
-/// A linear program that could not be solved, with what a modeller needs to find out why.
+/// A linear program that could not be solved, with the data a modeller needs to find the cause.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub struct LpFailure {
-    /// What happened.
+    /// The kind.
     pub kind: LpFailureKind,
     /// The node, by name.
     pub node: String,
-    /// The opening, from 1; `None` before any was put in place.
+    /// The opening, from 1; `None` before any was set.
     pub opening: Option<usize>,
     /// The incoming state, by name.
     pub incoming: Vec<(String, f64)>,
-    /// What to look at, in the modeller's names.
+    /// The cause, in the modeller's names.
     pub explanation: String,
-    /// Where the linear program was written.
+    /// The file that the linear program was written to.
     pub file: Option<PathBuf>,
 }
 

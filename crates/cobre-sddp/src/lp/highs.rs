@@ -1,4 +1,4 @@
-//! The HiGHS solver: the calls the engine makes, with their lengths checked.
+//! HiGHS: the calls of its C interface that the solver makes, with their lengths checked.
 #![expect(unsafe_code, reason = "HiGHS is a C library")]
 
 use std::ffi::{CStr, CString, c_void};
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use highs_sys as c;
 
-/// HiGHS counts in 32 bits.
+/// Converts a count to the 32 bits of HiGHS.
 pub(super) fn number(count: usize) -> i32 {
     i32::try_from(count).expect("a linear program has fewer than 2³¹ entries")
 }
@@ -19,26 +19,26 @@ pub(super) struct ColumnwiseLp {
     pub(super) upper: Vec<f64>,
     pub(super) row_lower: Vec<f64>,
     pub(super) row_upper: Vec<f64>,
-    /// Where each column starts in `index` and `value`.
+    /// The start of each column in `index` and `value`.
     pub(super) start: Vec<i32>,
     /// The row of each entry.
     pub(super) index: Vec<i32>,
     pub(super) value: Vec<f64>,
 }
 
-/// How a run ended.
+/// The status after a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModelStatus {
     Optimal,
     Infeasible,
     Unbounded,
-    /// Infeasible or unbounded: the solver did not find out which.
+    /// Infeasible or unbounded: HiGHS did not find out which.
     Either,
-    /// Any other end, by the solver's number.
+    /// Any other status, by its number.
     Other(i32),
 }
 
-/// A solution, in the solver's order.
+/// A solution, in the order of HiGHS.
 #[derive(Debug, Default, Clone)]
 pub(super) struct HighsSolution {
     pub(super) columns: Vec<f64>,
@@ -47,7 +47,7 @@ pub(super) struct HighsSolution {
     pub(super) row_duals: Vec<f64>,
 }
 
-/// The solver refused a call; only a programming error or a lack of memory makes it do so.
+/// A call that HiGHS refused; the cause is a programming error or a lack of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HighsRefusal(pub(super) &'static str);
 
@@ -57,7 +57,7 @@ pub(super) struct Highs {
     raw: NonNull<c_void>,
     columns: usize,
     rows: usize,
-    /// Whether a solution and a basis of the present sizes exist.
+    /// True if a solution and a basis of the present sizes exist.
     solved: bool,
 }
 
@@ -153,7 +153,7 @@ impl Highs {
         Ok(())
     }
 
-    /// Adds rows `Σ value × column ≥ lower`; `start` says where each begins.
+    /// Adds rows `Σ value × column ≥ lower`; `start` is the start of each row.
     pub(super) fn add_rows(
         &mut self,
         lower: &[f64],
@@ -273,7 +273,7 @@ impl Highs {
         accepted(code, "change a coefficient")
     }
 
-    /// Forgets all that earlier runs left.
+    /// Clears the basis and the solution of earlier runs.
     pub(super) fn clear_solver(&mut self) -> Result<(), HighsRefusal> {
         self.solved = false;
         // SAFETY: the object lives.
@@ -364,7 +364,7 @@ impl Highs {
         let _ = unsafe { c::Highs_passRowName(self.raw(), number(row), name.as_ptr()) };
     }
 
-    /// Writes the linear program to a file whose kind its name says.
+    /// Writes the linear program to a file, in the format of its extension.
     pub(super) fn write(&mut self, path: &CString) -> Result<(), HighsRefusal> {
         // SAFETY: the object lives, and the name ends in a zero byte.
         let code = unsafe { c::Highs_writeModel(self.raw(), path.as_ptr()) };
@@ -387,7 +387,7 @@ fn accepted(code: i32, what: &'static str) -> Result<(), HighsRefusal> {
     }
 }
 
-/// A set is in ascending order and names what exists.
+/// Asserts that a set is in ascending order and within range.
 fn assert_set(set: &[i32], count: usize) {
     assert!(set.windows(2).all(|pair| pair[0] < pair[1]));
     assert!(set[0] >= 0 && (set[set.len() - 1] as usize) < count);

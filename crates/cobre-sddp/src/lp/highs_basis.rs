@@ -1,14 +1,14 @@
-//! What a work unit keeps from one solve to the next, in a form that survives a change of the rows.
+//! Warm-start bases of HiGHS, in a form that survives a change of the rows.
 
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Cuts;
 
-/// The solver's number for a basic variable.
+/// The status of a basic variable in HiGHS.
 const BASIC: i32 = 1;
-/// The last of the solver's numbers for statuses.
+/// The last status of HiGHS.
 const LAST_STATUS: i8 = 4;
-/// Most cuts that are tried as rows because they are new; others come in when they are violated.
+/// The most cuts that become rows because they are new; others do when they are violated.
 const MAX_NEW_CUTS: usize = 8;
 
 /// The basis of the last visit's first opening, by columns, rows of the template, and cuts by slot;
@@ -18,21 +18,21 @@ const MAX_NEW_CUTS: usize = 8;
 pub struct HighsBasis {
     columns: Vec<i8>,
     rows: Vec<i8>,
-    /// Cuts that are not basic.
+    /// Cuts whose slack is nonbasic, with the status of their row.
     tight: Vec<(u32, i8)>,
-    /// Cuts to start the next visit with, in the order of rows.
+    /// The cuts that are rows at the start of the next visit, in order.
     working: Vec<u32>,
-    /// The newest cut there was.
+    /// The newest cut of the last visit.
     newest: Option<u32>,
 }
 
-/// Whether a row or column with this status holds at a bound.
+/// True if a row or column with this status is at a bound.
 pub(super) fn is_tight(status: i32) -> bool {
     status != BASIC
 }
 
 impl HighsBasis {
-    /// Whether a basis that may have been read can be one of a linear program with so many columns and rows, those of
+    /// True if a basis that may have been read can be one of a linear program with so many columns and rows, those of
     /// cuts not among them.
     pub(super) fn fits(&self, columns: usize, rows: usize) -> bool {
         let known = |status: &i8| (0..=LAST_STATUS).contains(status);
@@ -42,13 +42,13 @@ impl HighsBasis {
             && self.tight.iter().all(|(_, status)| known(status))
     }
 
-    /// Whether there is none yet.
+    /// True if there is no basis yet.
     pub(super) fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// The cuts to start a visit with: those that mattered at the last one and are still in use,
-    /// and the newest of those that are new since.
+    /// The cuts that are rows at the start of a visit: those that were tight at the last one and
+    /// are still in use, and the newest of those added since.
     pub(super) fn first_rows(&self, cuts: &Cuts<'_>) -> Vec<u32> {
         if self.is_empty() {
             return Vec::new();
@@ -67,7 +67,7 @@ impl HighsBasis {
         rows
     }
 
-    /// Keeps the solver's statuses; rows after the template's are those of `slots`.
+    /// Stores the statuses of HiGHS; rows after the template's are those of `slots`.
     pub(super) fn keep(&mut self, columns: &[i32], rows: &[i32], slots: &[u32]) {
         let status = |status: &i32| *status as i8;
         self.columns.clear();
@@ -86,7 +86,7 @@ impl HighsBasis {
         self.newest = cuts.slots().iter().copied().max();
     }
 
-    /// The solver's statuses when the rows after the template's are those of `slots`.
+    /// Returns the statuses for HiGHS when the rows after the template's are those of `slots`.
     pub(super) fn restore(&self, columns: &mut Vec<i32>, rows: &mut Vec<i32>, slots: &[u32]) {
         columns.clear();
         columns.extend(self.columns.iter().map(|&status| i32::from(status)));

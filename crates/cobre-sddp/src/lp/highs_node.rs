@@ -2,8 +2,9 @@
 //!
 //! The linear program is loaded once; solves change bounds (and costs and coefficients where
 //! openings do). Cuts become rows when a solution violates them, so a node with a thousand cuts is
-//! solved with the few that matter at a trial point. HiGHS computes scaling factors at its first run and
-//! keeps them, which would make answers depend on when a worker first met a node: scaling is off.
+//! solved with the few that are tight at a trial point. HiGHS computes scaling factors at its first
+//! run and keeps them, which would make solutions depend on when a thread first met a node: scaling
+//! is off.
 
 use std::ffi::{CStr, CString};
 use std::path::PathBuf;
@@ -19,29 +20,28 @@ use crate::fingerprint::Fingerprint;
 use crate::policy::Cuts;
 use crate::problem::Template;
 
-/// Entries of the matrix that are not larger than this are none.
+/// Coefficients at or below this are treated as zero.
 const SMALL_COEFFICIENT: f64 = 1e-12;
 
-/// How far a cut may be violated, relative to the cost to go, without becoming a row.
+/// The violation of a cut, relative to the cost to go, above which it becomes a row.
 const VIOLATION: f64 = 1e-8;
-/// The same, and the solver's tolerances, where answers are compared.
+/// The same, and the tolerances of HiGHS, where solutions are compared.
 const TIGHT_VIOLATION: f64 = 1e-10;
 const TIGHT: f64 = 1e-9;
-/// The solver's own tolerance, and the least that it knows.
+/// The default tolerance of HiGHS, and the least that it accepts.
 const TOLERANCE: f64 = 1e-7;
 const LEAST_TOLERANCE: f64 = 1e-10;
 
-/// Violated cuts that become rows at a time.
+/// The most violated cuts that become rows at a time.
 const MAX_CUTS_AT_ONCE: usize = 8;
 
-/// Up to this many rows the pricing that costs least per step is the fastest, and no costs need to be
-/// perturbed.
+/// The most rows for which Dantzig pricing without cost perturbation is the fastest.
 const FEW_ROWS: usize = 100;
 
-/// Steps after which the interior point method has failed: it goes on for ever on some programs.
+/// The iteration limit of the interior point method, which does not end on some linear programs.
 const MAX_INTERIOR_POINT_ITERATIONS: i32 = 300;
 
-/// What is tried, in this order, when a run does not end well.
+/// The retries after a run that is not optimal, in order.
 const RETRY_STEPS: [RetryStep; 5] = [
     RetryStep::Cold,
     RetryStep::Presolve,
@@ -60,12 +60,12 @@ enum RetryStep {
     InteriorPoint,
 }
 
-/// Where the bounds of a column come from.
+/// The source of the bounds of a column.
 #[derive(Debug, Clone, Copy)]
 enum BoundSource {
     /// The incoming state of this number.
     State(usize),
-    /// The opening's values, at this place.
+    /// The values of the opening, at this index.
     Opening(usize),
 }
 
@@ -74,25 +74,25 @@ enum BoundSource {
 pub(crate) struct HighsNode {
     highs: Highs,
     pricing: PricingOptions,
-    /// What the solver has now, cuts included.
+    /// The linear program in HiGHS, cuts included.
     lp: ColumnwiseLp,
     template_rows: usize,
     /// The column of the cost to go.
     future: Option<usize>,
     /// The cuts among the rows, by slot, in the order of the rows.
     loaded: Vec<u32>,
-    /// How far a cut may be violated.
+    /// The violation above which a cut becomes a row.
     violation: f64,
-    /// The columns whose bounds change, and where each gets them from.
+    /// The columns whose bounds change, and the sources of their bounds.
     column_set: Vec<i32>,
     sources: Vec<BoundSource>,
     row_set: Vec<i32>,
     cost_set: Vec<i32>,
-    /// Whether some opening makes an entry of the matrix appear or vanish.
+    /// True if some opening makes a coefficient appear or vanish.
     entries_vanish: bool,
     statistics: LpStatistics,
     solution: HighsSolution,
-    /// The state left, as the solver has it.
+    /// The outgoing state of the last solution.
     state: Vec<f64>,
     statuses: (Vec<i32>, Vec<i32>),
     bounds: (Vec<f64>, Vec<f64>),
@@ -159,7 +159,7 @@ impl HighsNode {
                     working.push(*slot);
                 }
             }
-            if visit.want == Detail::Full {
+            if visit.detail == Detail::Full {
                 let duals = &self.solution.row_duals[..self.template_rows];
                 self.answer.duals.clear();
                 self.answer.duals.extend_from_slice(duals);
@@ -221,7 +221,7 @@ impl HighsNode {
                 .any(|value| value.abs() <= SMALL_COEFFICIENT)
         };
         let openings = node.probabilities.len();
-        // Entries that openings change stand before those of any cut, on every worker.
+        // Coefficients that openings change are stored before those of any cut, on every thread.
         for &(column, row) in &node.places.coefficients {
             highs.set_coefficient(row, column, 1.0)?;
         }
@@ -252,7 +252,7 @@ impl HighsNode {
         })
     }
 
-    /// Makes the rows after the template's those of these cuts, in this order.
+    /// Sets the rows after the template's to these cuts, in this order.
     fn set_rows(&mut self, cuts: &Cuts<'_>, slots: &[u32]) -> Result<(), HighsRefusal> {
         let mut wanted = slots.iter().peekable();
         let mut gone = Vec::new();
@@ -274,7 +274,7 @@ impl HighsNode {
         self.add_rows(cuts, &slots[self.loaded.len()..])
     }
 
-    /// Reads the solution; the cuts that it violates most, of those that are no rows.
+    /// Reads the solution; returns the cuts that it violates most, of those that are not rows.
     fn most_violated(&mut self, cuts: &Cuts<'_>) -> Vec<u32> {
         self.highs.solution(&mut self.solution);
         let Some(future) = self.future else {
@@ -296,9 +296,10 @@ impl HighsNode {
         violated.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// Whether the answer's two values are the same, and the dual values of cuts add up to what a
-    /// unit of cost to go costs: what is missing counts as much as the cost to go is large. From
-    /// the basis of another solve the solver can miss either; from nothing that was not seen.
+    /// True if the primal and the dual objective agree, and the dual values of cuts add up to the
+    /// cost coefficient of the cost to go: an error there weighs as much as the cost to go is
+    /// large. From the basis of another solve HiGHS can miss either; from a cold start that was not
+    /// seen.
     fn adds_up(&self) -> bool {
         let (answer, solution) = (&self.answer, &self.solution);
         let gap = answer.cost + answer.future - answer.bound;
@@ -337,7 +338,7 @@ impl HighsNode {
         Ok(())
     }
 
-    /// Leaves the solver as if it had never solved anything, with the basis of `memory` if any.
+    /// Clears the solver, and sets the warm-start basis if there is one.
     fn start_from(&mut self, memory: &HighsBasis) -> Result<(), HighsRefusal> {
         self.highs.clear_solver()?;
         let own = self.lp.row_lower.len() - self.loaded.len();
@@ -349,7 +350,7 @@ impl HighsNode {
         self.highs.set_basis(columns, rows)
     }
 
-    /// Sets the incoming state and the values of an opening; returns the objective's constant.
+    /// Sets the incoming state and the values of an opening; returns the constant of the objective.
     fn put_in_place(
         &mut self,
         view: &NodeView<'_>,
@@ -389,7 +390,7 @@ impl HighsNode {
         }
         self.highs.set_costs(&self.cost_set, parts.costs)?;
         if self.entries_vanish {
-            // The solver appends an entry that appears: removing all of them first makes their
+            // HiGHS appends a coefficient that appears: removing all of them first makes their
             // order the same whatever was there before.
             for &(column, row) in &places.coefficients {
                 self.highs.set_coefficient(row, column, 0.0)?;
@@ -401,7 +402,7 @@ impl HighsNode {
         Ok(parts.constant)
     }
 
-    /// Solves what is in place, step by step up the ladder if need be.
+    /// Solves the linear program, with the retry ladder if need be.
     fn run(
         &mut self,
         view: &NodeView<'_>,
@@ -416,7 +417,8 @@ impl HighsNode {
         PricingOptions::DEFAULT
             .set(&mut self.highs)
             .map_err(refused)?;
-        // To the top, whatever is said on the way: of badly scaled programs that may be wrong.
+        // All steps, whatever the status on the way: on badly scaled linear programs it may be
+        // wrong.
         for step in RETRY_STEPS {
             self.statistics.retries += 1;
             self.highs.clear_solver().map_err(refused)?;
@@ -462,7 +464,7 @@ impl HighsNode {
         for state in &template.states {
             answer.gradient.push(solution.column_duals[state.incoming]);
             let value = solution.columns[state.outgoing];
-            // Within the solver's tolerance of a bound is on it.
+            // A value within the tolerance of a bound counts as on it.
             let value = value
                 .max(lp.lower[state.outgoing])
                 .min(lp.upper[state.outgoing]);
@@ -470,7 +472,7 @@ impl HighsNode {
         }
     }
 
-    /// Puts decisions that are within the solver's tolerance of a bound on it.
+    /// Clamps decisions to their bounds, which they may miss by the tolerance.
     fn clamp_columns(&mut self) {
         let bounds = self.lp.lower.iter().zip(&self.lp.upper);
         for (value, (lower, upper)) in self.answer.columns.iter_mut().zip(bounds) {
@@ -478,7 +480,7 @@ impl HighsNode {
         }
     }
 
-    /// Finds out for the modeller what is wrong with what is in place.
+    /// Explains the failure of a solve to the modeller.
     fn failure(
         &mut self,
         view: &NodeView<'_>,
@@ -489,7 +491,7 @@ impl HighsNode {
         let (kind, explanation) = explain::explain(view, incoming, opening, status);
         let problem = view.problem;
         let name = &problem.nodes[view.node].name;
-        // Other scenarios may fail at this node too, in other states: each has its file.
+        // Other scenarios may fail at this node too, at other states: each has its file.
         let state = &Fingerprint::of(&incoming).to_string()[..8];
         let file = view.failures.join(format!(
             "failed-node-{}-opening-{}-state-{state}.lp",
@@ -509,7 +511,7 @@ impl HighsNode {
         }
     }
 
-    /// Writes what is in place to a file.
+    /// Writes the linear program to a file.
     fn write(&mut self, view: &NodeView<'_>, file: PathBuf) -> Option<PathBuf> {
         let template = view.problem.template(view.node);
         for (number, column) in template.columns.iter().enumerate() {
@@ -532,7 +534,8 @@ impl HighsNode {
     }
 }
 
-/// What a name may be in a file: letters, digits, underscores and points.
+/// Replaces the characters of a name that a file name must not have: all but letters, digits,
+/// underscores and points.
 fn plain(name: &str) -> String {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter);
     name.chars()
@@ -540,18 +543,18 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// How the simplex method hurries where few steps are expected. It may go round in circles, so its steps are
-/// counted.
+/// Options of the simplex method for short solves. Without cost perturbation it may cycle, so its
+/// iterations are limited.
 #[derive(Debug, Clone, Copy)]
 struct PricingOptions {
-    /// The solver's number of a pricing: 0 is Dantzig's, 1 devex, −1 its own choice.
+    /// The pricing strategy of HiGHS: 0 is Dantzig, 1 devex, −1 its own choice.
     pricing: i32,
     perturbation: f64,
     iteration_limit: i32,
 }
 
 impl PricingOptions {
-    /// As the solver has it by default, but for an end of its steps.
+    /// The defaults of HiGHS, with an iteration limit.
     const DEFAULT: Self = Self {
         pricing: -1,
         perturbation: 1.0,
@@ -578,7 +581,7 @@ impl PricingOptions {
     }
 }
 
-/// The options under which warm bases are re-solved: dual simplex, one thread, no presolve.
+/// Sets the options of warm-started solves: dual simplex, one thread, no presolve.
 fn set_options(highs: &mut Highs) -> Result<(), HighsRefusal> {
     highs.set_text(c"solver", c"simplex")?;
     highs.set_text(c"presolve", c"off")?;
@@ -590,8 +593,8 @@ fn set_options(highs: &mut Highs) -> Result<(), HighsRefusal> {
     highs.set_number(c"small_matrix_value", SMALL_COEFFICIENT)
 }
 
-/// The tolerance of reduced costs: the solver's own, or less where all costs are small, as a price off by
-/// more than its costs would put the value of a dual solution above the optimum.
+/// The dual feasibility tolerance: the default of HiGHS, or less where all costs are small, as a
+/// reduced cost off by more than the costs would put the dual objective above the optimum.
 fn dual_tolerance(template: &Template) -> f64 {
     let costs = template.columns.iter().map(|column| column.cost.abs());
     let largest = costs.fold(0.0, f64::max);
@@ -601,7 +604,7 @@ fn dual_tolerance(template: &Template) -> f64 {
     (TOLERANCE * largest).clamp(LEAST_TOLERANCE, TOLERANCE)
 }
 
-/// Turns what a step tries on or off.
+/// Turns the option of a retry step on or off.
 fn set_retry_step(highs: &mut Highs, step: RetryStep, on: bool) -> Result<(), HighsRefusal> {
     let text =
         |on_value: &'static CStr, off_value: &'static CStr| if on { on_value } else { off_value };
@@ -614,7 +617,7 @@ fn set_retry_step(highs: &mut Highs, step: RetryStep, on: bool) -> Result<(), Hi
     }
 }
 
-/// The solver refused a call.
+/// The failure of a call that HiGHS refused.
 fn refusal(view: &NodeView<'_>, HighsRefusal(what): HighsRefusal) -> Box<LpFailure> {
     Box::new(LpFailure {
         kind: LpFailureKind::NotSolved(format!("the solver refused to {what}")),

@@ -1,7 +1,7 @@
-//! Solving the linear program of a node.
+//! Linear programs of nodes, and HiGHS.
 //!
-//! [`NodeView`] and [`Visit`] say what is to be solved, [`NodeSolution`] what was found; [`HighsNode`] solves a
-//! node with HiGHS.
+//! [`NodeView`] and [`Visit`] are the input of a solve, [`NodeSolution`] is its output;
+//! [`HighsNode`] solves a node with HiGHS.
 
 mod columnwise;
 mod duals;
@@ -24,11 +24,11 @@ use std::path::Path;
 use crate::policy::Cuts;
 use crate::problem::Problem;
 
-/// What a kernel is told about a node: its linear program, its openings, and the cuts on its cost
-/// to go.
+/// The input of a solver at a node: its linear program, its openings, and the cuts on its cost to
+/// go.
 #[derive(Debug, Clone)]
 pub struct NodeView<'a> {
-    /// The problem the node belongs to.
+    /// The problem of the node.
     pub problem: &'a Problem,
     /// The values of all openings of the problem.
     pub values: &'a [f64],
@@ -36,26 +36,26 @@ pub struct NodeView<'a> {
     pub node: usize,
     /// The cuts below its cost to go.
     pub cuts: Cuts<'a>,
-    /// Where the linear program is written if it cannot be solved.
+    /// The directory that linear programs are written to if they cannot be solved.
     pub failures: &'a Path,
 }
 
-/// The answer for one opening.
+/// The solution of a node for one opening.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeSolution {
-    /// The value of the dual solution: never above the optimum, whatever the primal tolerance.
+    /// The dual objective: never above the optimum, whatever the primal tolerance.
     pub bound: f64,
-    /// How `bound` changes with the incoming state.
+    /// The gradient of `bound` by the incoming state.
     pub gradient: Vec<f64>,
     /// The cost of this node, without the cost to go.
     pub cost: f64,
-    /// The cost to go, as the cuts see it.
+    /// The cost to go, from the cuts.
     pub future: f64,
-    /// The state this node leaves.
+    /// The outgoing state.
     pub outgoing: Vec<f64>,
     /// The decisions, column by column.
     pub columns: Vec<f64>,
-    /// By row, how the cost and the cost to go together change with its bounds.
+    /// By row, the derivative of the cost and the cost to go by its bounds.
     pub duals: Vec<f64>,
 }
 
@@ -64,7 +64,7 @@ pub struct NodeSolution {
 pub enum Detail {
     /// The bound and its gradient.
     Cut,
-    /// Also the cost, the cost to go and the state left.
+    /// Also the cost, the cost to go and the outgoing state.
     State,
     /// Also the decisions and the dual values of rows.
     Full,
@@ -77,6 +77,6 @@ pub struct Visit<'a> {
     pub incoming: &'a [f64],
     /// The openings.
     pub openings: Range<usize>,
-    /// The parts of each answer that are asked for.
-    pub want: Detail,
+    /// The parts of each solution that are asked for.
+    pub detail: Detail,
 }

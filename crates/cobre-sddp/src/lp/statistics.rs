@@ -1,73 +1,41 @@
-//! How much work solves were.
+//! Statistics of solves.
 
+use std::iter::Sum;
 use std::ops::{AddAssign, Sub};
 
+use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-/// Linear programs solved, and how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+/// The most that a run can have counted of anything.
+const MOST_COUNTED: u64 = 1_000_000_000_000_000;
+
+/// Counts of linear programs, by the way they were solved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
+#[repr(C)]
 pub struct LpStatistics {
     /// All of them, each once.
     pub solves: u64,
-    /// Those that HiGHS answered.
+    /// Solved by HiGHS.
     pub highs: u64,
-    /// Those that a basis the kernel remembered answered without a pivot.
+    /// Solved by a cached basis of the kernel without a pivot.
     pub remembered: u64,
     /// Pivots of the kernel.
     pub pivots: u64,
-    /// How often the kernel computed an inverse anew because something was off.
+    /// Refactorisations of the kernel forced by numerical trouble.
     pub refactored: u64,
-    /// How often the kernel started from nothing because that did not help.
+    /// Cold starts of the kernel after such a refactorisation did not help.
     pub cold_starts: u64,
-    /// Those that the kernel gave up and HiGHS answered.
+    /// Given up by the kernel and solved by HiGHS.
     pub fallbacks: u64,
-    /// How often HiGHS had to try in another way.
+    /// Retries of HiGHS.
     pub retries: u64,
-    /// Those that two solvers answered, and the largest difference of their values, relative to
-    /// them.
+    /// Solved by two solvers.
     pub checked: u64,
-    /// See [`checked`](Self::checked).
+    /// The largest difference of the values of two solvers, relative to them.
     pub difference: f64,
 }
 
 impl LpStatistics {
-    /// The counts as numbers that travel between ranks.
-    pub fn numbers(self) -> [f64; 10] {
-        let counts = [
-            self.solves,
-            self.highs,
-            self.remembered,
-            self.pivots,
-            self.refactored,
-            self.cold_starts,
-            self.fallbacks,
-            self.retries,
-            self.checked,
-        ];
-        let mut numbers = [self.difference; 10];
-        for (number, count) in numbers.iter_mut().zip(counts) {
-            *number = count as f64;
-        }
-        numbers
-    }
-
-    /// What [`numbers`](Self::numbers) made.
-    pub fn from_numbers(numbers: [f64; 10]) -> Self {
-        let count = |place: usize| numbers[place] as u64;
-        Self {
-            solves: count(0),
-            highs: count(1),
-            remembered: count(2),
-            pivots: count(3),
-            refactored: count(4),
-            cold_starts: count(5),
-            fallbacks: count(6),
-            retries: count(7),
-            checked: count(8),
-            difference: numbers[9],
-        }
-    }
-
     /// The counts by name, without the number of solves.
     pub fn json(self) -> serde_json::Value {
         serde_json::json!({
@@ -81,6 +49,11 @@ impl LpStatistics {
             "checked": self.checked,
             "largest_difference": self.difference,
         })
+    }
+
+    /// True if counts that were read can be those of a run: sums of them are far from overflow.
+    pub(crate) fn is_plausible(self) -> bool {
+        self.difference.is_finite() && self == self.zip(self, |count, _| count.min(MOST_COUNTED))
     }
 
     fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
@@ -102,6 +75,14 @@ impl LpStatistics {
 impl AddAssign for LpStatistics {
     fn add_assign(&mut self, other: Self) {
         *self = self.zip(other, |one, other| one + other);
+    }
+}
+
+impl Sum for LpStatistics {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| {
+            sum.zip(one, |sum, one| sum + one)
+        })
     }
 }
 

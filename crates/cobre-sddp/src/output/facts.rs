@@ -1,4 +1,4 @@
-//! What `run.json` says: where results come from, and how they came about.
+//! The contents of `run.json`: inputs, settings, machines and versions of a run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,16 +8,16 @@ use super::{FORMAT, Tables};
 use crate::checkpoint::Origin;
 use crate::run::{Results, Settings};
 
-/// What the one who starts a run knows of it.
+/// The tables and facts of a case, from the caller of a run.
 pub struct About<'a> {
-    /// What is written of simulated paths.
+    /// The tables of simulated paths.
     pub tables: &'a dyn Tables,
-    /// What `run.json` is to say as well: the case, its kind, the backend.
+    /// Further entries of `run.json`: the case, its kind, the backend.
     pub facts: Map<String, Value>,
 }
 
 impl<'a> About<'a> {
-    /// What to write of a case, where it came from, its kind, and what connects the ranks.
+    /// The tables of a case, its name and kind, and the backend.
     pub fn new(tables: &'a dyn Tables, case: &str, kind: &str, backend: &str) -> Self {
         let facts = [("case", case), ("kind", kind), ("backend", backend)];
         let facts = facts.map(|(name, value)| (name.to_owned(), Value::from(value)));
@@ -28,13 +28,13 @@ impl<'a> About<'a> {
     }
 }
 
-/// What `run.json` is made from.
+/// The input of `run.json`.
 pub(crate) struct Facts<'a> {
     pub(crate) about: &'a About<'a>,
     pub(crate) results: &'a Results,
     pub(crate) settings: &'a Settings,
     pub(crate) risk: String,
-    /// What training starts from.
+    /// The start of training.
     pub(crate) origin: &'a Origin,
     /// Of each rank, its machine and its threads.
     pub(crate) hosts: Vec<String>,
@@ -82,7 +82,7 @@ impl Facts<'_> {
         Value::Object(run)
     }
 
-    /// What was asked for, as the command line has it.
+    /// The settings, as on the command line.
     fn settings(&self) -> Value {
         let settings = self.settings;
         let stop: Vec<String> = settings

@@ -31,9 +31,7 @@ pub(crate) use self::record::PathTables;
 pub use self::record::{Tables, Visited, stage_columns};
 pub use self::table::{Cell, Column, Kind, Rows, Table};
 use crate::error::SddpError;
-use crate::path::Paths;
 use crate::policy::Policy;
-use crate::problem::Problem;
 use crate::training::TrainingResults;
 
 /// The version of the files' layout.
@@ -91,7 +89,7 @@ impl Directory {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -149,12 +147,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Writes the paths of the modeller's own scenarios.
-    pub(crate) fn write_validation(
-        &self,
-        problem: &Problem,
-        paths: &Paths,
-    ) -> Result<(), SddpError> {
+    /// Writes the values of the validation scenarios.
+    pub(crate) fn write_validation(&self, values: &[f64]) -> Result<(), SddpError> {
         let columns = vec![
             Column::new(
                 "scenario",
@@ -165,9 +159,8 @@ impl Directory {
         ];
         let table = Table::new(VALIDATION, columns);
         let mut rows = Rows::new(&table);
-        let sign = problem.sense.sign();
-        for path in 0..paths.count() {
-            rows.push(&[(path + 1).into(), (sign * paths.cost(problem, path)).into()]);
+        for (path, value) in values.iter().enumerate() {
+            rows.push(&[(path + 1).into(), (*value).into()]);
         }
         self.write_table(table, &rows)
     }

@@ -1,4 +1,4 @@
-//! What is written of simulated paths.
+//! The tables of simulated paths.
 
 use std::fmt::Debug;
 
@@ -22,13 +22,13 @@ pub struct Visited<'a> {
     pub node: usize,
     /// The opening that happened there.
     pub opening: usize,
-    /// What a cost of this stage is worth before the first one.
+    /// The discount factor of the stage.
     pub discount: f64,
     /// The state before.
     pub incoming: &'a [f64],
-    /// What was decided, with the dual values of rows.
+    /// The solution, with the dual values of rows.
     pub answer: &'a NodeSolution,
-    /// What the opening has put in place.
+    /// The values of the opening.
     pub(crate) parts: Parts<'a>,
 }
 
@@ -38,7 +38,7 @@ impl Visited<'_> {
         self.answer.columns[column.0]
     }
 
-    /// How the costs of this stage and of all that follow change with the bounds of a row.
+    /// The derivative of the cost of this stage and of all that follow by the bounds of a row.
     pub fn dual(&self, row: RowId) -> f64 {
         self.answer.duals[row.0]
     }

@@ -17,15 +17,15 @@ pub struct Table {
 pub struct Column {
     /// Its name, with the unit at the end if it has one.
     pub name: Cow<'static, str>,
-    /// What it holds.
+    /// The kind of its values.
     pub kind: Kind,
     /// The unit, or nothing.
     pub unit: &'static str,
-    /// What a reader has to know.
+    /// The meaning, for readers of the dictionary.
     pub meaning: Cow<'static, str>,
 }
 
-/// What a column holds.
+/// The kind of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Whole numbers.

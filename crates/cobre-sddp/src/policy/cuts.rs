@@ -1,4 +1,4 @@
-//! The cuts of one node, as a solver sees them.
+//! The cuts of one node, as solvers read them.
 
 use crate::problem::StateColumns;
 
@@ -60,12 +60,12 @@ impl<'a> Cuts<'a> {
         self.record(slot)[0]
     }
 
-    /// How the value changes with the state.
+    /// The gradient by state.
     pub fn gradient(&self, slot: u32) -> &'a [f64] {
         &self.record(slot)[1..][..self.states.len()]
     }
 
-    /// The state at which it was made.
+    /// The trial point.
     pub fn point(&self, slot: u32) -> &'a [f64] {
         &self.record(slot)[1 + self.states.len()..]
     }

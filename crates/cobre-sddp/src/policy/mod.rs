@@ -1,4 +1,4 @@
-//! What training makes: cuts below the cost to go of every node.
+//! The policy: cuts below the cost to go of every node.
 
 mod cuts;
 mod pool;
@@ -7,6 +7,6 @@ mod stored;
 
 pub use cuts::Cuts;
 pub(crate) use pool::SavedCuts;
-pub use pool::{CutPool, NewCut};
+pub(crate) use pool::{CutPool, NewCut};
 pub use selection::{Selection, SelectionRule};
 pub use stored::{InitialState, Manifest, Policy, StoredCut};

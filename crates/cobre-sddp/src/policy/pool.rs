@@ -17,14 +17,14 @@ const PIECE_BYTES: usize = 1 << 18;
 
 /// A cut to be put into the pool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NewCut {
+pub(crate) struct NewCut {
     /// The forward pass whose trial point it was made at.
     pub pass: usize,
     /// The node whose cost to go it is below.
     pub node: usize,
     /// The value at state zero.
     pub intercept: f64,
-    /// How the value changes with the state.
+    /// The gradient by state.
     pub gradient: Vec<f64>,
     /// The trial point.
     pub point: Vec<f64>,
@@ -78,7 +78,7 @@ struct NodeCuts {
     all: Vec<u32>,
     /// In use, in the order of rows.
     used: Vec<u32>,
-    /// How many of these were given before training: they stay.
+    /// The number of these that were given before training: they stay.
     given: usize,
     selection_state: SelectionState,
     /// Slots of different cuts by the hash of their numbers.
@@ -88,7 +88,7 @@ struct NodeCuts {
 /// All cuts of a policy. Cuts of one level of the graph share slots: the slot of a cut is
 /// iteration × passes + pass, whichever node of the level the pass has visited. Cuts that were given before
 /// training come first, as if earlier iterations had made them.
-pub struct CutPool<C: Backend> {
+pub(crate) struct CutPool<C: Backend> {
     passes: usize,
     iterations_per_piece: usize,
     selection: Selection,
@@ -143,7 +143,7 @@ impl<C: Backend> CutPool<C> {
     /// them.
     ///
     /// # Errors
-    /// When shared warm_start cannot be had or another rank is gone.
+    /// When shared memory cannot be had or another rank is gone.
     pub fn insert(
         &mut self,
         ranks: &Ranks<'_, C>,
@@ -198,7 +198,7 @@ impl<C: Backend> CutPool<C> {
     /// nobody knows their trial points. Collective; ranks agree on the policy.
     ///
     /// # Errors
-    /// When shared warm_start cannot be had or another rank is gone.
+    /// When shared memory cannot be had or another rank is gone.
     pub(crate) fn give(
         &mut self,
         ranks: &Ranks<'_, C>,
@@ -246,7 +246,7 @@ impl<C: Backend> CutPool<C> {
         let mut new = Vec::new();
         for &slot in slots {
             let same = own.known.entry(hash(&all, slot)).or_default();
-            // Without a contest, a cut that was dropped counts for nothing until it is made again.
+            // Without selection, a cut that was dropped counts for nothing until it is made again.
             let forgets = self.selection.rule == SelectionRule::All;
             let has =
                 |&other: &u32| equal(&all, slot, other) && (!forgets || own.used.contains(&other));
@@ -288,7 +288,7 @@ impl<C: Backend> CutPool<C> {
     /// what it found. Collective.
     ///
     /// # Errors
-    /// When shared warm_start cannot be had or another rank is gone.
+    /// When shared memory cannot be had or another rank is gone.
     pub(crate) fn restore(
         &mut self,
         ranks: &Ranks<'_, C>,

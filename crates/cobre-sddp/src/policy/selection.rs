@@ -1,14 +1,14 @@
-//! Which cuts a solver is given.
+//! Cut selection.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Cuts;
 
-/// How close to the best a cut counts as being the best.
+/// The relative tolerance within which a cut counts as the highest.
 const TIE: f64 = 1e-10;
 
-/// Which of the cuts of a node are used as rows.
+/// The cut selection of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selection {
     /// The rule.
@@ -17,14 +17,15 @@ pub struct Selection {
     pub cap: Option<usize>,
 }
 
-/// A rule of selection.
+/// A rule of cut selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectionRule {
     /// All cuts.
     All,
-    /// Those that are highest at some trial point visited, ties included.
+    /// Level-1: the cuts that are highest at some trial point visited, ties included.
     Level1,
-    /// For each trial point visited, the oldest of those that are highest there.
+    /// Limited-memory level-1: for each trial point visited, the oldest of the cuts that are
+    /// highest there.
     LimitedMemoryLevel1,
 }
 
@@ -70,7 +71,7 @@ impl FromStr for Selection {
     }
 }
 
-/// What selection remembers of a node.
+/// The trial points and cuts of a node.
 #[derive(Debug, Default)]
 pub(super) struct SelectionState {
     /// Slots of all different cuts.
@@ -80,7 +81,7 @@ pub(super) struct SelectionState {
 }
 
 impl SelectionState {
-    /// Takes in trial points and cuts of one iteration, and returns the cuts in use: those used
+    /// Adds the trial points and cuts of one iteration, and returns the cuts in use: those used
     /// before that still are, in their order, and then the others by slot.
     pub(super) fn select(
         &mut self,
@@ -155,7 +156,7 @@ impl SelectionState {
     }
 }
 
-/// Lets cuts, by ascending slot, compete for the highest value at a point.
+/// Updates the highest value at a point, and the cuts that reach it, with cuts by ascending slot.
 fn compete(
     rule: SelectionRule,
     all: &Cuts<'_>,

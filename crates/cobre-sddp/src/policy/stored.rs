@@ -7,7 +7,7 @@ use crate::fingerprint::Fingerprint;
 use crate::problem::Problem;
 use crate::run::MAX_PASSES;
 
-/// What a policy belongs to.
+/// The manifest of a policy: the problem and the run that it belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of the files' layout.
@@ -16,7 +16,7 @@ pub struct Manifest {
     pub sense: String,
     /// The risk measure.
     pub risk: String,
-    /// Where all chance came from.
+    /// The seed.
     pub seed: u64,
     /// Forward passes per iteration.
     pub forward_passes: usize,
@@ -50,14 +50,14 @@ pub struct StoredCut {
     pub slot: u32,
     /// The value at state zero.
     pub intercept: f64,
-    /// How the value changes with the state.
+    /// The gradient by state.
     pub gradient: Vec<f64>,
 }
 
 /// A policy: cuts by node, in the order of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// What it belongs to.
+    /// The manifest.
     pub manifest: Manifest,
     /// One entry per node.
     pub cuts: Vec<Vec<StoredCut>>,
@@ -107,7 +107,7 @@ impl Policy {
         Ok(())
     }
 
-    /// What keeps this policy from being one of `problem`, if anything does.
+    /// Checks that this policy is one of `problem`.
     ///
     /// # Errors
     /// The first difference, in words.

@@ -10,7 +10,7 @@ use super::template::{ColumnId, RowId, StateColumns, Template};
 use super::{Node, Problem, Sense, State, ValidationStep};
 use crate::risk::Risk;
 
-/// How far the sum of probabilities may be from 1.
+/// The tolerance of sums of probabilities.
 const PROBABILITY_TOLERANCE: f64 = 1e-6;
 
 /// A linear program of a [`Draft`].
@@ -21,7 +21,7 @@ pub struct TemplateId(usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeId(usize);
 
-/// What an opening puts in place of a number of the template.
+/// A change that an opening makes to the template.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change {
     /// Other bounds of a row.
@@ -67,7 +67,7 @@ pub enum Change {
 pub struct Step {
     /// The node.
     pub node: NodeId,
-    /// What happens, as in an opening.
+    /// The changes, as in an opening.
     pub changes: Vec<Change>,
 }
 
@@ -184,12 +184,12 @@ impl Draft {
         });
     }
 
-    /// How uncertain costs are weighed; by expectation if not set.
+    /// Sets the risk measure; the expectation if not set.
     pub fn risk(&mut self, risk: Risk) {
         self.risk = risk;
     }
 
-    /// How what may follow `node` is weighed, if not as everywhere.
+    /// Sets the risk measure of what follows `node`.
     pub fn node_risk(&mut self, node: NodeId, risk: Risk) {
         self.nodes[node.0].risk = Some(risk);
     }

@@ -1,10 +1,10 @@
-//! What can be wrong with a problem.
+//! Errors of problems.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// One thing that is wrong.
+/// An error of a problem.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ProblemError {
@@ -14,36 +14,36 @@ pub enum ProblemError {
         /// The names of the nodes along the cycle; the first is also the last.
         path: Vec<String>,
     },
-    /// Something about the graph.
+    /// An error of the graph.
     #[error("{place}: {problem}")]
     Graph {
         /// The node, or the root.
         place: String,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
-    /// Something about a linear program.
+    /// An error of a linear program.
     #[error("{place}: {problem}")]
     Program {
         /// The linear program, by the first node that uses it.
         place: String,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
-    /// Something about an opening.
+    /// An error of an opening.
     #[error("{place}: {problem}")]
     Opening {
         /// The node and the opening.
         place: String,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
-    /// Something about the problem as a whole.
+    /// An error of the problem as a whole.
     #[error("{0}")]
     Whole(String),
 }
 
-/// Everything that is wrong with a problem, at least one thing.
+/// All errors of a problem, at least one.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub struct ProblemErrors(pub Vec<ProblemError>);
 

@@ -1,4 +1,4 @@
-//! How nodes follow each other.
+//! The policy graph.
 
 use super::error::ProblemError;
 
@@ -17,7 +17,7 @@ pub struct Edge {
 /// most one node of a level, so all nodes of a level can be treated at once in a backward pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
-    /// What may come first.
+    /// The edges from the root.
     pub root: Vec<Edge>,
     successors: Vec<Vec<Edge>>,
     levels: Vec<usize>,
@@ -70,7 +70,7 @@ impl Graph {
     }
 }
 
-/// How far a node has been looked at.
+/// The state of a node in the depth-first search.
 #[derive(Clone, Copy, PartialEq)]
 enum SearchState {
     Unvisited,

@@ -23,7 +23,7 @@ pub use template::{Column, ColumnId, Row, RowId, StateColumns, Template};
 
 use crate::risk::Risk;
 
-/// Whether costs are to be low or revenues high.
+/// The sense of the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sense {
     /// The objective is a cost.
@@ -33,7 +33,7 @@ pub enum Sense {
 }
 
 impl Sense {
-    /// What turns the modeller's objective into a cost, and back.
+    /// The factor that turns the modeller's objective into a cost, and back.
     pub fn sign(self) -> f64 {
         match self {
             Self::Minimize => 1.0,
@@ -68,14 +68,14 @@ pub struct Node {
     pub template: usize,
     /// The probability of each opening; they sum to 1.
     pub probabilities: Vec<f64>,
-    /// What openings change, in the order of their values.
+    /// The numbers that openings change, in the order of their values.
     pub places: Places,
-    /// Where this node's values start in [`Problem::values`]: those of its openings, and then those
-    /// of the validation steps at this node, [`Places::width`] numbers each.
+    /// The start of this node's values in [`Problem::values`]: those of its openings, and then
+    /// those of the validation steps at this node, [`Places::width`] numbers each.
     pub values_start: usize,
     /// A bound that the cost to go after this node is never below.
     pub future_bound: f64,
-    /// How what may follow is weighed.
+    /// The risk measure of what follows.
     pub risk: Risk,
 }
 
@@ -100,9 +100,9 @@ pub struct Problem {
     pub templates: Vec<Template>,
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// How nodes follow each other.
+    /// The policy graph.
     pub graph: Graph,
-    /// How what may come first is weighed, and what follows a node that has no measure of its own.
+    /// The risk measure at the root, and after nodes that have none of their own.
     pub risk: Risk,
     /// The numbers that openings put in place of the templates' own.
     pub values: Vec<f64>,
@@ -116,7 +116,7 @@ impl Problem {
         &self.templates[self.nodes[node].template]
     }
 
-    /// Whether a cost to go follows `node`.
+    /// True if a cost to go follows `node`.
     pub fn has_future(&self, node: usize) -> bool {
         !self.graph.successors(node).is_empty()
     }
@@ -128,7 +128,7 @@ impl Problem {
         &values[node.values_start + opening * width..][..width]
     }
 
-    /// Whether the bound is one on the mean cost: no node weighs costs by more than their probabilities.
+    /// True if the bound is one on the mean cost: every risk measure is the expectation.
     pub fn is_risk_neutral(&self) -> bool {
         let measures = self.nodes.iter().map(|node| node.risk);
         measures.chain([self.risk]).all(Risk::is_expectation)

@@ -1,4 +1,4 @@
-//! What the openings of a node change, laid out so that one opening is one row of numbers.
+//! The layout of openings: the values of an opening are one row of numbers.
 
 use super::draft::Change;
 use super::template::Template;

@@ -1,4 +1,4 @@
-//! How large a problem is and what numbers it has: what a modeller looks at first.
+//! Sizes and numerical ranges of a problem.
 
 use super::Problem;
 

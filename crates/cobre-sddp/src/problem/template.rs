@@ -135,7 +135,7 @@ impl Template {
         (column.lower, column.upper) = (column.lower.max(lower), column.upper.min(upper));
     }
 
-    /// What is wrong with it, said about `place`.
+    /// Checks the template; errors name `place`.
     pub(crate) fn check(&self, place: &str, errors: &mut Vec<ProblemError>) {
         let mut wrong = |problem: String| {
             errors.push(ProblemError::Program {

@@ -1,45 +1,41 @@
-//! Bytes that ranks hand to each other.
+//! Blocks of bytes that ranks exchange.
 
 use serde::Serialize;
 
-/// Some bytes per thing, one after the other.
+/// One block of bytes per item, stored one after the other.
 #[derive(Debug, Default)]
-pub struct ByteBlocks {
-    /// How many bytes each thing has.
-    pub lengths: Vec<usize>,
-    /// The bytes of all.
-    pub bytes: Vec<u8>,
+pub(crate) struct ByteBlocks {
+    /// The length of each block.
+    pub(crate) lengths: Vec<u64>,
+    /// The bytes of all blocks.
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl ByteBlocks {
-    /// Adds a thing.
-    pub fn push(&mut self, thing: &impl Serialize) {
+    /// Adds the block of an item.
+    pub(crate) fn push(&mut self, item: &impl Serialize) {
         let before = self.bytes.len();
         let bytes = std::mem::take(&mut self.bytes);
-        self.bytes =
-            postcard::to_extend(thing, bytes).expect("plain data can be written to warm_start");
-        self.lengths.push(self.bytes.len() - before);
+        self.bytes = postcard::to_extend(item, bytes).expect("plain data can be written to memory");
+        self.lengths.push((self.bytes.len() - before) as u64);
     }
 
-    /// Keeps the room for other things.
-    pub fn clear(&mut self) {
+    /// Removes all blocks, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
         self.lengths.clear();
         self.bytes.clear();
     }
 
-    /// The bytes of each thing, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    /// The blocks, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         split(&self.lengths, &self.bytes)
     }
 }
 
-/// The bytes of each thing, in order, as far as there are any.
-pub(crate) fn split<'a>(
-    lengths: &'a [usize],
-    mut bytes: &'a [u8],
-) -> impl Iterator<Item = &'a [u8]> {
+/// The blocks of these lengths, in order, as far as there are bytes.
+pub(crate) fn split<'a>(lengths: &'a [u64], mut bytes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     lengths.iter().map_while(move |&length| {
-        let (own, rest) = bytes.split_at_checked(length)?;
+        let (own, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
         bytes = rest;
         Some(own)
     })

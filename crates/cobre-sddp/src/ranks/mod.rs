@@ -1,37 +1,37 @@
-//! The only place that knows there is more than one process.
+//! The ranks of a job: the only module that knows of other processes.
 
 mod byte_blocks;
 
-pub use byte_blocks::ByteBlocks;
+pub(crate) use byte_blocks::ByteBlocks;
 pub(crate) use byte_blocks::split;
 
 use std::cell::Cell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cobre_comm::{CommError, Communicator, SharedMemoryProvider, SharedRegion};
+use cobre_comm::{CommData, CommError, Communicator, SharedMemoryProvider, SharedRegion};
 
-/// What the method needs of a backend.
+/// The communication that the method needs: collectives and shared memory.
 pub trait Backend: Communicator + SharedMemoryProvider {}
 
 impl<C: Communicator + SharedMemoryProvider> Backend for C {}
 
-/// The ranks of a job, and the time this one has spent in their collectives.
+/// The ranks of a job, and the time this one has spent in collectives.
 #[derive(Debug)]
-pub struct Ranks<'c, C> {
+pub(crate) struct Ranks<'c, C> {
     comm: &'c C,
     spent: Cell<Duration>,
 }
 
-/// Numbers that all ranks read and that each node of the machine has once where it can.
-pub struct SharedTable<C: SharedMemoryProvider> {
+/// A table of numbers that all ranks read, once per node of the machine where it can be shared.
+pub(crate) struct SharedTable<C: SharedMemoryProvider> {
     /// Always in a read epoch between calls.
     region: C::Region<f64>,
 }
 
 impl<'c, C: Backend> Ranks<'c, C> {
     /// The ranks of `comm`.
-    pub fn new(comm: &'c C) -> Self {
+    pub(crate) fn new(comm: &'c C) -> Self {
         Self {
             comm,
             spent: Cell::new(Duration::ZERO),
@@ -39,28 +39,28 @@ impl<'c, C: Backend> Ranks<'c, C> {
     }
 
     /// Number of ranks.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.comm.size()
     }
 
-    /// Whether this rank speaks and writes for all.
-    pub fn is_first(&self) -> bool {
+    /// True on the first rank, which reports and writes for all.
+    pub(crate) fn is_first(&self) -> bool {
         self.comm.rank() == 0
     }
 
     /// This rank's number.
-    pub fn rank(&self) -> usize {
+    pub(crate) fn rank(&self) -> usize {
         self.comm.rank()
     }
 
-    /// Which of `count` things are this rank's: blocks of consecutive ones whose lengths differ by
-    /// at most one, some of them empty if there are fewer things than ranks.
-    pub fn share(&self, count: usize) -> Range<usize> {
+    /// This rank's share of `count` items: consecutive ones. Shares differ by at most one item;
+    /// some are empty if there are fewer items than ranks.
+    pub(crate) fn share(&self, count: usize) -> Range<usize> {
         block(count, self.size(), self.rank())
     }
 
-    /// Time spent in collectives, waiting included.
-    pub fn spent(&self) -> Duration {
+    /// The time spent in collectives, waiting included.
+    pub(crate) fn spent(&self) -> Duration {
         self.spent.get()
     }
 
@@ -71,57 +71,96 @@ impl<'c, C: Backend> Ranks<'c, C> {
         result
     }
 
-    /// Gathers one record per thing from the ranks whose things they are. Thing `i` has `width(i)`
-    /// numbers; `mine` has those of this rank's [`share`](Self::share), in order.
+    /// Gathers the elements of items from the ranks that own them. Item `i` has `width(i)` elements; `mine`
+    /// has those of this rank's [`share`](Self::share), in order.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub fn gather(
+    pub(crate) fn gather<T: CommData>(
         &self,
-        things: usize,
+        items: usize,
         width: impl Fn(usize) -> usize,
-        mine: &[f64],
-        all: &mut Vec<f64>,
+        mine: &[T],
+        all: &mut Vec<T>,
     ) -> Result<(), CommError> {
-        let (counts, starts, total) = layout(self.size(), things, width);
-        all.resize(total, 0.0);
+        let (counts, starts, total) = layout(self.size(), items, width);
+        all.resize(total, T::zeroed());
         self.timed(|| self.comm.allgatherv(mine, all, &counts, &starts))
     }
 
-    /// Gathers one record from every rank.
+    /// Gathers two kinds of elements at once: each item has as many of either as the widths say.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub fn gather_one(&self, mine: &[f64]) -> Result<Vec<Vec<f64>>, CommError> {
+    pub(crate) fn gather_pair<A: CommData, B: CommData>(
+        &self,
+        items: usize,
+        widths: (usize, usize),
+        mine: (&[A], &[B]),
+        all: (&mut Vec<A>, &mut Vec<B>),
+    ) -> Result<(), CommError> {
+        let item = widths.0 * size_of::<A>() + widths.1 * size_of::<B>();
+        let packed = [bytemuck::cast_slice(mine.0), bytemuck::cast_slice(mine.1)].concat();
+        let mut received = Vec::new();
+        self.gather(items, |_| item, &packed, &mut received)?;
+        all.0.resize(items * widths.0, A::zeroed());
+        all.1.resize(items * widths.1, B::zeroed());
+        let mut first: &mut [u8] = bytemuck::cast_slice_mut(all.0);
+        let mut second: &mut [u8] = bytemuck::cast_slice_mut(all.1);
+        let mut rest = &received[..];
+        for rank in 0..self.size() {
+            let items = block(items, self.size(), rank).len();
+            for (into, size) in [
+                (&mut first, items * widths.0 * size_of::<A>()),
+                (&mut second, items * widths.1 * size_of::<B>()),
+            ] {
+                let (own, others) = rest.split_at(size);
+                let (place, after) = std::mem::take(into).split_at_mut(size);
+                place.copy_from_slice(own);
+                (*into, rest) = (after, others);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gathers one element from every rank, in the order of ranks.
+    ///
+    /// # Errors
+    /// When another rank is gone or out of step.
+    pub(crate) fn gather_one<T: CommData>(&self, mine: T) -> Result<Vec<T>, CommError> {
         let mut all = Vec::new();
-        self.gather(self.size(), |_| mine.len(), mine, &mut all)?;
-        Ok(all.chunks(mine.len()).map(<[f64]>::to_vec).collect())
+        self.gather(self.size(), |_| 1, &[mine], &mut all)?;
+        Ok(all)
     }
 
-    /// Gathers some bytes per thing from the ranks whose things they are; `mine` has those of this rank's
-    /// [`share`](Self::share), in order.
+    /// Gathers a block of bytes per item to the first rank, from the ranks that own the items; `mine` has
+    /// those of this rank's [`share`](Self::share), in order. `None` on the other ranks.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub fn gather_bytes(&self, things: usize, mine: &ByteBlocks) -> Result<ByteBlocks, CommError> {
-        let lengths: Vec<f64> = mine.lengths.iter().map(|&length| length as f64).collect();
-        let mut all_lengths = Vec::new();
-        self.gather(things, |_| 1, &lengths, &mut all_lengths)?;
-        let lengths: Vec<usize> = all_lengths.iter().map(|length| *length as usize).collect();
-        let (counts, starts, total) = layout(self.size(), things, |thing| lengths[thing]);
-        let mut bytes = vec![0; total];
-        self.timed(|| {
-            self.comm
-                .allgatherv(&mine.bytes, &mut bytes, &counts, &starts)
-        })?;
-        Ok(ByteBlocks { lengths, bytes })
+    pub(crate) fn gather_to_first(
+        &self,
+        items: usize,
+        mine: &ByteBlocks,
+    ) -> Result<Option<ByteBlocks>, CommError> {
+        let mut lengths = Vec::new();
+        self.gather(items, |_| 1, &mine.lengths, &mut lengths)?;
+        let mut bytes = Vec::new();
+        // The communicator has no rooted gather: the other ranks drop what they receive.
+        self.gather(
+            items,
+            |item| lengths[item] as usize,
+            &mine.bytes,
+            &mut bytes,
+        )?;
+        Ok(self.is_first().then_some(ByteBlocks { lengths, bytes }))
     }
 
-    /// Gives the first rank's bytes to all.
+    /// Broadcasts the first rank's bytes.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub fn broadcast_bytes(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
+    pub(crate) fn broadcast_bytes(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
         let length = &mut [bytes.len() as u64];
         self.timed(|| self.comm.broadcast(length, 0))?;
         bytes.resize(length[0] as usize, 0);
@@ -129,12 +168,12 @@ impl<'c, C: Backend> Ranks<'c, C> {
         Ok(bytes)
     }
 
-    /// Shares `count` numbers, filled in by `fill`, which must do the same on every rank that runs
-    /// it: one per node.
+    /// Creates a shared table of `count` numbers, filled in by `fill`, which must do the same on
+    /// every rank that runs it: one per node.
     ///
     /// # Errors
-    /// When warm_start cannot be had, and when another rank is gone or out of step.
-    pub fn share_table(
+    /// When memory cannot be had, and when another rank is gone or out of step.
+    pub(crate) fn share_table(
         &self,
         count: usize,
         fill: impl FnOnce(&mut [f64]),
@@ -149,11 +188,11 @@ impl<'c, C: Backend> Ranks<'c, C> {
         })
     }
 
-    /// Changes shared numbers. Collective; `change` must do the same on every rank that runs it.
+    /// Changes a shared table. Collective; `change` must do the same on every rank that runs it.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub fn update(
+    pub(crate) fn update(
         &self,
         shared: &mut SharedTable<C>,
         change: impl FnOnce(&mut [f64]),
@@ -167,28 +206,28 @@ impl<'c, C: Backend> Ranks<'c, C> {
         })
     }
 
-    /// Makes every other rank's next collective fail with this reason.
-    pub fn abort(&self, reason: &str) {
+    /// Aborts the job: every other rank's next collective fails with this reason.
+    pub(crate) fn abort(&self, reason: &str) {
         self.comm.abort(reason);
     }
 }
 
 impl<C: SharedMemoryProvider> SharedTable<C> {
     /// The numbers.
-    pub fn read(&self) -> &[f64] {
+    pub(crate) fn read(&self) -> &[f64] {
         self.region.as_slice()
     }
 }
 
-/// Where the ranks' parts lie when each thing has `width(thing)` elements: counts, starts, and the
-/// total.
+/// The layout of the ranks' parts when each item has `width(item)` elements: counts, starts, and
+/// the total.
 fn layout(
     size: usize,
-    things: usize,
+    items: usize,
     width: impl Fn(usize) -> usize,
 ) -> (Vec<usize>, Vec<usize>, usize) {
     let counts: Vec<usize> = (0..size)
-        .map(|rank| block(things, size, rank).map(&width).sum())
+        .map(|rank| block(items, size, rank).map(&width).sum())
         .collect();
     let mut total = 0;
     let starts = counts.iter().map(|count| {
@@ -199,7 +238,7 @@ fn layout(
     (counts, starts, total)
 }
 
-/// The part of `rank` among `size` ranks in `count` things.
+/// The share of `rank` among `size` ranks in `count` items.
 fn block(count: usize, size: usize, rank: usize) -> Range<usize> {
     let (each, more) = (count / size, count % size);
     let start = rank * each + rank.min(more);

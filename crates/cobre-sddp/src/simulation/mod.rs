@@ -1,4 +1,4 @@
-//! Trying the trained policy on paths.
+//! Simulation of the trained policy.
 
 use std::sync::Mutex;
 
@@ -7,16 +7,16 @@ use crate::events::Observer;
 use crate::lp::LpFailure;
 use crate::noise::{Noise, Purpose};
 use crate::output::{PathTables, Piece};
-use crate::path::{PathRecorder, PathSimulator, Paths};
+use crate::path::{PathRecorder, PathSimulator};
 use crate::rank_work::{NodeSolvers, PATHS_PER_UNIT, SimulationUnit, Task, TrainingState};
 use crate::ranks::{Backend, ByteBlocks};
 use crate::team::lock;
 use crate::training::Trainer;
 
-/// Units of one batch: what is gathered and handed on at a time.
+/// Units of a batch, which are gathered together.
 const UNITS_PER_BATCH: usize = 64;
 
-/// Which paths the policy is tried on.
+/// The source of the paths of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
     /// The paths of the forward passes that training took, iteration by iteration.
@@ -26,7 +26,7 @@ pub enum Sampling {
 }
 
 impl Sampling {
-    /// What it is called.
+    /// The name in results.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::InSample => "in_sample",
@@ -35,12 +35,12 @@ impl Sampling {
     }
 }
 
-/// Takes what is written of simulated paths, on the first rank: unit by unit, table by table.
+/// Takes the encoded rows of simulated paths, on the first rank: unit by unit, table by table.
 pub(crate) type Sink<'s> = dyn FnMut(Vec<Piece>) -> Result<(), SddpError> + 's;
 
 impl<C: Backend> Trainer<'_, '_, '_, C> {
-    /// Walks `count` sampled paths by the policy; every rank gets their values, and `sink` every
-    /// path that is written, in order. `None` if someone asked it to end before. Collective.
+    /// Simulates `count` sampled paths; every rank gets their values, and `sink` the encoded rows
+    /// of every path, in order. `None` if interrupted. Collective.
     pub(crate) fn simulate(
         &mut self,
         count: usize,
@@ -52,44 +52,42 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             Sampling::InSample => Purpose::Training,
             Sampling::Fresh => Purpose::Simulation,
         };
-        let mut costs = Vec::new();
-        let problem = self.work.read().problem;
-        let sign = problem.sense.sign();
-        let take = &mut |paths: &Paths| {
-            costs.extend((0..paths.count()).map(|path| sign * paths.cost(problem, path)));
-            observer.simulated(costs.len(), count);
+        let mut values = Vec::new();
+        let take = &mut |batch: &[f64]| {
+            values.extend_from_slice(batch);
+            observer.simulated(values.len(), count);
             observer.interrupted()
         };
         let task = Task::Simulate { purpose };
         let done = self.in_batches(count, PATHS_PER_UNIT, task, take, sink)?;
-        Ok(done.then_some(costs))
+        Ok(done.then_some(values))
     }
 
-    /// Walks the modeller's validation scenarios; every rank gets the paths. Collective.
-    pub(crate) fn validate(&mut self) -> Result<Paths, SddpError> {
+    /// Simulates the validation scenarios; every rank gets their values. Collective.
+    pub(crate) fn validate(&mut self) -> Result<Vec<f64>, SddpError> {
         let count = self.work.read().problem.validation.len();
-        let mut all = Paths::new(self.work.read().problem);
-        let take = &mut |paths: &Paths| {
-            all.records.extend_from_slice(&paths.records);
+        let mut values = Vec::new();
+        let take = &mut |batch: &[f64]| {
+            values.extend_from_slice(batch);
             false
         };
         self.in_batches(count, 1, Task::Validate, take, &mut |_| Ok(()))?;
-        Ok(all)
+        Ok(values)
     }
 
-    /// Walks paths and hands them to `take`, which says whether this rank is asked to end; whether all
-    /// were walked.
+    /// Simulates paths and passes their values to `take`, which returns true to interrupt; returns whether
+    /// all were simulated.
     fn in_batches(
         &mut self,
         count: usize,
         per_unit: usize,
         task: Task,
-        take: &mut dyn FnMut(&Paths) -> bool,
+        take: &mut dyn FnMut(&[f64]) -> bool,
         sink: &mut Sink<'_>,
     ) -> Result<bool, SddpError> {
         let problem = self.work.read().problem;
-        let mut paths = Paths::new(problem);
-        let mut first = 0;
+        let sign = problem.sense.sign();
+        let (mut values, mut first) = (Vec::new(), 0);
         while first < count {
             let batch = (count - first).min(UNITS_PER_BATCH * per_unit);
             let units = batch.div_ceil(per_unit);
@@ -112,17 +110,12 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             self.run(task)?;
             let mut mine = Vec::new();
             for unit in self.work.simulations().iter() {
-                mine.extend_from_slice(&lock(unit).simulator.record);
+                mine.extend(lock(unit).simulator.costs.iter().map(|cost| sign * cost));
             }
-            let width = paths.width();
-            self.ranks.gather(
-                units,
-                |unit| width * of_unit(unit).len(),
-                &mine,
-                &mut paths.records,
-            )?;
+            let width = |unit: usize| of_unit(unit).len();
+            self.ranks.gather(units, width, &mine, &mut values)?;
             self.hand_on(units, sink)?;
-            let asked = take(&paths);
+            let asked = take(&values);
             first += batch;
             if first < count && self.any(asked)? {
                 return Ok(false);
@@ -131,7 +124,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         Ok(true)
     }
 
-    /// Gives the first rank what this batch of units has to write, in order.
+    /// Passes the encoded rows of a batch to the first rank, in order.
     fn hand_on(&self, units: usize, sink: &mut Sink<'_>) -> Result<(), SddpError> {
         let shared = self.work.read();
         if shared.tables.is_none() {
@@ -146,11 +139,8 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let pieces = std::mem::replace(&mut lock(unit).pieces, Ok(Vec::new()));
             mine.push(&pieces.map_err(|error| failed(error.to_string()))?);
         }
-        let all = self.ranks.gather_bytes(units, &mine)?;
-        if !self.ranks.is_first() {
-            return Ok(());
-        }
-        for bytes in all.iter() {
+        let all = self.ranks.gather_to_first(units, &mine)?;
+        for bytes in all.iter().flat_map(ByteBlocks::iter) {
             let pieces = postcard::from_bytes(bytes);
             sink(pieces.map_err(|error| failed(error.to_string()))?)?;
         }
@@ -159,7 +149,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
 }
 
 impl SimulationUnit {
-    /// Walks its sampled paths; says also at which one it failed.
+    /// Simulates its sampled paths; returns also the path that failed.
     pub(crate) fn run<C: Backend>(
         &mut self,
         shared: &TrainingState<'_, C>,
@@ -184,12 +174,12 @@ impl SimulationUnit {
             }
         }
         self.pieces = tables.map_or(Ok(Vec::new()), |tables| tables.pieces(&rows));
-        // What helped to solve its stages is of no use to others, and there are many units in a batch.
-        self.simulator.warm_start = Vec::new();
+        // The warm starts of a unit are of no use to others, and a batch has many units.
+        self.simulator.warm_starts = Vec::new();
         (Ok(()), self.paths.end)
     }
 
-    /// Walks its validation scenario.
+    /// Simulates its validation scenario.
     pub(crate) fn validate<C: Backend>(
         &mut self,
         shared: &TrainingState<'_, C>,
@@ -198,6 +188,9 @@ impl SimulationUnit {
         let scenario = self.paths.start;
         let mut steps = shared.problem.validation[scenario].iter();
         let next = |_| steps.next().map(|step| (step.node, step.opening));
-        (self.simulator.walk(shared, solvers, next, None), scenario)
+        (
+            self.simulator.simulate(shared, solvers, next, None),
+            scenario,
+        )
     }
 }

@@ -41,8 +41,8 @@ impl Reference {
         self.highs.solve(view, visit, basis, keep)?;
         for ((opening, answer), expected) in found.iter().zip(&expected) {
             self.solves += 1;
-            let mut difference = difference(answer, expected, visit.want);
-            if visit.want == Detail::Full {
+            let mut difference = difference(answer, expected, visit.detail);
+            if visit.detail == Detail::Full {
                 difference = difference.max(unexplained(view, *opening, answer));
             }
             self.difference = self.difference.max(difference);
@@ -65,9 +65,9 @@ impl Reference {
 
 /// The difference of a solution from that of HiGHS: of its bound, and of the cost of its decisions
 /// if they were asked for.
-fn difference(answer: &NodeSolution, expected: &NodeSolution, want: Detail) -> f64 {
+fn difference(answer: &NodeSolution, expected: &NodeSolution, detail: Detail) -> f64 {
     let of_bound = distance(answer.bound, expected);
-    if want == Detail::Cut {
+    if detail == Detail::Cut {
         return of_bound;
     }
     of_bound.max(distance(answer.cost + answer.future, expected))
@@ -113,7 +113,7 @@ fn failure(
 ) -> LpFailure {
     let problem = view.problem;
     let values = problem.states.iter().zip(visit.incoming);
-    let decided = match visit.want {
+    let decided = match visit.detail {
         Detail::Cut => String::new(),
         _ => format!(" (its decisions cost {})", answer.cost + answer.future),
     };

@@ -170,7 +170,7 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                 let visit = Visit {
                     incoming: &state,
                     openings: 0..11,
-                    want: Detail::Full,
+                    detail: Detail::Full,
                 };
                 solver
                     .solve(&view, &visit, &mut warm_starts[node], &mut each)

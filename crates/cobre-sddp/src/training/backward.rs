@@ -1,10 +1,11 @@
-//! The backward pass at one level: new cuts from the successors' answers at the trial points.
+//! The backward pass at one level: cuts from the solutions of the successors at the trial points.
 
 use std::ops::Range;
 use std::sync::Mutex;
 
 use crate::error::SddpError;
 use crate::lp::{Detail, LpFailure, NodeSolution, Visit};
+use crate::path::TrialPoint;
 use crate::policy::NewCut;
 use crate::problem::Problem;
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
@@ -12,7 +13,7 @@ use crate::ranks::{Backend, Ranks};
 use crate::solver::{Solver, WarmStart};
 use crate::team::lock;
 
-/// What a unit of work is: the openings of a block, at one node, at the trial point of one pass.
+/// A unit of the backward pass: a block of openings of a node, at the trial point of one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnitKey {
     pub(crate) pass: usize,
@@ -20,12 +21,14 @@ pub(crate) struct UnitKey {
     pub(crate) openings: Range<usize>,
 }
 
-/// A unit of work with what it remembers and its latest answers.
+/// A unit with its warm start and its latest solutions.
 pub(crate) struct BackwardUnit {
     pub(crate) key: UnitKey,
     pub(crate) warm_start: WarmStart,
-    /// For each opening the bound and its gradient; zeros where the pass has no use for the node.
-    answers: Vec<f64>,
+    /// By opening; zeros where the node does not follow that of the pass.
+    bounds: Vec<f64>,
+    /// The gradients of the bounds.
+    gradients: Vec<f64>,
 }
 
 /// All units of one level, the same list on every rank: the problem alone decides it.
@@ -73,39 +76,57 @@ impl BackwardUnit {
         Mutex::new(Self {
             key,
             warm_start: WarmStart::default(),
-            answers: Vec::new(),
+            bounds: Vec::new(),
+            gradients: Vec::new(),
         })
     }
 
+    /// Adds the weighted sum of its gradients to `gradient`; returns that of its bounds.
+    fn weighted_sum(&self, weights: &[f64], gradient: &mut [f64]) -> f64 {
+        let mut value = 0.0;
+        for (opening, (weight, bound)) in weights.iter().zip(&self.bounds).enumerate() {
+            value += weight * bound;
+            let slopes = &self.gradients[opening * gradient.len()..][..gradient.len()];
+            for (sum, slope) in gradient.iter_mut().zip(slopes) {
+                *sum += weight * slope;
+            }
+        }
+        value
+    }
+
+    /// Solves its openings at the trial point of its pass.
     pub(crate) fn solve<C: Backend>(
         &mut self,
         shared: &TrainingState<'_, C>,
         solvers: &mut NodeSolvers,
         level: usize,
     ) -> Result<(), Box<LpFailure>> {
-        let width = 1 + shared.problem.states.len();
-        self.answers.clear();
-        if let Some((parent, state)) = shared.trial(self.key.pass, level)
-            && edge(shared.problem, parent, self.key.node).is_some()
+        let openings = self.key.openings.len();
+        self.bounds.clear();
+        self.gradients.clear();
+        if let Some(trial) = shared.trial(self.key.pass, level)
+            && edge(shared.problem, trial.node, self.key.node).is_some()
         {
-            let answers = &mut self.answers;
+            let (bounds, gradients) = (&mut self.bounds, &mut self.gradients);
             let keep = &mut |_: usize, answer: &NodeSolution| {
-                answers.push(answer.bound);
-                answers.extend_from_slice(&answer.gradient);
+                bounds.push(answer.bound);
+                gradients.extend_from_slice(&answer.gradient);
             };
             let visit = Visit {
-                incoming: &state,
+                incoming: &trial.state,
                 openings: self.key.openings.clone(),
-                want: Detail::Cut,
+                detail: Detail::Cut,
             };
             solvers.solve(shared, self.key.node, &visit, &mut self.warm_start, keep)?;
         }
-        self.answers.resize(width * self.key.openings.len(), 0.0);
+        self.bounds.resize(openings, 0.0);
+        let states = shared.problem.states.len();
+        self.gradients.resize(openings * states, 0.0);
         Ok(())
     }
 }
 
-/// The probability of the step from `parent`, or from the root, to `node`.
+/// The probability of the edge from `parent`, or from the root, to `node`.
 fn edge(problem: &Problem, parent: Option<usize>, node: usize) -> Option<f64> {
     let graph = &problem.graph;
     let edges = parent.map_or(&graph.root[..], |parent| graph.successors(parent));
@@ -113,114 +134,121 @@ fn edge(problem: &Problem, parent: Option<usize>, node: usize) -> Option<f64> {
     found.map(|edge| edge.probability)
 }
 
-/// Combines the answers of a level's units, wherever they were solved, to one value and gradient
-/// per pass: `None` for a pass that was not at this level. Collective.
+/// The risk-adjusted cost to go at the trial point of a pass.
+pub(crate) struct CostToGo {
+    pass: usize,
+    trial: TrialPoint,
+    pub(crate) value: f64,
+    gradient: Vec<f64>,
+}
+
+impl CostToGo {
+    /// The cut of the node at the trial point; the root has none.
+    pub(crate) fn cut(self) -> Option<NewCut> {
+        let terms = self.gradient.iter().zip(&self.trial.state);
+        let at_point: f64 = terms.map(|(slope, value)| slope * value).sum();
+        self.trial.node.map(|node| NewCut {
+            pass: self.pass,
+            node,
+            intercept: self.value - at_point,
+            gradient: self.gradient,
+            point: self.trial.state,
+        })
+    }
+}
+
+/// Combines the solutions of a level's units, wherever they were solved, to one cost to go per pass: `None`
+/// for a pass that was not at this level. Collective.
 pub(crate) fn combine<C: Backend>(
     work: &RankWork<'_, C>,
     ranks: &Ranks<'_, C>,
     units: &[UnitKey],
     level: usize,
-) -> Result<Vec<Option<NewCut>>, SddpError> {
+) -> Result<Vec<Option<CostToGo>>, SddpError> {
     let shared = work.read();
-    let problem = shared.problem;
-    let width = 1 + problem.states.len();
-    let weights = weigh(work, ranks, &shared, units, level)?;
-    let mut mine = Vec::new();
-    for (unit, number) in work.backward[level].iter().zip(ranks.share(units.len())) {
-        let unit = lock(unit);
-        let start = mine.len();
-        mine.resize(start + width, 0.0);
-        for (answer, weight) in unit.answers.chunks(width).zip(&weights[number]) {
-            for (sum, value) in mine[start..].iter_mut().zip(answer) {
-                *sum += weight * value;
-            }
-        }
-    }
-    let mut sums = Vec::new();
-    ranks.gather(units.len(), |_| width, &mine, &mut sums)?;
-    let passes = units.last().map_or(0, |unit| unit.pass + 1);
-    let mut cuts: Vec<Option<NewCut>> = Vec::with_capacity(passes);
-    for pass in 0..passes {
-        cuts.push(shared.trial(pass, level).map(|(node, point)| NewCut {
+    let (problem, states) = (shared.problem, shared.problem.states.len());
+    let passes = 0..units.last().map_or(0, |unit| unit.pass + 1);
+    let costs = passes.map(|pass| {
+        shared.trial(pass, level).map(|trial| CostToGo {
             pass,
-            node: node.unwrap_or(usize::MAX),
-            intercept: 0.0,
-            gradient: vec![0.0; problem.states.len()],
-            point,
-        }));
+            trial,
+            value: 0.0,
+            gradient: vec![0.0; states],
+        })
+    });
+    let mut costs: Vec<Option<CostToGo>> = costs.collect();
+    let own = &work.backward[level];
+    let weights = weigh(problem, ranks, units, own, &costs)?;
+    let before = &units[..ranks.share(units.len()).start];
+    let mut weights = &weights[count_openings(before)..];
+    let (mut own_values, mut own_gradients) = (Vec::new(), Vec::new());
+    for unit in own {
+        let unit = lock(unit);
+        let (of_unit, rest) = weights.split_at(unit.bounds.len());
+        weights = rest;
+        let start = own_gradients.len();
+        own_gradients.resize(start + states, 0.0);
+        own_values.push(unit.weighted_sum(of_unit, &mut own_gradients[start..]));
     }
-    for (unit, sum) in units.iter().zip(sums.chunks(width)) {
-        if let Some(cut) = &mut cuts[unit.pass] {
-            cut.intercept += sum[0];
-            for (slope, value) in cut.gradient.iter_mut().zip(&sum[1..]) {
-                *slope += value;
+    let (mut values, mut gradients) = (Vec::new(), Vec::new());
+    ranks.gather_pair(
+        units.len(),
+        (1, states),
+        (&own_values, &own_gradients),
+        (&mut values, &mut gradients),
+    )?;
+    for (number, unit) in units.iter().enumerate() {
+        if let Some(cost) = &mut costs[unit.pass] {
+            cost.value += values[number];
+            let slopes = &gradients[number * states..][..states];
+            for (sum, slope) in cost.gradient.iter_mut().zip(slopes) {
+                *sum += slope;
             }
         }
     }
-    Ok(cuts)
+    Ok(costs)
 }
 
-/// The weight of each opening of each unit. Where risk asks for more than probabilities, ranks
-/// first tell each other the openings' values.
+fn count_openings(units: &[UnitKey]) -> usize {
+    units.iter().map(|unit| unit.openings.len()).sum()
+}
+
+/// The weights of the openings of all units, one unit after the other. Under a risk measure other than the
+/// expectation, ranks first exchange the openings' bounds.
 fn weigh<C: Backend>(
-    work: &RankWork<'_, C>,
+    problem: &Problem,
     ranks: &Ranks<'_, C>,
-    shared: &TrainingState<'_, C>,
     units: &[UnitKey],
-    level: usize,
-) -> Result<Vec<Vec<f64>>, SddpError> {
-    let problem = shared.problem;
-    let mut parents: Vec<Option<Option<usize>>> = Vec::new();
+    own: &[Mutex<BackwardUnit>],
+    costs: &[Option<CostToGo>],
+) -> Result<Vec<f64>, SddpError> {
+    let mut weights: Vec<f64> = Vec::new();
     for unit in units {
-        if parents.len() <= unit.pass {
-            parents.push(shared.trial(unit.pass, level).map(|(parent, _)| parent));
-        }
-    }
-    let probabilities = |unit: &UnitKey| -> Vec<f64> {
-        let step = parents[unit.pass].and_then(|parent| edge(problem, parent, unit.node));
+        let cost = costs[unit.pass].as_ref();
+        let step = cost.and_then(|cost| edge(problem, cost.trial.node, unit.node));
         let openings = &problem.nodes[unit.node].probabilities[unit.openings.clone()];
-        openings
-            .iter()
-            .map(|probability| step.unwrap_or(0.0) * probability)
-            .collect()
+        weights.extend(openings.iter().map(|opening| step.unwrap_or(0.0) * opening));
+    }
+    let risk = |pass: usize| match costs[pass].as_ref().and_then(|cost| cost.trial.node) {
+        Some(node) => problem.nodes[node].risk,
+        None => problem.risk,
     };
-    let mut weights: Vec<Vec<f64>> = units.iter().map(probabilities).collect();
-    let risk = |pass: usize| match parents[pass] {
-        Some(Some(node)) => problem.nodes[node].risk,
-        _ => problem.risk,
-    };
-    if (0..parents.len()).all(|pass| risk(pass).is_expectation()) {
+    if (0..costs.len()).all(|pass| risk(pass).is_expectation()) {
         return Ok(weights);
     }
-    let width = 1 + problem.states.len();
     let mut mine = Vec::new();
-    for unit in &work.backward[level] {
-        mine.extend(lock(unit).answers.chunks(width).map(|answer| answer[0]));
+    for unit in own {
+        mine.extend_from_slice(&lock(unit).bounds);
     }
-    let mut values = Vec::new();
-    ranks.gather(
-        units.len(),
-        |unit| units[unit].openings.len(),
-        &mine,
-        &mut values,
-    )?;
-    let mut weighed = Vec::new();
-    let mut start = 0;
-    for group in units.chunk_by(|one, other| one.pass == other.pass) {
-        let first = units
-            .iter()
-            .position(|unit| unit.pass == group[0].pass)
-            .unwrap_or(0);
-        let members = &mut weights[first..first + group.len()];
-        let flat: Vec<f64> = members.iter().flatten().copied().collect();
-        risk(group[0].pass).weights(&flat, &values[start..start + flat.len()], &mut weighed);
-        start += flat.len();
-        let mut rest = &weighed[..];
-        for member in members {
-            let (own, after) = rest.split_at(member.len());
-            member.copy_from_slice(own);
-            rest = after;
-        }
+    let (mut bounds, mut adjusted, mut start) = (Vec::new(), Vec::new(), 0);
+    let width = |unit: usize| units[unit].openings.len();
+    ranks.gather(units.len(), width, &mine, &mut bounds)?;
+    for of_pass in units.chunk_by(|one, other| one.pass == other.pass) {
+        let end = start + count_openings(of_pass);
+        let risk = risk(of_pass[0].pass);
+        risk.weights(&weights[start..end], &bounds[start..end], &mut adjusted);
+        weights[start..end].copy_from_slice(&adjusted);
+        start = end;
     }
     Ok(weights)
 }

@@ -1,8 +1,8 @@
-//! What the policy costs on the paths it was tried on.
+//! Estimates of the policy's cost from sampled paths.
 
 use serde::{Deserialize, Serialize};
 
-/// A half-width of this many standard errors covers the mean of many paths 95 times in 100.
+/// Standard errors of a half-width that covers the mean of many paths 95 times in 100.
 const STANDARD_ERRORS: f64 = 1.96;
 
 /// The mean cost over some paths.

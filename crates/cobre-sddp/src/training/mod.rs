@@ -11,23 +11,26 @@ pub use stopping::{StopReason, StopRule, Stopping};
 
 use std::time::Instant;
 
-use self::backward::{UnitKey, combine};
+use bytemuck::{Pod, Zeroable};
+
+use self::backward::{CostToGo, UnitKey, combine};
 use crate::checkpoint::Checkpoints;
 use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
 use crate::lp::LpStatistics;
+use crate::path::TrialPoints;
 use crate::policy::NewCut;
 use crate::problem::Sense;
 use crate::rank_work::{NodeSolvers, RankWork, Task};
 use crate::ranks::{Backend, Ranks};
 use crate::team::{Team, lock};
 
-/// What training found, in the modeller's sense.
+/// The results of training, in the modeller's sense.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingResults {
     /// One entry per iteration.
     pub iterations: Vec<Iteration>,
-    /// Why it ended.
+    /// The reason why it ended.
     pub reason: StopReason,
     /// The best bound on the optimal value.
     pub bound: f64,
@@ -77,11 +80,11 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             time.total = before_start + start.elapsed().as_secs_f64();
             let costs = passes.iter().map(|cost| sign * cost);
             progress.costs.extend(costs);
-            let statistics = self.agree(time, observer.interrupted())?;
+            let statistics = self.exchange(time, observer.interrupted())?;
             let report = self.report(&progress, &statistics, added);
             observer.iteration(&report);
             progress.iterations.push(report);
-            let interrupted = statistics.interrupted.then_some(StopReason::Interrupted);
+            let interrupted = (statistics.interrupted > 0).then_some(StopReason::Interrupted);
             let reason = interrupted.or_else(|| stopping.reason(&progress));
             if reason.is_some() || checkpoints.is_due(iteration + 1, statistics.time.total) {
                 checkpoints.keep(self.work, self.ranks, &progress)?;
@@ -92,40 +95,41 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         }
     }
 
-    /// Lets all threads do a task.
+    /// Runs a task with all threads.
     pub(crate) fn run(&mut self, task: Task) -> Result<(), SddpError> {
         self.team.run(task, self.work.units(task));
         self.work.failed()
     }
 
-    /// Walks the forward passes; returns the cost of each, in order.
+    /// Simulates the forward passes; returns the cost of each, in order.
     fn forward(&mut self, iteration: usize) -> Result<Vec<f64>, SddpError> {
         self.run(Task::Forward { iteration })?;
-        let mut mine = Vec::new();
+        let mut mine = TrialPoints::default();
         for simulator in &self.work.forward {
-            mine.extend_from_slice(&lock(simulator).record);
+            let trial = &lock(simulator).trial;
+            mine.stages.extend_from_slice(&trial.stages);
+            mine.states.extend_from_slice(&trial.states);
         }
         let mut shared = self.work.write();
-        let width = shared.trials.width();
-        self.ranks.gather(
+        let problem = shared.problem;
+        let TrialPoints { stages, states } = &mut shared.trials;
+        self.ranks.gather_pair(
             self.work.passes,
-            |_| width,
-            &mine,
-            &mut shared.trials.records,
+            TrialPoints::widths(problem),
+            (&mine.stages, &mine.states),
+            (stages, states),
         )?;
-        let paths = 0..self.work.passes;
-        Ok(paths
-            .map(|path| shared.trials.cost(shared.problem, path))
-            .collect())
+        Ok(shared.trials.costs(problem))
     }
 
-    /// Makes new cuts from the last level up to the first; returns how many.
+    /// Adds cuts from the last level up to the first; returns their number.
     fn backward(&mut self, iteration: usize) -> Result<usize, SddpError> {
         let mut added = 0;
         for level in 1..self.units.len() - 1 {
             self.run(Task::Backward { iteration, level })?;
-            let values = combine(self.work, self.ranks, &self.units[level], level)?;
-            let cuts: Vec<NewCut> = values.into_iter().flatten().map(moved_to_zero).collect();
+            let costs = combine(self.work, self.ranks, &self.units[level], level)?;
+            let cuts = costs.into_iter().flatten().filter_map(CostToGo::cut);
+            let cuts: Vec<NewCut> = cuts.collect();
             added += cuts.len();
             let mut shared = self.work.write();
             let problem = shared.problem;
@@ -140,45 +144,38 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
     fn bound(&mut self, iteration: usize) -> Result<f64, SddpError> {
         let level = self.units.len() - 1;
         self.run(Task::Backward { iteration, level })?;
-        let values = combine(self.work, self.ranks, &self.units[level], level)?;
-        Ok(values[0].as_ref().map_or(f64::NAN, |value| value.intercept))
+        let costs = combine(self.work, self.ranks, &self.units[level], level)?;
+        Ok(costs[0].as_ref().map_or(f64::NAN, |cost| cost.value))
     }
 
-    /// Tells all ranks what each has counted; rank 0's clock is everybody's.
-    fn agree(&self, time: TimeSplit, interrupted: bool) -> Result<IterationStatistics, SddpError> {
-        let mine = [
-            f64::from(u8::from(interrupted)),
-            time.total,
-            time.forward,
-            time.backward,
-            time.communication,
-        ];
-        let counts = self.work.statistics().numbers();
-        let all = self.ranks.gather_one(&[&counts[..], &mine].concat())?;
-        let own = |rank: &[f64]| rank[counts.len()..].to_vec();
-        let first = own(&all[0]);
+    /// Exchanges the statistics of an iteration; the time is that of rank 0.
+    fn exchange(
+        &self,
+        time: TimeSplit,
+        interrupted: bool,
+    ) -> Result<IterationStatistics, SddpError> {
+        let all = self.ranks.gather_one(IterationStatistics {
+            lp: self.work.statistics(),
+            time,
+            interrupted: interrupted.into(),
+        })?;
         Ok(IterationStatistics {
-            counts: sum(&all),
-            interrupted: all.iter().any(|rank| own(rank)[0] > 0.0),
-            time: TimeSplit {
-                total: first[1],
-                forward: first[2],
-                backward: first[3],
-                communication: first[4],
-            },
+            lp: all.iter().map(|rank| rank.lp).sum(),
+            time: all[0].time,
+            interrupted: all.iter().map(|rank| rank.interrupted).sum(),
         })
     }
 
-    /// Whether any rank says so. Collective.
+    /// Returns true if any rank does. Collective.
     pub(crate) fn any(&self, here: bool) -> Result<bool, SddpError> {
-        let all = self.ranks.gather_one(&[f64::from(u8::from(here))])?;
-        Ok(all.iter().any(|rank| rank[0] > 0.0))
+        let all = self.ranks.gather_one(u8::from(here))?;
+        Ok(all.into_iter().any(|there| there != 0))
     }
 
-    /// What all ranks have solved so far. Collective.
-    pub(crate) fn counts(&self) -> Result<LpStatistics, SddpError> {
-        let all = self.ranks.gather_one(&self.work.statistics().numbers())?;
-        Ok(sum(&all))
+    /// The statistics of all ranks so far. Collective.
+    pub(crate) fn statistics(&self) -> Result<LpStatistics, SddpError> {
+        let all = self.ranks.gather_one(self.work.statistics())?;
+        Ok(all.into_iter().sum())
     }
 
     fn report(
@@ -196,7 +193,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             bound,
             estimate,
             gap: is_neutral.then(|| gap(bound, estimate.mean)),
-            lp: statistics.counts,
+            lp: statistics.lp,
             cuts: self.work.read().pool.used(),
             cuts_added: added,
             time: statistics.time,
@@ -204,28 +201,22 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
     }
 }
 
-/// What ranks have told each other.
+/// The statistics of an iteration: of one rank, or of all.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct IterationStatistics {
-    counts: LpStatistics,
-    interrupted: bool,
+    lp: LpStatistics,
     time: TimeSplit,
+    /// The number of ranks that were interrupted.
+    interrupted: u64,
 }
 
-/// The sum of what ranks have counted, which stands first in what they tell.
-fn sum(all: &[Vec<f64>]) -> LpStatistics {
-    let mut counts = LpStatistics::default();
-    for rank in all {
-        counts += LpStatistics::from_numbers(std::array::from_fn(|place| rank[place]));
-    }
-    counts
-}
-
-/// How far an estimate is from the bound, relative to the bound.
+/// The distance of an estimate from the bound, relative to the bound.
 pub fn gap(bound: f64, mean: f64) -> f64 {
     (mean - bound).abs() / bound.abs().max(1e-9)
 }
 
-/// What training found when it ended.
+/// The results of training when it ends.
 fn trained(progress: Progress, reason: StopReason, sense: Sense) -> TrainingResults {
     TrainingResults {
         bound: progress.bound(sense),
@@ -233,11 +224,4 @@ fn trained(progress: Progress, reason: StopReason, sense: Sense) -> TrainingResu
         iterations: progress.iterations,
         reason,
     }
-}
-
-/// The value at the trial point becomes the value at state zero.
-fn moved_to_zero(mut cut: NewCut) -> NewCut {
-    let terms = cut.gradient.iter().zip(&cut.point);
-    cut.intercept -= terms.map(|(slope, value)| slope * value).sum::<f64>();
-    cut
 }

@@ -1,4 +1,4 @@
-//! The figures of training so far.
+//! The progress of training.
 
 use std::time::Duration;
 
@@ -6,16 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 use crate::events::{Iteration, TimeSplit};
+use crate::lp::LpStatistics;
 use crate::problem::Sense;
 
-/// The least paths of the latest forward passes that an estimate is made from, once there are so many.
+/// The least paths of an estimate, from the latest forward passes, once there are that many.
 const ESTIMATE_PATHS: usize = 100;
 /// The longest time that training can have taken, in seconds: a thousand years.
 const LONGEST: f64 = 3.2e10;
-/// The most that training can have counted of anything; sums of it are far from overflow.
-const MOST_COUNTED: f64 = 1e15;
 
-/// The figures of the iterations so far, in the modeller's sense.
+/// The progress of training so far, in the modeller's sense.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Progress {
     pub(crate) iterations: Vec<Iteration>,
@@ -26,7 +25,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Whether figures that were read can be those of training with so many forward passes.
+    /// True if figures that were read can be those of training with so many forward passes.
     pub(crate) fn fits(&self, passes: usize) -> bool {
         let count = self.iterations.len();
         let numbered = self.iterations.iter().zip(1..);
@@ -43,7 +42,7 @@ impl Progress {
                 .into_iter()
                 .all(|(iteration, number)| iteration.number == number)
             && times.all(|seconds| (0.0..=LONGEST).contains(&seconds))
-            && counts.all(|counts| counts.numbers().iter().all(|count| *count <= MOST_COUNTED))
+            && counts.all(LpStatistics::is_plausible)
             && self
                 .bounds
                 .iter()
@@ -51,13 +50,13 @@ impl Progress {
                 .all(|value| value.is_finite())
     }
 
-    /// Where the time went, earlier runs included.
+    /// The time spent, earlier runs included.
     pub(crate) fn time(&self) -> TimeSplit {
         let last = self.iterations.last();
         last.map_or_else(TimeSplit::default, |last| last.time)
     }
 
-    /// How long training took, earlier runs included.
+    /// The duration of training, earlier runs included.
     pub(super) fn elapsed(&self) -> Duration {
         Duration::from_secs_f64(self.time().total)
     }

@@ -1,4 +1,4 @@
-//! When training ends.
+//! Stopping rules.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Progress;
 
-/// One reason to stop.
+/// A stopping rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StopRule {
     /// After this many iterations.
@@ -29,23 +29,23 @@ pub enum StopRule {
     },
 }
 
-/// When to stop: by any of some rules, or when all of them agree.
+/// The stopping criterion: any of some rules, or all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stopping {
-    /// The rules. The first that applies is the reason given.
+    /// The rules. The first that applies is the reason.
     pub rules: Vec<StopRule>,
-    /// Whether all rules must apply at once.
+    /// True if all rules must apply at once.
     pub all: bool,
 }
 
-/// Iterations of training that nobody limits, unless the bound stalls before.
+/// The iteration limit if none is given, unless the bound stalls before.
 const ITERATIONS: usize = 1000;
 const STALLING: StopRule = StopRule::BoundStalling {
     window: 100,
     tolerance: 1e-9,
 };
 
-/// Why training ended.
+/// The reason why training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
     /// The number of iterations asked for.
@@ -56,7 +56,7 @@ pub enum StopReason {
     BoundStalling,
     /// The bound is within the estimate's interval.
     Statistical,
-    /// Someone asked it to end.
+    /// Interrupted by the user.
     Interrupted,
 }
 
@@ -87,8 +87,8 @@ impl fmt::Display for StopRule {
 }
 
 impl Stopping {
-    /// What a user asked for, with a limit on iterations in any case; without wishes, until the
-    /// bound stalls.
+    /// The criterion of a user, with an iteration limit in any case; without rules, until the bound
+    /// stalls.
     pub fn asked(iterations: Option<usize>, mut rules: Vec<StopRule>, all: bool) -> Self {
         match iterations {
             Some(iterations) => rules.insert(0, StopRule::Iterations(iterations)),
@@ -103,8 +103,8 @@ impl Stopping {
         Self { rules, all: false }
     }
 
-    /// Why training should stop here, if it should. An iteration limit and a time limit end it
-    /// also where all rules must agree: such training might never end.
+    /// The reason to stop here, if any. An iteration limit and a time limit end training also where
+    /// all rules must apply: otherwise it might never end.
     pub(crate) fn reason(&self, progress: &Progress) -> Option<StopReason> {
         let reasons: Vec<Option<StopReason>> = self
             .rules
@@ -133,7 +133,7 @@ impl Stopping {
 impl StopRule {
     fn reason(self, progress: &Progress) -> Option<StopReason> {
         let bounds = &progress.bounds;
-        // Only a limit of iterations ends a run that has not begun.
+        // Only an iteration limit ends a run that has not begun.
         match self {
             Self::Iterations(limit) => {
                 (bounds.len() >= limit).then_some(StopReason::IterationLimit)
