@@ -391,11 +391,11 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_the_version_before_is_read() {
+    fn a_manifest_of_the_version_before_is_refused_and_known_as_ours() {
         let directory = tempfile::tempdir().expect("a directory");
         let state = b"a state";
         let manifest = json!({
-            "format": UNCHECKED,
+            "format": FORMAT - 1,
             "iteration": 7,
             "bytes": state.len(),
             "sha256": Fingerprint::of_parts(&[state]).to_string(),
@@ -404,7 +404,8 @@ mod tests {
         let place = |kind: &str| directory.path().join(name(7, kind));
         std::fs::write(place("state"), state).expect("it is written");
         std::fs::write(place("json"), manifest.to_string()).expect("it is written");
-        assert_eq!(whole(directory.path(), 7), Ok((manifest, state.to_vec())));
+        let refused = whole(directory.path(), 7).expect_err("another version");
+        assert!(refused.contains("format"), "{refused}");
         assert!(is_manifest(&place("json"), &name(7, "json")));
     }
 }
