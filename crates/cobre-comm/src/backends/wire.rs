@@ -21,6 +21,9 @@ const DEADLINE: u8 = 3;
 const OTHER: u8 = 4;
 const LOST: u8 = 5;
 
+/// The action of a failure that another rank has reported.
+const ELSEWHERE: &str = "another rank failed";
+
 /// Longest text in a record; longer ones are cut.
 const TEXT: usize = 1024;
 
@@ -83,6 +86,11 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
             for &rank in missing.iter().take(MAX_RANKS) {
                 number(&mut out, rank as u64);
             }
+        }
+        // Passed on, not told again.
+        Cause::Io { action, message } if action == ELSEWHERE => {
+            out.push(OTHER);
+            text(&mut out, message);
         }
         other => {
             out.push(OTHER);
@@ -158,7 +166,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
             Some(Cause::Deadline { waited, missing })
         }
         OTHER => Some(Cause::Io {
-            action: "another rank failed".to_owned(),
+            action: ELSEWHERE.to_owned(),
             message: rest.text()?,
         }),
         _ => None,
@@ -251,6 +259,17 @@ mod tests {
         for cause in losses.into_iter().chain(others) {
             assert_eq!(decode(&encode(&cause)), Some(cause));
         }
+    }
+
+    #[test]
+    fn a_failure_that_travels_twice_is_told_once() {
+        let cause = Cause::Io {
+            action: "reading".into(),
+            message: "no".into(),
+        };
+        let once = decode(&encode(&cause)).unwrap();
+        assert_eq!(once.to_string(), "another rank failed: reading: no");
+        assert_eq!(decode(&encode(&once)), Some(once));
     }
 
     #[test]
