@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::sockets::{self, errors, finish, free_port, start, text};
+use crate::sockets::{self, errors, finish, free_port, start, text, wait_for};
 use cobre_comm::env::{STALL_SECS, TCP_TIMEOUT_SECS, TCP_TOPOLOGY};
 
 const RANKS: usize = 4;
@@ -133,6 +133,22 @@ fn signal(name: &str, child: &Child) {
     assert!(status.is_ok_and(|status| status.success()), "kill {name}");
 }
 
+/// Stops a process, and waits until all its threads have stopped: on a busy machine they go on for a
+/// while.
+fn stop(child: &Child) {
+    signal("-STOP", child);
+    let tasks = format!("/proc/{}/task", child.id());
+    let is_stopped = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().map(str::trim_start);
+        state.is_some_and(|state| state.starts_with('T'))
+    };
+    wait_for("the stop", || {
+        let mut tasks = std::fs::read_dir(&tasks).unwrap().flatten();
+        tasks.all(is_stopped)
+    });
+}
+
 /// Starts a job that calls on until something happens, and waits until its ranks have met.
 fn running(calls: &str, timeout: Option<&str>) -> Vec<Child> {
     let port = free_port();
@@ -157,7 +173,7 @@ fn running(calls: &str, timeout: Option<&str>) -> Vec<Child> {
 #[test]
 fn a_loss_while_rank_0_is_stopped_is_told_alike_when_it_goes_on() {
     let mut children = running("allgatherv", None);
-    signal("-STOP", &children[0]);
+    stop(&children[0]);
     children[VICTIM].kill().unwrap();
     std::thread::sleep(Duration::from_secs(12));
     signal("-CONT", &children[0]);
@@ -178,7 +194,7 @@ fn a_loss_while_rank_0_is_stopped_is_told_alike_when_it_goes_on() {
 #[test]
 fn a_deadline_that_passes_while_rank_0_is_stopped_is_told_alike_by_all() {
     let children = running("allreduce", Some("1"));
-    signal("-STOP", &children[0]);
+    stop(&children[0]);
     std::thread::sleep(Duration::from_secs(6));
     signal("-CONT", &children[0]);
     let outputs = finish(children);

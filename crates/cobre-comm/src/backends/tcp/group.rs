@@ -245,7 +245,9 @@ impl Running<'_> {
             std::thread::sleep(Duration::from_millis(1));
             return Ok(());
         }
-        if turn < spins.saturating_add(yields) {
+        // On a busy machine every yield can take milliseconds.
+        let is_late = || self.until.is_some_and(|until| Instant::now() >= until);
+        if turn < spins.saturating_add(yields) && !is_late() {
             std::thread::yield_now();
             return Ok(());
         }
