@@ -55,6 +55,8 @@ class Foreign(Kind):
         if chance.random() < 0.4:
             shutil.copytree(base / chance.choice(["results", "kept"]), output)
         own = chance.sample(self.NAMES, k=chance.choice([1, 2, 5]))
+        # A file of the run stands where the directory would be.
+        own = [name for name in own if not (output / name).parent.is_file()]
         for name in own:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
             (output / name).write_bytes(chance.randbytes(chance.choice([0, 10, 1000])))

@@ -240,7 +240,7 @@ fn text_of_a_file_stays_on_its_line() {
         r#"{"lines": "\u001b[2J\nerror: all is well"}"#,
     );
     let said =
-        r#"system/lines.json: lines: a list is expected, "\u{1b}[2J\nerror: all is well" is found"#;
+        "system/lines.json: lines: a list is expected, \"\u{1b}[2J\\nerror: all is well\" is found";
     assert_eq!(errors(&files), [said]);
 }
 

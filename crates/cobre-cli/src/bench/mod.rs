@@ -133,7 +133,7 @@ fn join(args: &CollectivesArgs) -> u8 {
         };
         match measured {
             Ok(measured) if talks && args.json => {
-                exit::say_json(&json_line(&comm, case, &measured))
+                exit::say_json(&json_line(&comm, case, &measured));
             }
             Ok(measured) if talks => say!("{}", line(case, &measured)),
             Ok(_) => {}
