@@ -2,9 +2,11 @@
 .DEFAULT_GOAL := help
 cobre := target/release/cobre
 
-differential := COBRE_DIFFERENTIAL=100000 cargo test --release --workspace
+# With the backend `mpi` where there is an MPI library; `make mpi=no …` leaves it out.
+features = $(shell ci/mpi.sh $(mpi))
+differential = COBRE_DIFFERENTIAL=100000 cargo test --release --workspace $(features)
 
-.PHONY: help setup build demo test wheel book pictures bench chaos openmpi differential
+.PHONY: help setup build demo test features wheel book pictures bench chaos openmpi differential
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -12,8 +14,8 @@ help: ## list these targets
 setup: ## install what is missing on a Debian-like machine
 	@ci/setup.sh
 
-build: setup ## build target/release/cobre
-	cargo build --release --workspace --bins --examples
+build: setup ## build target/release/cobre, with the backend mpi where an MPI library is installed
+	cargo build --release --workspace --bins --examples $(features)
 
 demo: build ## set up, build, and show what it does
 	@ci/demo.sh
@@ -23,6 +25,9 @@ test: setup ## set up and run every test
 	@ci/setup.sh book
 	@ci/setup.sh python
 	@ci/test.sh
+
+features: setup ## lints and tests of each backend alone and of none, of the command too
+	ci/features.sh whole
 
 wheel: setup ## build the Python package into target/wheels
 	@ci/setup.sh python
@@ -46,8 +51,6 @@ bench: build ## measure training and the collectives, alone and beside the MPI l
 chaos: build ## end ranks in every way, at random instants, and check what the others do
 	ci/chaos.py 2000
 	@ci/setup.sh tests
-	MPI_PKG_CONFIG=$${MPI_PKG_CONFIG:-mpich} cargo build --release -p cobre-comm -p cobre-cli -p cobre-testkit \
-		--features mpi --bin cobre
 	ci/chaos_run.py 200
 
 openmpi: setup ## every contract of the backend mpi on Open MPI, if that is installed

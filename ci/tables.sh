@@ -7,7 +7,8 @@ if ! "$python" -c 'import pandas, polars, pyarrow' 2>/dev/null; then
     python3 -m venv --clear target/tables-test
     "$python" -m pip install --quiet pandas polars pyarrow
 fi
-cargo build --release --quiet --workspace --bins
+# shellcheck disable=SC2046
+cargo build --release --quiet --workspace --bins $(ci/mpi.sh 2>/dev/null)
 output=$(mktemp -d)
 trap 'rm -rf "$output"' EXIT
 cobre=target/release/cobre

@@ -20,32 +20,27 @@ step() {
     echo "=== $name: $((SECONDS - start)) s"
 }
 
+# One build for all: with the backend `mpi`, as `make build` has it.
+mpi=$(ci/mpi.sh) || mpi=''
+all="--release --workspace $mpi"
+
 step 'format' cargo fmt --all --check
 step 'house rules' ci/house-rules.sh
 step 'house rules can fail' ci/house-rules.sh --self-test
-step 'lints' cargo clippy --release --workspace --all-targets -- -D warnings
-step 'tests' cargo test --release --workspace --no-fail-fast
-step 'cobre-comm without features' cargo test --release -p cobre-comm --no-default-features
-step 'lints of cobre-comm without features' \
-    cargo clippy --release -p cobre-comm --no-default-features --all-targets -- -D warnings
-step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --quiet
+step 'lints' cargo clippy $all --all-targets -- -D warnings
+# MPICH spins, so what runs on it stays small.
+step 'tests' cargo test $all --no-fail-fast
+step 'each backend alone, and none' ci/features.sh
+step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc $all --no-deps --quiet
 step 'reports in a browser' ci/report.py
 step 'a sample of chaos' ci/chaos.py 60 2026
-step 'a sample of chaos in training' ci/chaos_run.py 8 2026
+step 'a sample of chaos in training' ci/chaos_run.py 8 2026 local,shm,tcp,hosts
 step 'tables' ci/tables.sh
 step 'python' ci/python.sh
 step 'book' target/tools/bin/mdbook build book
-# MPI: the same crates with the backend `mpi` in them; last, as the programs of the kit are built anew
-# with it. MPICH spins, so these stay few and small.
-export MPI_PKG_CONFIG="${MPI_PKG_CONFIG:-mpich}"
-mpi="--release -p cobre-comm -p cobre-cli -p cobre-testkit --features mpi"
-step 'mpi: lints' cargo clippy $mpi --all-targets -- -D warnings
-step 'mpi: what needs no second rank' cargo test --release -p cobre-comm --features mpi --lib -- mpi
-step 'mpi: every contract on 1 to 4 ranks' env CI=true cargo test $mpi --test conformance -- mpi/
-step 'mpi: what goes wrong, and nodes' cargo test $mpi --test mpi_loss -- --test-threads=1
-step 'mpi: the bits of training' cargo test $mpi --test run -- every_backend
-# With the `cobre` that this has built.
-step 'mpi: a sample of chaos in training' ci/chaos_run.py 4 2026 mpi,local
+if [ -n "$mpi" ]; then
+    step 'mpi: a sample of chaos in training' ci/chaos_run.py 4 2026 mpi,local
+fi
 if command -v mpicc.openmpi >/dev/null; then
     # Its launcher takes a second and a half per job: the rest is for `make openmpi`.
     step 'mpi: random programs on Open MPI' ci/openmpi.sh mpi/2/program

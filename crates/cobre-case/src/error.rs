@@ -65,6 +65,17 @@ pub enum CaseError {
 }
 
 impl CaseError {
+    /// The message without the list that it ends with where several things are wrong.
+    pub fn headline(&self) -> String {
+        let errors = self.errors().len();
+        match self {
+            Self::Invalid { path, .. } | Self::Case { path, .. } if errors > 1 => {
+                format!("{}: {errors} errors", path.display())
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// Everything that is wrong, one by one, where there can be several things.
     pub fn errors(&self) -> Vec<String> {
         match self {

@@ -1,9 +1,10 @@
 //! What is wrong with a case, or looks wrong: file, place, and what to do.
 
-use std::fmt::{self, Write};
+use std::collections::HashMap;
+use std::fmt;
 
 /// Whether a case can be used in spite of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// It cannot.
     Error,
@@ -26,27 +27,26 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        plain(&self.file, f)?;
-        f.write_str(": ")?;
+        write!(f, "{}: ", self.file)?;
         if !self.place.is_empty() {
-            plain(&self.place, f)?;
-            f.write_str(": ")?;
+            write!(f, "{}: ", self.place)?;
         }
-        plain(&self.message, f)
+        f.write_str(&self.message)
     }
 }
 
-/// Text of a file on one line that cannot steer a terminal.
-fn plain(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    text.chars().try_for_each(|letter| match letter {
-        letter if letter.is_control() => write!(f, "{}", letter.escape_default()),
-        letter => f.write_char(letter),
-    })
-}
+/// The most errors of a table that are told one by one; its rows are often wrong in the same way.
+const MOST_OF_TABLE: usize = 5;
+/// The most errors of any other file that are told one by one.
+const MOST_OF_FILE: usize = 50;
 
 /// Everything found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<Finding>);
+pub(crate) struct Findings {
+    told: Vec<Finding>,
+    /// How many of each severity a file has, those that are not told included.
+    counts: HashMap<(String, Severity), usize>,
+}
 
 impl Findings {
     /// Adds an error.
@@ -60,25 +60,60 @@ impl Findings {
     }
 
     fn add(&mut self, severity: Severity, at: &Place, message: String) {
-        self.0.push(Finding {
-            severity,
-            file: at.file.clone(),
-            place: at.key.clone(),
-            message,
-        });
+        let count = self.counts.entry((at.file.clone(), severity)).or_default();
+        *count += 1;
+        if *count <= most(&at.file) {
+            self.told.push(Finding {
+                severity,
+                file: at.file.clone(),
+                place: at.key.clone(),
+                message,
+            });
+        }
+    }
+
+    /// How many there are, those that are not told included.
+    pub(crate) fn count(&self) -> usize {
+        self.counts.values().sum()
     }
 
     /// Whether there is an error.
     pub(crate) fn any_wrong(&self) -> bool {
-        self.0
+        self.told
             .iter()
             .any(|finding| finding.severity == Severity::Error)
     }
 
-    /// All of them: errors first, else in the order they were found.
+    /// All of them: errors first, else in the order they were found. Of a file that has many the first are told, and
+    /// how many more there are.
     pub(crate) fn sorted(mut self) -> Vec<Finding> {
-        self.0.sort_by_key(|finding| finding.severity);
-        self.0
+        let mut more: Vec<_> = self.counts.into_iter().collect();
+        more.sort();
+        for ((file, severity), count) in more {
+            if let Some(count) = count.checked_sub(most(&file)).filter(|count| *count > 0) {
+                let what = match severity {
+                    Severity::Error => "errors",
+                    Severity::Warning => "warnings",
+                };
+                self.told.push(Finding {
+                    severity,
+                    file,
+                    place: String::new(),
+                    message: format!("and {count} more {what}"),
+                });
+            }
+        }
+        self.told.sort_by_key(|finding| finding.severity);
+        self.told
+    }
+}
+
+/// The most findings of a severity that are told of a file.
+fn most(file: &str) -> usize {
+    if file.ends_with(".parquet") {
+        MOST_OF_TABLE
+    } else {
+        MOST_OF_FILE
     }
 }
 

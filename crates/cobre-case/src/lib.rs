@@ -109,7 +109,7 @@ pub fn load_with(
             path: path.to_owned(),
         });
     }
-    let text = std::fs::read(path).map_err(unreadable)?;
+    let text = cobre_files::read(path, cobre_files::MOST_TEXT_BYTES).map_err(unreadable)?;
     let problem = stoch_opt_format::read(&text, options).map_err(|errors| CaseError::Invalid {
         path: path.to_owned(),
         errors,

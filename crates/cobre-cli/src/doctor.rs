@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 
-use cobre_comm::{
-    BackendKind, Detector, Environment, Selection, ShmBackend, available_backends, cpus,
-};
+use cobre_comm::{BackendKind, Detector, Environment, Selection, available_backends, cpus};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -175,7 +173,9 @@ fn support(error: Option<Errno>) -> String {
 }
 
 fn lost_ranks() -> Finding {
-    let detector = ShmBackend::detector();
+    let Some(detector) = cobre_comm::shm_detector() else {
+        return plain("lost ranks", "no shm in this build (feature `shm`)".into());
+    };
     let hang = "ranks that wait for one that died wait for ever: set a deadline";
     Finding {
         subject: "lost ranks",

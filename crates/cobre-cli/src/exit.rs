@@ -1,12 +1,14 @@
 //! The exit codes of `cobre`: the only place that maps errors to numbers.
 
 use std::error::Error;
-use std::io::Write;
 
 use cobre_case::CaseError;
+use cobre_comm::terminal;
+use cobre_files::FileError;
 use cobre_launch::{Cause, LaunchError, Outcome, RankOutcome, Status};
 use cobre_results::ResultsError;
 use cobre_sddp::SddpError;
+use serde_json::Value;
 
 /// All went well.
 pub(crate) const DONE: u8 = 0;
@@ -32,16 +34,44 @@ const NOT_FOUND: u8 = 127;
 /// Prints a line on standard output. Without a reader there is nobody to tell.
 macro_rules! say {
     ($($argument:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($argument)*);
+        let _ = cobre_comm::terminal::say(format_args!($($argument)*));
     }};
 }
 pub(crate) use say;
 
-/// Says something of `command` on standard error.
+/// Prints a line of JSON on standard output. Without a reader there is nobody to tell.
+pub(crate) fn say_json(value: &Value) {
+    let _ = terminal::say_json(&value.to_string());
+}
+
+/// Says something of `command` on standard error, on one line.
 pub(crate) fn note(command: &str, text: &str) {
-    // Without a reader there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "{command}: {text}");
+    note_list(command, text, &[]);
+}
+
+/// Prints the lines of a message on standard error; nothing if it is empty.
+pub(crate) fn complain(message: &str) {
+    if !message.is_empty() {
+        terminal::complain(message);
+    }
+}
+
+/// As [`note`], with a list below, an item on each line.
+pub(crate) fn note_list(command: &str, text: &str, items: &[String]) {
+    let mut lines = format!("{command}: {}", terminal::one_line(text));
+    for item in items {
+        lines += "\n  ";
+        lines += &terminal::one_line(item);
+    }
+    terminal::complain(&lines);
+}
+
+/// Says on standard error what is wrong with a problem, with everything below where that is several things.
+pub(crate) fn note_case(command: &str, error: &CaseError) {
+    match (error.source(), error.errors()) {
+        (None, errors) if errors.len() > 1 => note_list(command, &error.headline(), &errors),
+        _ => note(command, &told(error)),
+    }
 }
 
 /// Says on standard error what `command` could not do, and returns `code`.
@@ -84,6 +114,14 @@ pub(crate) fn of_case(error: &CaseError) -> u8 {
 pub(crate) fn of_results(error: &ResultsError) -> u8 {
     match error {
         ResultsError::Io { .. } => IO,
+        _ => INVALID_INPUT,
+    }
+}
+
+/// The code for a file that is not written.
+pub(crate) fn of_file(error: &FileError) -> u8 {
+    match error {
+        FileError::Io { .. } => IO,
         _ => INVALID_INPUT,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use cobre_comm::{BackendKind, Environment, Selection, cpus};
+use cobre_comm::{BackendKind, Environment, Selection, available_backends, cpus};
 use cobre_launch::{Bind, Launch, Output};
 
 /// Whether the environment makes this process a rank of a job.
@@ -18,6 +18,11 @@ pub(crate) fn refusal(ranks: usize, backend: Option<&str>) -> Option<&'static st
         Some("-n inside a job: this process is one of its ranks already")
     } else if backend == Some("local") && ranks > 1 {
         Some("--backend local is one rank; leave out -n, or choose another")
+    } else if ranks > 1 && available_backends() == ["local"] {
+        Some(
+            "this build has the backend local alone, which is one rank; leave out -n, or build \
+             cobre with the feature shm, tcp or mpi",
+        )
     } else {
         None
     }

@@ -1,11 +1,11 @@
 //! `cobre launch`: starts the ranks of any program.
 
 use std::ffi::OsString;
-use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use cobre_files::{FileError, Register};
 use cobre_launch::{Bind, Launch, LaunchError, MAX_RANKS, Outcome, Output};
 
 use crate::exit;
@@ -58,15 +58,35 @@ enum Where {
 
 /// Runs the job and returns the code to exit with.
 pub(crate) fn run(args: Args) -> u8 {
+    if let Some(directory) = &args.logs
+        && let Err(error) = claim_logs(directory, args.ranks)
+    {
+        return exit::fail(exit::of_file(&error), NAME, &exit::told(&error));
+    }
     finish(launch(args), NAME)
+}
+
+/// Notes that the logs in this directory are a launcher's: the next one replaces them, and no other file.
+fn claim_logs(directory: &Path, ranks: usize) -> Result<(), FileError> {
+    let names: Vec<String> = (0..ranks).map(Output::log_name).collect();
+    let names = || names.iter().map(String::as_str);
+    let mut register = Register::open(directory)?;
+    for name in names() {
+        register.check(name)?;
+    }
+    std::fs::create_dir_all(directory).map_err(|source| FileError::Io {
+        action: "create the directory",
+        path: directory.to_owned(),
+        source,
+    })?;
+    register.claim(names())
 }
 
 /// Says how a job ended, in the name of the command that ran it, and returns the code to exit with.
 pub(crate) fn finish(job: Result<Outcome, LaunchError>, name: &str) -> u8 {
     match job {
         Ok(outcome) => {
-            // Without a reader there is nobody to tell.
-            let _ = std::io::stderr().write_all(outcome.message(name).as_bytes());
+            exit::complain(&outcome.message(name));
             outcome.exit_code()
         }
         Err(error) => exit::fail(exit::of_launch(&error), name, &exit::told(&error)),

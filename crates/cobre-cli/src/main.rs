@@ -16,7 +16,9 @@ mod validate;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+use cobre_comm::terminal;
 
 /// Trains policies for problems under uncertainty, on one core or many machines
 #[derive(Parser)]
@@ -42,6 +44,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    cobre_launch::ignore_file_size_signal();
     let code = match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Run(args) => run::run(&args),
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
             Command::Doctor => doctor::run(),
         },
         Err(message) => {
+            let message = safe(message);
             // Without a reader there is nobody to tell.
             let _ = message.print();
             if message.use_stderr() {
@@ -67,4 +71,20 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(code)
+}
+
+/// The message on a command line of which the words cannot steer a terminal: it repeats some of them.
+fn safe(message: clap::Error) -> clap::Error {
+    if !message.use_stderr() {
+        return message;
+    }
+    let words = std::env::args_os().map(|word| terminal::one_line(&word.to_string_lossy()));
+    match Cli::try_parse_from(words) {
+        Err(message) if message.use_stderr() => message,
+        // Only a word that is no text is right once it is one.
+        _ => Cli::command().error(
+            ErrorKind::InvalidUtf8,
+            "a word of the command line is not UTF-8",
+        ),
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use cobre_files::{FileError, WholeFile, replaceable};
+use serde_json::Value;
+
 use crate::exit::{self, say};
 
 /// In front of every message.
@@ -24,24 +27,33 @@ pub(crate) fn run(args: &Args) -> u8 {
             say!("{count} schemas in {}", args.directory.display());
             exit::DONE
         }
-        Err(problem) => exit::fail(exit::IO, NAME, &problem),
+        Err(error) => exit::fail(exit::of_file(&error), NAME, &exit::told(&error)),
     }
 }
 
-/// Writes all schemas into a directory; returns how many there are.
-fn write(directory: &Path) -> Result<usize, String> {
-    let failed = |path: &Path| {
-        let path = path.display().to_string();
-        move |error: std::io::Error| format!("cannot write {path}: {error}")
-    };
-    std::fs::create_dir_all(directory).map_err(failed(directory))?;
+/// Writes all schemas into a directory; returns how many there are. Schemas that are there are replaced; where a
+/// file is another, none is written.
+fn write(directory: &Path) -> Result<usize, FileError> {
     let schemas = cobre_case::schemas();
+    let place = |file: &str| directory.join(cobre_case::schema_name(file));
+    for (file, _) in &schemas {
+        replaceable(&place(file), |found| is_schema(file, found))?;
+    }
+    std::fs::create_dir_all(directory).map_err(|source| FileError::Io {
+        action: "create the directory",
+        path: directory.to_owned(),
+        source,
+    })?;
     for (file, schema) in &schemas {
-        let path = directory.join(cobre_case::schema_name(file));
-        let written = std::fs::write(&path, format!("{schema:#}\n"));
-        // Half a schema is worse than none.
-        let written = written.inspect_err(|_| drop(std::fs::remove_file(&path)));
-        written.map_err(failed(&path))?;
+        let mut whole = WholeFile::create(&place(file))?;
+        whole.write(format!("{schema:#}\n").as_bytes())?;
+        whole.finish()?;
     }
     Ok(schemas.len())
+}
+
+/// Whether a text is a schema of this file of a case, of whatever version.
+fn is_schema(file: &str, text: &[u8]) -> bool {
+    let schema: Value = serde_json::from_slice(text).unwrap_or_default();
+    schema["title"] == file && schema["$schema"].is_string()
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use cobre_comm::terminal::one_line;
+
 use crate::exit::say;
 
 /// The columns of a terminal that texts are to fit in.
@@ -26,8 +28,9 @@ impl Sheet {
 
     /// Adds a row.
     pub(crate) fn row<const N: usize>(&mut self, mut row: [String; N]) {
+        row = row.map(|cell| one_line(&cell));
         row[0] = short(&row[0]);
-        self.0.push(row.iter().map(|cell| safe(cell)).collect());
+        self.0.push(row.to_vec());
     }
 
     /// Prints it.
@@ -61,23 +64,18 @@ fn short(text: &str) -> String {
     text.chars().take(WORDS - 1).chain(['…']).collect()
 }
 
-/// A text of a case that cannot tell a terminal what to do.
-fn safe(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
-}
-
 /// Prints the title of what follows, after an empty line unless it is the first.
 pub(crate) fn title(text: &str, first: bool) {
     if !first {
         say!("");
     }
-    say!("{}", safe(text));
+    say!("{text}");
 }
 
 /// Prints what something is and what it says, on as many lines as that takes.
 pub(crate) fn fact(name: &str, text: &str) {
     let mut line = format!("  {name:<11}");
-    for word in safe(text).split_whitespace() {
+    for word in one_line(text).split_whitespace() {
         if line.chars().count() + 1 + word.chars().count() > WIDTH {
             say!("{line}");
             line = " ".repeat(13);

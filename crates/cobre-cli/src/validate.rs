@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> u8 {
     };
     let loaded = cobre_case::load(&args.path, &options);
     if args.json {
-        say!("{}", report(args, &loaded));
+        exit::say_json(&report(args, &loaded));
     }
     match loaded {
         Ok(case) => {
@@ -72,7 +72,7 @@ fn tell(args: &Args, case: &Case) {
 
 fn refuse(args: &Args, error: &CaseError) {
     let CaseError::Case { findings, .. } = error else {
-        exit::fail(exit::of_case(error), NAME, &exit::told(error));
+        exit::note_case(NAME, error);
         return;
     };
     for finding in findings {

@@ -1,9 +1,9 @@
 //! What may travel between ranks, and how numbers are combined.
 
 use bytemuck::Pod;
+use cobre_simd::vectorized;
 
 use crate::communicator::ReduceOp;
-use crate::wide::wide;
 
 /// Plain data that any backend moves as bytes: every [`bytemuck::Pod`] type, user-defined ones
 /// included, in every build.
@@ -54,7 +54,7 @@ fn combine_pair<T: Reducible>(into: &mut [T], a: &[T], b: &[T], op: ReduceOp) {
     );
     // One loop per operator, so that each vectorises.
     let places = into.iter_mut().zip(a.iter().zip(b));
-    wide(
+    vectorized(
         #[inline(always)]
         || match op {
             ReduceOp::Sum => places.for_each(|(into, (a, b))| *into = Number::sum(*a, *b)),
@@ -68,7 +68,7 @@ fn combine_pair<T: Reducible>(into: &mut [T], a: &[T], b: &[T], op: ReduceOp) {
 fn combine<T: Reducible>(so_far: &mut [T], next: &[T], op: ReduceOp) {
     assert!(so_far.len() == next.len(), "ranks agreed on the length");
     let places = so_far.iter_mut().zip(next);
-    wide(
+    vectorized(
         #[inline(always)]
         || match op {
             ReduceOp::Sum => places.for_each(|(a, b)| *a = Number::sum(*a, *b)),

@@ -52,12 +52,18 @@ pub const TCP_BIND: &str = "COBRE_TCP_BIND";
 pub const TCP_SECRET_FILE: &str = "COBRE_TCP_SECRET_FILE";
 /// How a TCP job moves data: `auto`, `star` or `ring`; rank 0's value counts.
 pub const TCP_TOPOLOGY: &str = "COBRE_TCP_TOPOLOGY";
+/// Protection of what crosses connections within a machine: `auto`, `none` or `authentication`;
+/// between hosts it is authentication at least.
+pub const TCP_PROTECTION: &str = "COBRE_TCP_PROTECTION";
 /// A word that tells apart jobs that use one port; all ranks of a job have the same.
 pub const TCP_JOB: &str = "COBRE_TCP_JOB";
 /// Where the launcher left the socket that rank 0 listens on: `descriptor:device:inode`.
 pub const TCP_LISTENER: &str = "COBRE_TCP_LISTENER";
 /// Where the launcher left the job's secret: `descriptor:device:inode`.
 pub const TCP_SECRET: &str = "COBRE_TCP_SECRET";
+
+/// The user's own directory for what lives as long as a session, by the XDG base directories.
+const RUNTIME_DIRECTORY: &str = "XDG_RUNTIME_DIR";
 
 /// Whether the ranks of an MPI job compare what they call before they do it: `on` or `off`.
 pub const MPI_CHECK: &str = "COBRE_MPI_CHECK";
@@ -190,8 +196,14 @@ pub struct TcpConfig {
     pub port: u16,
     /// Address rank 0 listens on; loopback if unset.
     pub bind: Option<IpAddr>,
-    /// File with the job's secret.
+    /// File with the job's secret. Without one, ranks of one user on one machine share a secret
+    /// that they make and find by themselves.
     pub secret_file: Option<PathBuf>,
+    /// Directory where they make it, if it is this user's own and nobody else's; else `/run/user/UID`
+    /// or, where there is none, `/tmp/cobre-UID`.
+    pub runtime_directory: Option<PathBuf>,
+    /// Protection of what crosses connections within this machine.
+    pub protection: TcpProtection,
     /// How data move between ranks; rank 0's value counts.
     pub topology: TcpTopology,
     /// A word that tells apart jobs that use one port.
@@ -226,6 +238,34 @@ pub enum TcpTopology {
     Star,
     /// Direct connections between peers.
     Ring,
+}
+
+/// Protection of the connections of a TCP job within a machine, where only root could change what
+/// crosses them. Of two ranks, the one that asks for more gets it. Connections between hosts are
+/// always authenticated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TcpProtection {
+    /// Authentication, unless the launcher made the job's secret: then nothing can be between its
+    /// ranks. What a user gives as a loopback address may be one end of a tunnel.
+    #[default]
+    Auto,
+    /// None.
+    None,
+    /// Every byte is authenticated.
+    Authentication,
+}
+
+impl FromStr for TcpProtection {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "none" => Ok(Self::None),
+            "authentication" => Ok(Self::Authentication),
+            _ => Err(()),
+        }
+    }
 }
 
 impl FromStr for TcpTopology {
@@ -446,6 +486,7 @@ impl<'a> Environment<'a> {
         };
         let bind = self.parse(TCP_BIND, "an IP address of this host")?;
         let topology = self.parse(TCP_TOPOLOGY, "auto, star or ring")?;
+        let protection = self.parse(TCP_PROTECTION, "auto, none or authentication")?;
         Ok(TcpConfig {
             rank,
             size,
@@ -453,6 +494,8 @@ impl<'a> Environment<'a> {
             port,
             bind,
             secret_file: self.raw(TCP_SECRET_FILE).map(PathBuf::from),
+            runtime_directory: self.raw(RUNTIME_DIRECTORY).map(PathBuf::from),
+            protection: protection.unwrap_or_default(),
             topology: topology.unwrap_or_default(),
             job: self.parse(TCP_JOB, "a word")?,
             listener: self.parse(TCP_LISTENER, DESCRIPTOR)?,

@@ -5,14 +5,19 @@
 //! for the kernel to write it whole.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::time::{Duration, Instant};
 
 use crate::env::Environment;
+use crate::terminal;
 
 /// Longest message, below the 4096 bytes that POSIX pipes write in one piece on Linux; macOS
 /// guarantees 512, and a longer line there may mix with another rank's.
 const LONGEST: usize = 2048;
+
+/// How long a launcher that is busy may take before a message is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One rank's word on why the job is failing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +34,7 @@ impl Blame {
     /// The message as it travels: one line.
     pub fn encode(&self) -> String {
         let mut line = format!("{} {} ", self.rank, self.from);
-        for letter in self.reason.chars() {
-            let letter = if letter.is_control() { ' ' } else { letter };
+        for letter in terminal::one_line(&self.reason).chars() {
             if line.len() + letter.len_utf8() >= LONGEST {
                 break;
             }
@@ -69,6 +73,15 @@ pub enum Word {
         /// Its number.
         rank: usize,
     },
+    /// A piece of what the program has to say at its end; see [`state`].
+    Statement {
+        /// Its number.
+        rank: usize,
+        /// Whether the statement ends with this piece.
+        last: bool,
+        /// The piece.
+        text: String,
+    },
 }
 
 impl Word {
@@ -78,6 +91,10 @@ impl Word {
             Self::Blame(blame) => blame.encode(),
             Self::Joined { rank, pid, host } => format!("joined {rank} {pid} {host}\n"),
             Self::Left { rank } => format!("left {rank}\n"),
+            Self::Statement { rank, last, text } => {
+                let follows = if *last { "last" } else { "more" };
+                format!("said {rank} {follows} {text}\n")
+            }
         }
     }
 
@@ -94,6 +111,15 @@ impl Word {
                 let rank = words.next()?.parse().ok()?;
                 Some(Self::Left { rank })
             }
+            "said" => Some(Self::Statement {
+                rank: words.next()?.parse().ok()?,
+                last: match words.next()? {
+                    "last" => true,
+                    "more" => false,
+                    _ => return None,
+                },
+                text: words.next()?.to_owned(),
+            }),
             _ => Blame::decode(line).map(Self::Blame),
         }
     }
@@ -135,6 +161,31 @@ pub(crate) fn left() {
     tell(|rank| Word::Left { rank });
 }
 
+/// Makes a statement to the launcher that started this process, which has it in the job's outcome: what this program
+/// has to say at its end. Returns whether it was delivered; a program that no launcher started, or whose launcher
+/// does not listen, must say it itself. The text is one line.
+pub fn state(text: &str) -> bool {
+    let Some((rank, address)) = Environment::process().launch_report() else {
+        return false;
+    };
+    let mut rest = text;
+    loop {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(LONGEST / 2));
+        let word = Word::Statement {
+            rank,
+            last: after.is_empty(),
+            text: piece.replace('\n', " "),
+        };
+        if deliver(&address, &word).is_none() {
+            return false;
+        }
+        if after.is_empty() {
+            return true;
+        }
+        rest = after;
+    }
+}
+
 fn send(rank: Option<usize>, reason: &str) {
     tell(|from| {
         Word::Blame(Blame {
@@ -166,7 +217,17 @@ fn deliver(address: &str, word: &Word) -> Option<()> {
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .ok()?;
-    pipe.write_all(word.encode().as_bytes()).ok()
+    let line = word.encode();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        // A line is taken whole or not at all.
+        match pipe.write_all(line.as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            written => return written.ok(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +253,12 @@ mod tests {
             pid: 41,
             host: "node-7".to_owned(),
         };
-        for word in [Word::Blame(sent), joined, Word::Left { rank: 2 }] {
+        let said = Word::Statement {
+            rank: 2,
+            last: true,
+            text: "{\"a\": \"b  c \"}".to_owned(),
+        };
+        for word in [Word::Blame(sent), joined, Word::Left { rank: 2 }, said] {
             assert_eq!(Word::decode(&word.encode()), Some(word));
         }
         assert_eq!(Word::decode("joined 2 x"), None);

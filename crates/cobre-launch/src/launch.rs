@@ -18,6 +18,7 @@ use crate::outcome::Outcome;
 use crate::output::{Console, Feed, Output};
 use crate::plan::{self, Plan, RankPlan};
 use crate::program::Program;
+use crate::reports::Statements;
 use crate::settings;
 use crate::signals::Catch;
 use crate::watch::{Ending, Known, Watch};
@@ -233,6 +234,7 @@ impl Launch {
             known: Known::nothing(self.ranks),
             through: self.through,
             members: Members::default(),
+            statements: Statements::default(),
         };
         let program = Program {
             name: &self.program,

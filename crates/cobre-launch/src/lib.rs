@@ -55,3 +55,4 @@ pub use launch::{DEFAULT_GRACE, Launch, MAX_RANKS};
 pub use mpiexec::{MpiLaunchers, mpi_launchers};
 pub use outcome::{Cause, Outcome, RankOutcome, Status};
 pub use output::Output;
+pub use signals::ignore_file_size_signal;

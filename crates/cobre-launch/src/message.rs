@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cobre_comm::report::Blame;
+use cobre_comm::terminal;
 
 use crate::outcome::{Cause, Outcome, RankOutcome, Status};
 use crate::signal_name::describe;
@@ -13,7 +14,9 @@ pub(crate) const TAIL_LINES: usize = 10;
 /// The whole message; empty if there is nothing to say.
 pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
     let mut text = String::new();
-    let mut line = |start: &str, content: &str| text.extend([start, content, "\n"]);
+    let mut line = |start: &str, content: &str| {
+        text.extend([start, &terminal::one_line(content), "\n"]);
+    };
     let prefix = format!("{name}: ");
     match &outcome.cause {
         None | Some(Cause::Output(libc::EPIPE)) => {}

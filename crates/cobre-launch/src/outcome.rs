@@ -1,5 +1,6 @@
 //! How a job went.
 
+use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -85,6 +86,8 @@ pub struct Outcome {
     pub through: Option<&'static str>,
     /// How the rank ended that failed first without a word, where an MPI launcher started the ranks.
     pub root: Option<Status>,
+    /// What ranks had to say at their end, by [`cobre_comm::report::state`].
+    pub statements: BTreeMap<usize, String>,
 }
 
 impl Outcome {

@@ -96,7 +96,7 @@ pub(crate) fn streams(
 
 /// The log file of `rank`.
 pub(crate) fn log_path(directory: &Path, rank: usize) -> PathBuf {
-    directory.join(format!("rank-{rank}.log"))
+    directory.join(Output::log_name(rank))
 }
 
 /// A fresh file, twice: appending keeps both streams from overwriting each other.

@@ -1,5 +1,6 @@
 //! Reads what ranks report: that they are there, that they leave, and the cause of a failure.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use cobre_comm::report::Word;
@@ -7,6 +8,9 @@ use rustix::io::Errno;
 
 /// Longer lines are no reports.
 const LONGEST: usize = 4096;
+
+/// Most bytes of a statement.
+const LARGEST: usize = 64 << 20;
 
 /// The launcher's end of the report pipe.
 pub(crate) struct Reports {
@@ -61,10 +65,53 @@ impl Reports {
     }
 }
 
+/// The statements of ranks, put together from their pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    begun: BTreeMap<usize, String>,
+    complete: BTreeMap<usize, String>,
+}
+
+impl Statements {
+    /// Takes in a piece. Of several statements of a rank the last one counts.
+    pub(crate) fn take(&mut self, rank: usize, last: bool, piece: &str) {
+        let text = self.begun.entry(rank).or_default();
+        if text.len() + piece.len() <= LARGEST {
+            text.push_str(piece);
+        }
+        if last && let Some(text) = self.begun.remove(&rank) {
+            self.complete.insert(rank, text);
+        }
+    }
+
+    /// Those that came to their end, by rank.
+    pub(crate) fn complete(self) -> BTreeMap<usize, String> {
+        self.complete
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn statements_are_put_together_by_rank() {
+        let mut statements = Statements::default();
+        for (rank, last, piece) in [
+            (1, false, "a "),
+            (0, false, "x"),
+            (1, true, "b"),
+            (0, false, "y"),
+        ] {
+            statements.take(rank, last, piece);
+        }
+        let complete = statements.complete();
+        assert_eq!(
+            complete.into_iter().collect::<Vec<_>>(),
+            [(1, "a b".to_owned())]
+        );
+    }
 
     #[test]
     fn reports_are_found_among_lines_that_are_none() {

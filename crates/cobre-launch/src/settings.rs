@@ -10,16 +10,17 @@ use crate::tcp;
 /// Settings of one rank: names and values of environment variables.
 pub(crate) type Settings = Vec<(&'static str, String)>;
 
+/// Backends that connect ranks, the best for one machine first.
+const CONNECTING: [&str; 3] = ["shm", "tcp", "mpi"];
+
 /// The backend to run on: the one asked for if this build has it, else the best for one machine.
+/// `local` comes last: its ranks do not know of each other.
 pub(crate) fn backend(
     asked: Option<&str>,
     available: &[&'static str],
 ) -> Result<&'static str, LaunchError> {
-    let wanted = asked.unwrap_or(if available.contains(&"shm") {
-        "shm"
-    } else {
-        "local"
-    });
+    let best = CONNECTING.iter().find(|name| available.contains(name));
+    let wanted = asked.unwrap_or(best.copied().unwrap_or("local"));
     let found = available.iter().find(|name| **name == wanted);
     found
         .copied()
@@ -101,7 +102,9 @@ mod tests {
     #[test]
     fn shared_memory_is_preferred_where_it_exists() {
         assert_eq!(backend(None, &["local", "tcp", "shm"]).unwrap(), "shm");
-        assert_eq!(backend(None, &["local", "tcp"]).unwrap(), "local");
+        assert_eq!(backend(None, &["local", "tcp", "mpi"]).unwrap(), "tcp");
+        assert_eq!(backend(None, &["local", "mpi"]).unwrap(), "mpi");
+        assert_eq!(backend(None, &["local"]).unwrap(), "local");
     }
 
     #[test]

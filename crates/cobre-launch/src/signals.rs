@@ -28,6 +28,8 @@ static BEFORE: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS]
 static BEFORE_TAKES_INFO: [AtomicBool; SIGNALS] = [const { AtomicBool::new(false) }; SIGNALS];
 /// Whether the second signal ends this process as if nothing caught it.
 static IMPATIENT: AtomicBool = AtomicBool::new(false);
+/// Whether this process, and not the one that started it, has chosen to ignore SIGXFSZ.
+static FILE_SIZE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// When the first signal arrived, in milliseconds of some clock; 0 before.
 static FIRST: AtomicU64 = AtomicU64::new(0);
 
@@ -181,9 +183,25 @@ pub(crate) fn reset_all() {
         before.store(0, Ordering::Relaxed);
         let ignored = action(signal).sa_sigaction == libc::SIG_IGN;
         // An ignored SIGCHLD would make children vanish uncollected.
-        if !ignored || signal == libc::SIGCHLD {
+        let ours = match signal {
+            libc::SIGCHLD => true,
+            libc::SIGXFSZ => FILE_SIZE_IGNORED.load(Ordering::Relaxed),
+            _ => false,
+        };
+        if !ignored || ours {
             set_action(signal, &default_action());
         }
+    }
+}
+
+/// Makes a write beyond the limit on file sizes an error, as a full disk is one, instead of a signal that ends the
+/// process without a word. Programs that a launch of this process starts are spared.
+pub fn ignore_file_size_signal() {
+    if action(libc::SIGXFSZ).sa_sigaction == libc::SIG_DFL {
+        let mut ignored = default_action();
+        ignored.sa_sigaction = libc::SIG_IGN;
+        set_action(libc::SIGXFSZ, &ignored);
+        FILE_SIZE_IGNORED.store(true, Ordering::Relaxed);
     }
 }
 

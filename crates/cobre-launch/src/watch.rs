@@ -19,7 +19,7 @@ use crate::outcome::{Cause, Outcome, RankOutcome, Status};
 use crate::output::{Console, Feed, Output, Stream, TAIL_BYTES, last_lines, read_end};
 use crate::plan::log_path;
 use crate::protocol::{Event, Order};
-use crate::reports::Reports;
+use crate::reports::{Reports, Statements};
 
 use crate::signals::Catch;
 
@@ -44,6 +44,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) through: Option<&'static str>,
     /// The ranks it started, by their own word.
     pub(crate) members: Members,
+    pub(crate) statements: Statements,
 }
 
 /// What the keeper has told so far.
@@ -196,6 +197,7 @@ impl Watch<'_> {
                 }
                 Word::Left { rank } => self.members.left(rank),
                 Word::Joined { .. } => {}
+                Word::Statement { rank, last, text } => self.statements.take(rank, last, &text),
             }
         }
     }
@@ -334,6 +336,7 @@ impl Watch<'_> {
             survivors: self.known.done == Some(true),
             through: self.through,
             root,
+            statements: self.statements.complete(),
         }
     }
 

@@ -67,6 +67,11 @@ impl<'py> Bare<'py> {
         let (intercept, gradient) = (self.intercept.readonly(), self.gradient.readonly());
         let (node, slot) = (node.as_array(), slot.as_array());
         let (intercept, gradient) = (intercept.as_array(), gradient.as_array());
+        let lengths = [node.len(), slot.len(), intercept.len()];
+        if lengths.iter().any(|length| *length != gradient.nrows()) {
+            let finding = "the arrays of the policy have different lengths".to_owned();
+            return Err(errors::invalid(&[finding]));
+        }
         let mut cuts: Vec<Vec<StoredCut>> = vec![Vec::new(); self.nodes.len()];
         for (number, row) in gradient.outer_iter().enumerate() {
             let place = usize::try_from(node[number]).ok();

@@ -10,7 +10,7 @@ use cobre_sddp::SddpError;
 use cobre_sddp::events::{Iteration, Observer};
 use cobre_sddp::output::About;
 use cobre_sddp::problem::Problem;
-use cobre_sddp::run::{self, MAX_PASSES, MAX_THREADS, Results, Settings, Solver, Start};
+use cobre_sddp::run::{self, MAX_PASSES, MAX_PATHS, MAX_THREADS, Results, Settings, Solver, Start};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::StopRule;
 use numpy::{IntoPyArray, PyArray1};
@@ -62,6 +62,7 @@ impl Request {
         let found = wishes.over(case);
         at_most("threads", self.threads, MAX_THREADS)?;
         at_most("forward_passes", found.forward_passes, MAX_PASSES)?;
+        at_most("simulate", found.simulate, MAX_PATHS)?;
         let statistical = |rule: &StopRule| matches!(rule, StopRule::Statistical { .. });
         if !problem.is_risk_neutral() && found.stopping.rules.iter().any(statistical) {
             return Err(errors::invalid(&[
@@ -92,7 +93,7 @@ fn at_most(name: &str, number: usize, most: usize) -> PyResult<()> {
     if number <= most {
         return Ok(());
     }
-    let finding = format!("{name}={number}: a whole number from 1 to {most} is expected");
+    let finding = format!("{name}={number}: a whole number of at most {most} is expected");
     Err(errors::invalid(&[finding]))
 }
 

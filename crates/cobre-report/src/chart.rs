@@ -1,4 +1,4 @@
-//! What a chart shows, without a word on how it is drawn: the page and the pictures draw the same.
+//! The data of a chart, without a word on how it is drawn: the page and the pictures draw the same.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ pub(crate) struct Section {
     /// Its name in links.
     pub(crate) id: &'static str,
     pub(crate) title: String,
-    /// What to know before looking, as paragraphs.
+    /// Introduction, as paragraphs.
     pub(crate) text: Vec<String>,
     pub(crate) panels: Vec<Panel>,
     #[serde(skip)]
@@ -41,21 +41,21 @@ pub(crate) struct Panel {
     /// Its name in links and of its picture.
     pub(crate) id: String,
     pub(crate) title: String,
-    /// What the chart shows and how to read it, in a sentence or two.
+    /// Caption: the content of the chart and the way to read it, in a sentence or two.
     pub(crate) about: String,
-    /// What a reader picks, such as "Reservoir".
+    /// The noun for the entity that a reader picks, such as "Reservoir".
     pub(crate) pick: String,
-    /// How the horizontal axis is labelled.
+    /// Label of the horizontal axis.
     pub(crate) x: String,
     /// Where the values stand on it.
-    pub(crate) at: Places,
+    pub(crate) at: Positions,
     pub(crate) views: Vec<View>,
 }
 
 /// Where values stand on the horizontal axis.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Places {
+pub(crate) enum Positions {
     /// At numbers, in ascending order.
     Numbers(Vec<f64>),
     /// In rows with names, drawn as horizontal bars.
@@ -65,9 +65,9 @@ pub(crate) enum Places {
 /// One of the charts of a panel.
 #[derive(Debug, Serialize)]
 pub(crate) struct View {
-    /// What it is of.
+    /// The entity or group that it shows.
     pub(crate) name: String,
-    /// How the axis of values is labelled, with its unit.
+    /// Label of the axis of values, with its unit.
     pub(crate) y: String,
     /// Part of the axis to start with, where the whole hides what matters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,10 +75,10 @@ pub(crate) struct View {
     pub(crate) series: Vec<Series>,
 }
 
-/// How a series is drawn.
+/// The shape in which a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Mark {
+pub(crate) enum SeriesMark {
     Line,
     /// A line that is interrupted.
     Dashes,
@@ -92,10 +92,10 @@ pub(crate) enum Mark {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    pub(crate) mark: Mark,
+    pub(crate) mark: SeriesMark,
     /// A place in the palette.
     pub(crate) color: usize,
-    /// How strong the colour of an area is, in percent.
+    /// Opacity of an area, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tint: Option<u8>,
     pub(crate) values: Vec<f64>,
@@ -108,7 +108,12 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    pub(crate) fn new(name: impl Into<String>, mark: Mark, color: usize, values: Vec<f64>) -> Self {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        mark: SeriesMark,
+        color: usize,
+        values: Vec<f64>,
+    ) -> Self {
         Self {
             name: name.into(),
             mark,
@@ -131,7 +136,7 @@ impl Series {
         Self {
             tint: Some(tint),
             low,
-            ..Self::new(name, Mark::Band, color, high)
+            ..Self::new(name, SeriesMark::Band, color, high)
         }
     }
 }
@@ -220,7 +225,7 @@ mod tests {
 
     #[test]
     fn large_values_are_told_in_words() {
-        let series = Series::new("a", Mark::Line, 0, vec![1.0, 5_389_154_695.7]);
+        let series = Series::new("a", SeriesMark::Line, 0, vec![1.0, 5_389_154_695.7]);
         let view = View::scaled("all", "cost", "$", vec![series]);
         assert_eq!(view.y, "cost (billion\u{a0}$)");
         assert_eq!(view.series[0].values[1], 5.3892);
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn small_values_stay_as_they_are() {
-        let series = Series::new("a", Mark::Line, 0, vec![0.123_456_7, f64::NAN]);
+        let series = Series::new("a", SeriesMark::Line, 0, vec![0.123_456_7, f64::NAN]);
         let view = View::scaled("all", "storage", "hm³", vec![series]);
         assert_eq!(view.y, "storage (hm³)");
         assert_eq!(view.series[0].values[0], 0.12346);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use cobre_results::{ResultsError, Table};
 
 use crate::grid::Grid;
-use crate::simulation::{Blocks, Entity, Gathered, MOST, Quantity, Simulation};
+use crate::simulation::{Blocks, Entity, Gathered, MOST, Quantity, SimulationData};
 
-impl Simulation {
+impl SimulationData {
     /// Collects a quantity; none if the case has no such entities.
     pub(crate) fn gather(&self, quantity: Quantity) -> Result<Option<Gathered>, ResultsError> {
         let Some(table) = self.table(quantity.table)? else {
@@ -139,7 +139,7 @@ pub(crate) fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, R
     Ok(names)
 }
 
-/// What the values of blocks count in those of their stage.
+/// The weights of blocks in the value of their stage.
 struct Weights {
     blocks: Blocks,
     /// The hours of each stage, if they matter.
@@ -147,7 +147,11 @@ struct Weights {
 }
 
 impl Weights {
-    fn new(simulation: &Simulation, table: &Table, blocks: Blocks) -> Result<Self, ResultsError> {
+    fn new(
+        simulation: &SimulationData,
+        table: &Table,
+        blocks: Blocks,
+    ) -> Result<Self, ResultsError> {
         let hours = match blocks {
             Blocks::Mean => stage_hours(table, simulation)?,
             Blocks::None | Blocks::Energy => Vec::new(),
@@ -178,7 +182,7 @@ impl Weights {
 }
 
 /// The hours of each stage.
-fn stage_hours(table: &Table, simulation: &Simulation) -> Result<Vec<f64>, ResultsError> {
+fn stage_hours(table: &Table, simulation: &SimulationData) -> Result<Vec<f64>, ResultsError> {
     let mut of_blocks: BTreeMap<(usize, i64), f64> = BTreeMap::new();
     for group in 0..table.groups() {
         let blocks = table.integers(group, "block")?;

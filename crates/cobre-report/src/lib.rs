@@ -6,12 +6,12 @@
 mod chart;
 mod gather;
 mod grid;
+mod input;
 mod page;
 mod palette;
 mod png;
 mod sections;
 mod simulation;
-mod source;
 mod statistics;
 mod write;
 
@@ -20,13 +20,15 @@ use std::path::{Path, PathBuf};
 use cobre_results::ResultsError;
 
 use self::chart::Section;
+use self::input::ReportInput;
 use self::simulation::Single;
-use self::source::Source;
 
 /// A report that can be written.
 #[derive(Debug)]
 pub struct Report {
-    /// What the run was of.
+    /// The directory of the run.
+    results: PathBuf,
+    /// The name of the case.
     name: String,
     /// The version of the program that ran.
     version: String,
@@ -43,41 +45,44 @@ impl Report {
     /// # Errors
     /// When it holds no finished run, or a file in it is damaged or cannot be read.
     pub fn read(output: &Path) -> Result<Self, ResultsError> {
-        let source = Source::open(output)?;
-        let singles = source.simulation.as_ref().map(|of| of.single.clone());
-        let version = source
+        let input = ReportInput::open(output)?;
+        let singles = input.simulation.as_ref().map(|of| of.single.clone());
+        let version = input
             .results
             .run
             .get("cobre")
             .and_then(|found| found.as_str());
         Ok(Self {
-            name: source.name(),
+            results: output.to_owned(),
+            name: input.name(),
             version: version.unwrap_or("?").to_owned(),
-            headline: sections::headline(&source)?,
+            headline: sections::headline(&input)?,
             singles: singles.unwrap_or_default(),
-            sections: sections::all(&source)?,
+            sections: sections::all(&input)?,
         })
     }
 
-    /// Writes the page, all of it or nothing.
+    /// Writes the page, all of it or nothing. A page that is there is replaced; another file is not.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When another file is there, or the page cannot be written.
     pub fn write_page(&self, place: &Path) -> Result<(), ResultsError> {
-        write::whole(place, page::html(self).as_bytes())
+        let html = page::html(self);
+        write::whole(&self.results, place, page::is_own, html.as_bytes())
     }
 
     /// Writes a picture of each chart into a directory, which is made if need be; returns their places.
     ///
     /// # Errors
-    /// When the directory or a file cannot be written.
+    /// When a file is there that is no picture of a report, and when the directory or a file cannot be written.
     pub fn write_pictures(&self, directory: &Path) -> Result<Vec<PathBuf>, ResultsError> {
-        std::fs::create_dir_all(directory).map_err(ResultsError::io("make", directory))?;
+        write::directory(&self.results, directory)?;
         let mut places = Vec::new();
         for panel in self.sections.iter().flat_map(|section| &section.panels) {
             for (number, view) in panel.views.iter().enumerate() {
                 let place = directory.join(png::file_name(panel, number));
-                write::whole(&place, &png::picture(panel, view, &self.singles))?;
+                let picture = png::picture(panel, view, &self.singles);
+                write::whole(&self.results, &place, png::is_own, &picture)?;
                 places.push(place);
             }
         }

@@ -17,11 +17,11 @@ pub(crate) const BLUE: usize = 0;
 pub(crate) const VERMILION: usize = 1;
 /// Wind and sun.
 pub(crate) const GREEN: usize = 2;
-/// What is missing.
+/// Deficits and other shortages.
 pub(crate) const PURPLE: usize = 3;
 pub(crate) const ORANGE: usize = 4;
 pub(crate) const SKY: usize = 5;
-/// What others are compared with.
+/// The reference that other series are compared with.
 pub(crate) const INK: usize = 6;
 
 /// All colours, by number.

@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use crate::grid::Grid;
 
-/// How many plants, buses or states of one kind are shown one by one.
+/// Most plants, buses or states of one kind that are shown one by one.
 pub(crate) const MOST: usize = 32;
 
 /// A simulation that a run has left.
-pub(crate) struct Simulation {
+pub(crate) struct SimulationData {
     results: Rc<Results>,
     /// The total of each scenario, in scenario order.
     pub(crate) totals: Vec<f64>,
-    /// How many stages the longest scenario has.
+    /// Number of stages of the longest scenario.
     pub(crate) stages: usize,
     /// Those that are shown one by one.
     pub(crate) single: Vec<Single>,
@@ -28,7 +28,7 @@ pub(crate) struct Single {
     #[serde(skip)]
     pub(crate) scenario: usize,
     pub(crate) name: String,
-    /// Whether charts show it unless asked not to.
+    /// True if charts show it at first.
     pub(crate) shown: bool,
 }
 
@@ -48,11 +48,11 @@ pub(crate) struct Gathered {
     pub(crate) total: Grid,
     /// The entities with the largest values, at most [`MOST`], in the order of the table.
     pub(crate) entities: Vec<Entity>,
-    /// How many there are.
+    /// Number of entities.
     pub(crate) count: usize,
 }
 
-/// What the values of the blocks of a stage become.
+/// The aggregation of the values of a stage's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocks {
     /// There are none: one row per stage.
@@ -67,7 +67,7 @@ pub(crate) enum Blocks {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantity {
     pub(crate) table: &'static str,
-    /// What an entity is, the name of its column.
+    /// Name of the column that identifies an entity.
     pub(crate) entity: &'static str,
     pub(crate) column: &'static str,
     /// A column to take off it, if any.
@@ -89,7 +89,7 @@ impl Quantity {
     }
 }
 
-impl Simulation {
+impl SimulationData {
     /// Reads what all sections need; none if the run did not simulate.
     pub(crate) fn open(results: &Rc<Results>) -> Result<Option<Self>, ResultsError> {
         let Some(paths) = results.table("simulation/paths")? else {
@@ -120,7 +120,7 @@ impl Simulation {
         }))
     }
 
-    /// How many scenarios there are.
+    /// Number of scenarios.
     pub(crate) fn scenarios(&self) -> usize {
         self.totals.len()
     }

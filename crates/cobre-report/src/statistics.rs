@@ -7,15 +7,15 @@ pub(crate) const LEVELS: [f64; 7] = [0.0, 5.0, 25.0, 50.0, 75.0, 95.0, 100.0];
 
 /// Values of many scenarios in brief.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Spread {
+pub(crate) struct Quantiles {
     /// One per level of [`LEVELS`]; NaN if there are no values.
     pub(crate) percentiles: [f64; LEVELS.len()],
     /// NaN if there are no values.
     pub(crate) mean: f64,
 }
 
-impl Spread {
-    /// The spread of values in scenario order.
+impl Quantiles {
+    /// The quantiles and mean of values in scenario order.
     pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
         let sorted = sorted(values.clone());
         Self {
@@ -38,7 +38,7 @@ pub(crate) fn half_width(values: &[f64]) -> f64 {
     }
 }
 
-/// How many values lie in each of equally wide bins from the smallest to the largest, and the first edge and
+/// Number of values in each of equally wide bins from the smallest to the largest, and the first edge and
 /// the width of the bins.
 pub(crate) fn histogram(values: &[f64], most: usize) -> (Vec<usize>, f64, f64) {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -60,17 +60,17 @@ mod tests {
 
     #[test]
     fn one_value_is_each_of_its_percentiles() {
-        let spread = Spread::of([7.0].into_iter());
-        assert_eq!(spread.percentiles, [7.0; LEVELS.len()]);
-        assert_eq!(spread.mean, 7.0);
+        let quantiles = Quantiles::of([7.0].into_iter());
+        assert_eq!(quantiles.percentiles, [7.0; LEVELS.len()]);
+        assert_eq!(quantiles.mean, 7.0);
     }
 
     #[test]
     fn missing_values_do_not_count() {
-        let spread = Spread::of([1.0, f64::NAN, 3.0].into_iter());
-        assert_eq!(spread.mean, 2.0);
-        assert_eq!(spread.percentiles[3], 2.0);
-        assert!(Spread::of([f64::NAN].into_iter()).mean.is_nan());
+        let quantiles = Quantiles::of([1.0, f64::NAN, 3.0].into_iter());
+        assert_eq!(quantiles.mean, 2.0);
+        assert_eq!(quantiles.percentiles[3], 2.0);
+        assert!(Quantiles::of([f64::NAN].into_iter()).mean.is_nan());
     }
 
     #[test]

@@ -2,14 +2,21 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use cobre_files::{FileError, Register, WholeFile, replaceable};
 use cobre_results::ResultsError;
 
-/// Puts a file in its place once all of it is written. A device or a pipe stays what it is and gets the bytes; of
-/// a link, what it leads to is replaced.
-pub(crate) fn whole(place: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let error = || ResultsError::io("write", place);
+/// Puts a file in its place once all of it is written. A file that is there is replaced if `is_own` finds in its
+/// beginning that Cobre wrote it. Below `results`, the directory of a run, it goes on the register, so that the
+/// next run there removes it. A device or a pipe stays what it is and gets the bytes; of a link, what it leads to is
+/// replaced.
+pub(crate) fn whole(
+    results: &Path,
+    place: &Path,
+    is_own: fn(&[u8]) -> bool,
+    bytes: &[u8],
+) -> Result<(), ResultsError> {
     if let Ok(found) = place.metadata()
         && !found.is_file()
         && !found.is_dir()
@@ -17,20 +24,73 @@ pub(crate) fn whole(place: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
         let opened = File::options().write(true).open(place);
         return opened
             .and_then(|mut file| file.write_all(bytes))
-            .map_err(error());
+            .map_err(ResultsError::io("write", place));
     }
-    let found = place.canonicalize();
-    let place = found.as_deref().unwrap_or(place);
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let beside = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = File::create(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&beside, place));
-    written.map_err(|lost| {
-        // What is half written is of no use; that it may not be there is fine.
-        let _ = std::fs::remove_file(&beside);
-        error()(lost)
-    })
+    let put = || -> Result<(), FileError> {
+        let mut file = if let Some(name) = name_below(results, place) {
+            let mut register = Register::open(results)?;
+            // Earlier versions noted nothing.
+            if place.is_file() && replaceable(place, is_own).is_ok() {
+                register.adopt(name.clone());
+            }
+            register.create(&name)?
+        } else {
+            let found = place.canonicalize();
+            let place = found.as_deref().unwrap_or(place);
+            replaceable(place, is_own)?;
+            WholeFile::create(place)?
+        };
+        file.write(bytes)?;
+        file.finish()
+    };
+    put().map_err(told)
+}
+
+/// Makes a directory, and those around it; below `results` they go on the register.
+pub(crate) fn directory(results: &Path, place: &Path) -> Result<(), ResultsError> {
+    let mut missing = Vec::new();
+    let mut around = Some(place);
+    while let Some(path) = around.filter(|path| !path.as_os_str().is_empty() && !path.exists()) {
+        missing.push(path);
+        around = path.parent();
+    }
+    for path in missing.into_iter().rev() {
+        match name_below(results, path) {
+            Some(name) => Register::open(results)
+                .and_then(|mut register| register.make_directory(&name))
+                .map_err(told)?,
+            None => std::fs::create_dir(path).map_err(ResultsError::io("make", path))?,
+        }
+    }
+    // That it is there, and is a directory.
+    std::fs::create_dir_all(place).map_err(ResultsError::io("make", place))
+}
+
+fn told(error: FileError) -> ResultsError {
+    match error {
+        FileError::Io {
+            action,
+            path,
+            source,
+        } => ResultsError::Io {
+            action,
+            path,
+            source,
+        },
+        foreign => ResultsError::InTheWay(foreign.to_string()),
+    }
+}
+
+/// The name of a place below the directory of results, if it is below.
+fn name_below(results: &Path, place: &Path) -> Option<String> {
+    let around = match place.parent()? {
+        around if around.as_os_str().is_empty() => Path::new("."),
+        around => around,
+    };
+    let around = around.canonicalize().ok()?;
+    let below = around.strip_prefix(results.canonicalize().ok()?).ok()?;
+    let name: PathBuf = below.join(place.file_name()?);
+    name.to_str().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -39,13 +99,23 @@ mod tests {
 
     use super::*;
 
+    fn put(place: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
+        let results = tempfile::tempdir().expect("a directory");
+        whole(
+            results.path(),
+            place,
+            |found| found.starts_with(b"old"),
+            bytes,
+        )
+    }
+
     #[test]
     fn what_a_link_leads_to_is_replaced() {
         let directory = tempfile::tempdir().expect("a directory");
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         std::fs::write(&file, b"old").expect("a file");
         symlink(&file, &link).expect("a link");
-        whole(&link, b"new").expect("it is written");
+        put(&link, b"new").expect("it is written");
         assert!(link.is_symlink(), "the link is gone");
         assert_eq!(std::fs::read(&file).expect("it is there"), b"new");
     }
@@ -60,10 +130,29 @@ mod tests {
             let pipe = pipe.clone();
             move || std::fs::read(pipe).expect("it can be read")
         });
-        whole(&pipe, b"page").expect("it is written");
+        put(&pipe, b"page").expect("it is written");
         assert_eq!(reader.join().expect("it ends"), b"page");
         let found = pipe.metadata().expect("it is there");
         assert!(found.file_type().is_fifo(), "it is no pipe any more");
+    }
+
+    #[test]
+    fn a_file_that_cobre_did_not_write_is_not_replaced() {
+        let results = tempfile::tempdir().expect("a directory");
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        let is_own: fn(&[u8]) -> bool = |found| found.starts_with(b"page");
+        for directory in [results.path(), elsewhere.path()] {
+            let place = directory.join("report.html");
+            std::fs::write(&place, "a thesis").expect("a file");
+            let error = whole(results.path(), &place, is_own, b"page").expect_err("not ours");
+            assert!(error.to_string().contains("report.html"), "{error}");
+            assert_eq!(std::fs::read(&place).expect("it is there"), b"a thesis");
+            std::fs::write(&place, "page of an earlier version").expect("a file");
+            whole(results.path(), &place, is_own, b"page").expect("ours");
+        }
+        let register = Register::open(results.path()).expect("it is there");
+        assert_eq!(register.names().collect::<Vec<_>>(), ["report.html"]);
+        assert!(!Register::open(elsewhere.path()).expect("none").is_there());
     }
 
     #[test]
@@ -71,7 +160,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("taken");
         std::fs::create_dir(&place).expect("a directory in the way");
-        let error = whole(&place, b"text").expect_err("a directory is in the way");
+        let error = put(&place, b"text").expect_err("a directory is in the way");
         assert!(error.to_string().contains("taken"), "{error}");
         let left = std::fs::read_dir(directory.path())
             .expect("it is there")

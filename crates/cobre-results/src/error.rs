@@ -25,6 +25,9 @@ pub enum ResultsError {
         /// What is wrong with it.
         what: String,
     },
+    /// Something that Cobre did not write is where a file would be.
+    #[error("{0}")]
+    InTheWay(String),
     /// The system refused something.
     #[error("cannot {action} {}", path.display())]
     Io {

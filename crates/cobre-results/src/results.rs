@@ -89,7 +89,7 @@ impl Results {
             return Ok(None);
         }
         let place = self.path.join(name);
-        match File::open(&place) {
+        match cobre_files::open(&place) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(missing(&place)),
             Err(error) => Err(ResultsError::io("read", &place)(error)),
@@ -146,7 +146,7 @@ fn json(place: &Path) -> Result<Option<Value>, ResultsError> {
 
 /// The text of a file; none if there is no such file.
 fn text(place: &Path) -> Result<Option<String>, ResultsError> {
-    match std::fs::read_to_string(place) {
+    match cobre_files::read_text(place) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {

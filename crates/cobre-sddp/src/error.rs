@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cobre_comm::{Cause, CommError};
+use cobre_files::FileError;
 use thiserror::Error;
 
 use crate::lp::LpFailure;
@@ -42,6 +43,9 @@ pub enum SddpError {
     /// A policy belongs to another problem.
     #[error("the policy does not fit the problem: {0}")]
     Misfit(String),
+    /// Something that Cobre did not write is where results would be.
+    #[error(transparent)]
+    Foreign(FileError),
     /// A file could not be written, or read.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -61,7 +65,10 @@ impl SddpError {
         match self {
             Self::Solver { .. } => SOLVER,
             Self::Io { .. } => IO,
-            Self::Disagreement { .. } | Self::Misfit(_) | Self::Checkpoint(_) => INPUT,
+            Self::Disagreement { .. }
+            | Self::Misfit(_)
+            | Self::Checkpoint(_)
+            | Self::Foreign(_) => INPUT,
             Self::Communication(error) => {
                 let reason = match error {
                     CommError::CollectiveFailed {
@@ -92,6 +99,23 @@ impl SddpError {
             action,
             path,
             source,
+        }
+    }
+}
+
+impl From<FileError> for SddpError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Io {
+                action,
+                path,
+                source,
+            } => Self::Io {
+                action,
+                path,
+                source,
+            },
+            foreign => Self::Foreign(foreign),
         }
     }
 }

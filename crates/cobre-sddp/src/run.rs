@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
-use crate::checkpoint::{Cadence, Checkpoints, Origin};
+use crate::checkpoint::{self, Cadence, Checkpoints, Origin};
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
-use crate::output::{About, Directory, Facts, PathTables, Piece, PlainTables, host};
+use crate::output::{
+    About, Directory, Facts, PathTables, Piece, PlainTables, VALIDATION, host, note,
+};
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
@@ -27,6 +29,8 @@ use crate::training::{
 pub const MAX_THREADS: usize = 1024;
 /// The largest number of forward passes of an iteration.
 pub const MAX_PASSES: usize = 100_000;
+/// The most paths of a simulation that make sense to ask for.
+pub const MAX_PATHS: usize = 10_000_000;
 
 /// The settings of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,10 +152,17 @@ pub fn run_from<C: Backend>(
         error @ (SddpError::Solver { .. }
         | SddpError::Io { .. }
         | SddpError::Checkpoint(_)
+        | SddpError::Foreign(_)
         | SddpError::Misfit(_)),
     ) = &found
     {
         ranks.abort(&error.reason());
+        if let (SddpError::Solver { failure, .. }, Some(output)) = (error, &settings.output)
+            && let Some(file) = &failure.file
+        {
+            // That the next run does not know the file is better than another error.
+            let _ = note(output, file);
+        }
     }
     found
 }
@@ -418,9 +429,16 @@ fn directory<C: Backend>(
     job: &Trainer<'_, '_, '_, C>,
     settings: &Settings,
 ) -> Result<Option<Directory>, SddpError> {
-    let path = settings.output.as_ref().filter(|_| job.ranks.is_first());
-    path.map(|path| Directory::create(path, settings.csv))
-        .transpose()
+    let Some(path) = settings.output.as_ref().filter(|_| job.ranks.is_first()) else {
+        return Ok(None);
+    };
+    checkpoint::check(path)?;
+    let shared = job.work.read();
+    let simulated = shared.tables.as_ref().filter(|_| settings.simulate > 0);
+    let simulated = simulated.map_or(&[][..], |tables| &tables.tables);
+    let mut names: Vec<&str> = simulated.iter().map(|table| &*table.name).collect();
+    names.extend((!shared.problem.validation.is_empty()).then_some(VALIDATION));
+    Directory::create(path, settings.csv, &names).map(Some)
 }
 
 /// The host and the threads of each rank, on the first rank. Collective.

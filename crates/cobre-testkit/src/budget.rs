@@ -1,13 +1,13 @@
-//! How much a contract may spend, and what its ranks share besides the communicator.
+//! The limits of a contract, and the means that its ranks share besides the communicator.
 
 use std::path::PathBuf;
 
 use cobre_comm::Communicator;
 
-use crate::board::Board;
+use crate::counters::RankCounters;
 use crate::random::{Random, mix};
 
-/// What a run is given; the same on every rank.
+/// The parameters of a run; the same on every rank.
 #[derive(Debug, Clone)]
 pub struct Budget {
     /// Length of the longest loops, in collectives; [`Budget::FULL`] is what the contracts are
@@ -61,15 +61,15 @@ impl Budget {
         (self.seed % size as u64) as usize
     }
 
-    /// A board in the scratch directory, by which the ranks of `comm` see each other.
+    /// Counters in the scratch directory, by which the ranks of `comm` see each other.
     ///
     /// # Panics
     /// Without a scratch directory.
-    pub fn board<C: Communicator>(&self, comm: &C, name: &str) -> Board {
+    pub fn counters<C: Communicator>(&self, comm: &C, name: &str) -> RankCounters {
         let Some(scratch) = &self.scratch else {
             panic!("this contract needs a directory that all ranks share: --scratch DIR");
         };
-        Board::new(scratch, name, comm.rank(), comm.size())
+        RankCounters::new(scratch, name, comm.rank(), comm.size())
     }
 }
 

@@ -35,10 +35,10 @@ pub struct Loose {
 /// Forty bytes: a record as a program would send it.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Record {
+pub struct SampleRecord {
     /// Which one.
     pub id: u64,
-    /// What about it.
+    /// Its values.
     pub values: [f64; 4],
 }
 
@@ -78,9 +78,9 @@ macro_rules! element_types {
     };
 }
 
-/// What to do with an element type.
+/// A function over element types.
 pub trait Visitor {
-    /// What comes of it.
+    /// Its result.
     type Output;
     /// Does it with elements of type `T`.
     fn visit<T: CommData>(self) -> Self::Output;
@@ -99,7 +99,7 @@ element_types! {
     Triple = Triple,
     Dozen = Dozen,
     Loose = Loose,
-    Record = Record,
+    SampleRecord = SampleRecord,
 }
 
 #[cfg(test)]

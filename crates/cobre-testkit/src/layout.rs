@@ -6,7 +6,7 @@ use crate::random::Random;
 
 /// The counts and displacements of an allgatherv, and the room it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct BlockLayout {
     /// Elements of each rank.
     pub counts: Vec<usize>,
     /// Where each rank's block starts.
@@ -15,7 +15,7 @@ pub struct Layout {
     pub len: usize,
 }
 
-impl Layout {
+impl BlockLayout {
     /// Blocks in rank order, one after the other.
     pub fn packed(counts: &[usize]) -> Self {
         let order: Vec<usize> = (0..counts.len()).collect();
@@ -64,7 +64,7 @@ impl Layout {
     }
 }
 
-/// How counts are spread over the ranks.
+/// The distribution of counts over the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// The same on each rank.
@@ -127,10 +127,10 @@ mod tests {
         let counts = [3, 0, 2, 5];
         let mut random = Random::new(&[1]);
         let layouts = [
-            Layout::packed(&counts),
-            Layout::spaced(&counts, 2),
-            Layout::reversed(&counts, 1),
-            Layout::shuffled(&counts, &mut random),
+            BlockLayout::packed(&counts),
+            BlockLayout::spaced(&counts, 2),
+            BlockLayout::reversed(&counts, 1),
+            BlockLayout::shuffled(&counts, &mut random),
         ];
         for layout in layouts {
             let mut used = vec![0; layout.len];
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn gaps_lie_before_each_block_and_after_the_last() {
-        let layout = Layout::spaced(&[2, 1], 3);
+        let layout = BlockLayout::spaced(&[2, 1], 3);
         assert_eq!((layout.displs, layout.len), (vec![3, 8], 12));
-        assert_eq!(Layout::reversed(&[2, 1], 0).displs, [1, 0]);
+        assert_eq!(BlockLayout::reversed(&[2, 1], 0).displs, [1, 0]);
     }
 
     #[test]

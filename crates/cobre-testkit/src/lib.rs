@@ -1,4 +1,4 @@
-//! What every communication backend must keep, and a program that real ranks run to prove it.
+//! The contracts of every communication backend, and a program that real ranks run to prove them.
 //!
 //! - [`contract`] holds the promises, each a function over any communicator that panics with what
 //!   differs.
@@ -8,11 +8,11 @@
 //! The binary `rank` runs one contract as one rank; the tests of this crate start it as real
 //! processes on every backend.
 
-pub mod board;
 mod book;
 pub mod budget;
 pub mod check;
 pub mod contract;
+pub mod counters;
 pub mod element;
 pub mod layout;
 pub mod mutant;

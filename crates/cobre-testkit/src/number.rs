@@ -7,9 +7,9 @@ use cobre_comm::Reducible;
 use crate::element::samples;
 use crate::random::Random;
 
-/// How a number type reads its bits.
+/// The representation of a number type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NumberKind {
     /// Two's complement of this many bits.
     Signed(u32),
     /// Plain binary of this many bits.
@@ -44,7 +44,7 @@ macro_rules! number_types {
             }
         }
 
-        impl Kind {
+        impl NumberKind {
             /// The kind of `T`.
             pub fn of<T: Reducible>() -> Self {
                 let id = TypeId::of::<T>();
@@ -57,30 +57,30 @@ macro_rules! number_types {
     };
 }
 
-/// What to do with a number type.
+/// A function over number types.
 pub trait NumberVisitor {
-    /// What comes of it.
+    /// Its result.
     type Output;
     /// Does it with numbers of type `T`.
     fn visit<T: Reducible>(self) -> Self::Output;
 }
 
 number_types! {
-    I8 = i8, Kind::Signed(8);
-    I16 = i16, Kind::Signed(16);
-    I32 = i32, Kind::Signed(32);
-    I64 = i64, Kind::Signed(64);
-    Isize = isize, Kind::Signed(isize::BITS);
-    U8 = u8, Kind::Unsigned(8);
-    U16 = u16, Kind::Unsigned(16);
-    U32 = u32, Kind::Unsigned(32);
-    U64 = u64, Kind::Unsigned(64);
-    Usize = usize, Kind::Unsigned(usize::BITS);
-    F32 = f32, Kind::Single;
-    F64 = f64, Kind::Double;
+    I8 = i8, NumberKind::Signed(8);
+    I16 = i16, NumberKind::Signed(16);
+    I32 = i32, NumberKind::Signed(32);
+    I64 = i64, NumberKind::Signed(64);
+    Isize = isize, NumberKind::Signed(isize::BITS);
+    U8 = u8, NumberKind::Unsigned(8);
+    U16 = u16, NumberKind::Unsigned(16);
+    U32 = u32, NumberKind::Unsigned(32);
+    U64 = u64, NumberKind::Unsigned(64);
+    Usize = usize, NumberKind::Unsigned(usize::BITS);
+    F32 = f32, NumberKind::Single;
+    F64 = f64, NumberKind::Double;
 }
 
-impl Kind {
+impl NumberKind {
     /// Bits of a number.
     pub fn width(self) -> u32 {
         match self {
@@ -168,7 +168,7 @@ pub fn from_bits<T: Reducible>(bits: u64) -> T {
 
 /// `count` numbers determined by `key`: mostly near one, with any bits and special ones in between.
 pub fn numbers<T: Reducible>(key: &[u64], count: usize) -> Vec<T> {
-    let kind = Kind::of::<T>();
+    let kind = NumberKind::of::<T>();
     let specials = kind.specials();
     let mut random = Random::new(&[key, &[count as u64]].concat());
     let mut numbers = samples::<T>(key, count);

@@ -3,13 +3,13 @@
 use crate::budget::Budget;
 use crate::mutant::Fault;
 
-/// How `rank` is called.
+/// Usage of `rank`.
 pub const USAGE: &str = "usage: rank CONTRACT [--calls N] [--seed S] [--scratch DIR] \
                          [--mutant NAME]\n       rank --list";
 
-/// What to do.
+/// The command line of `rank`.
 #[derive(Debug)]
-pub enum Options {
+pub enum RankOptions {
     /// Print the names of the contracts and the mutants.
     List,
     /// Be one rank of a contract.
@@ -23,11 +23,11 @@ pub enum Options {
     },
 }
 
-impl Options {
+impl RankOptions {
     /// Reads the arguments that follow the program's name.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// A message that names the argument that is wrong.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut arguments = arguments.into_iter();
         let mut contract = None;
@@ -70,14 +70,14 @@ fn number<T: std::str::FromStr>(argument: &str, value: &str) -> Result<T, String
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Options, String> {
-        Options::parse(line.split_whitespace().map(str::to_owned))
+    fn parse(line: &str) -> Result<RankOptions, String> {
+        RankOptions::parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn a_contract_comes_with_its_budget_and_fault() {
         let line = "allreduce/types --calls 50 --seed 7 --scratch /tmp/x --mutant sum-reversed";
-        let Ok(Options::Run {
+        let Ok(RankOptions::Run {
             contract,
             budget,
             fault,

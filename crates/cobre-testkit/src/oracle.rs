@@ -1,18 +1,18 @@
-//! What a reduction must give, computed serially from all ranks' numbers.
+//! The result of a reduction, computed serially from all ranks' numbers.
 //!
 //! The rules are stated here a second time and in another way than the communication layer does:
 //! integers by exact arithmetic, minima and maxima by IEEE 754's total order, all on bit patterns.
 
 use cobre_comm::{ReduceOp, Reducible};
 
-use crate::number::{Kind, from_bits, to_bits};
+use crate::number::{NumberKind, from_bits, to_bits};
 
 /// Every operator.
 pub const OPERATORS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Min, ReduceOp::Max];
 
 /// The result of reducing `sent`, one entry per rank, all of one length.
 pub fn reduce<T: Reducible>(op: ReduceOp, sent: &[Vec<T>]) -> Vec<T> {
-    let kind = Kind::of::<T>();
+    let kind = NumberKind::of::<T>();
     let mut column = Vec::with_capacity(sent.len());
     (0..sent[0].len())
         .map(|index| {
@@ -24,16 +24,18 @@ pub fn reduce<T: Reducible>(op: ReduceOp, sent: &[Vec<T>]) -> Vec<T> {
 }
 
 /// The bits that the ranks' bits combine to.
-pub fn combine(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+pub fn combine(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     match (bits, kind) {
         ([alone], _) => *alone,
-        (_, Kind::Signed(width)) => {
+        (_, NumberKind::Signed(width)) => {
             let spare = 64 - width;
             let widen = |&bits: &u64| i128::from((bits << spare).cast_signed() >> spare);
             narrow(exact(op, bits.iter().map(widen)), width)
         }
-        (_, Kind::Unsigned(width)) => narrow(exact(op, bits.iter().map(|&b| b.into())), width),
-        (_, Kind::Single) => {
+        (_, NumberKind::Unsigned(width)) => {
+            narrow(exact(op, bits.iter().map(|&b| b.into())), width)
+        }
+        (_, NumberKind::Single) => {
             let values = bits.iter().map(|&bits| f32::from_bits(bits as u32));
             let result = match op {
                 ReduceOp::Sum => values.reduce(|sum, next| sum + next),
@@ -44,7 +46,7 @@ pub fn combine(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
             let number = result.filter(|result| !result.is_nan());
             number.unwrap_or(f32::NAN).to_bits().into()
         }
-        (_, Kind::Double) => {
+        (_, NumberKind::Double) => {
             let values = bits.iter().map(|&bits| f64::from_bits(bits));
             let result = match op {
                 ReduceOp::Sum => values.reduce(|sum, next| sum + next),

@@ -4,7 +4,8 @@
 //! In a `console` block a line `$ …` is a command. A line `# exits N` below it says how it ends; 0
 //! if there is none. Every other line must be a line of what the command prints, in any order, as
 //! ranks write when they like; `…` stands for anything. The block below a line `<!-- file: PATH -->`
-//! is written to PATH. The blocks of one page are one session: it starts in the root of the
+//! is written to PATH. A `console,without-mpi` block shows a build without the backend `mpi`, and runs
+//! in one alone. The blocks of one page are one session: it starts in the root of the
 //! repository, and a `cd` holds until the page ends.
 
 use std::fmt::Write as _;
@@ -18,6 +19,9 @@ use tempfile::TempDir;
 
 /// Longest time one command may take; the slowest compiles a small program.
 const DEADLINE: Duration = Duration::from_secs(180);
+
+/// The language of blocks that show a build without the backend `mpi`.
+const WITHOUT_MPI: &str = "console,without-mpi";
 
 /// Variables of this process that commands get; others could change what they print.
 const PASSED_ON: [&str; 5] = [
@@ -125,7 +129,7 @@ fn steps(lines: &[&str]) -> Vec<Step> {
     steps
 }
 
-/// Whether `line` is what `shown` stands for.
+/// True if `line` is one that `shown` stands for.
 fn matches(shown: &str, line: &str) -> bool {
     let pieces: Vec<&str> = shown.trim_end().split('…').collect();
     let [first, middle @ .., last] = &pieces[..] else {
@@ -277,7 +281,12 @@ impl Session {
     }
 }
 
-/// Builds what the pages run, as they say it; the folder of the programs.
+/// True if the programs of this build have the backend `mpi`.
+fn has_mpi() -> bool {
+    cobre_comm::available_backends().contains(&"mpi")
+}
+
+/// Builds what the pages run, with the features of this test; the folder of the programs.
 fn binaries() -> PathBuf {
     let build = [
         "build",
@@ -289,6 +298,7 @@ fn binaries() -> PathBuf {
     ];
     let status = Command::new(env!("CARGO"))
         .args(build)
+        .args(has_mpi().then_some("--features=mpi"))
         .current_dir(root())
         .status()
         .unwrap();
@@ -309,7 +319,12 @@ fn every_shown_command_does_what_its_page_says() {
             if let Some(file) = block.file {
                 session.write(file, &block.lines);
             }
-            if block.language != "console" {
+            let runs = match block.language {
+                "console" => true,
+                WITHOUT_MPI => !has_mpi(),
+                _ => false,
+            };
+            if !runs {
                 continue;
             }
             for step in steps(&block.lines) {

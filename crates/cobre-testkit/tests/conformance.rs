@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cobre_testkit::contract::{CONTRACTS, Contract};
-use cobre_testkit::process::{BACKENDS, Cell, Job, RANKS, Row, Verdict, run_cells};
+use cobre_testkit::process::{
+    BACKENDS, BackendRow, ContractJob, RANKS, TestCell, Verdict, run_cells,
+};
 
 /// The random programs that every backend runs with every number of ranks.
 const SEEDS: [u64; 4] = [1, 2, 3, 2026];
@@ -16,7 +18,7 @@ const SEEDS: [u64; 4] = [1, 2, 3, 2026];
 /// Collectives of a random program; the same for all backends, as their digests are compared.
 const PROGRAM_CALLS: usize = 2000;
 
-/// What backends say of one program, by ranks and seed: which one said it first, and what.
+/// The digests of programs, by ranks and seed: the backend that printed it first, and the digest.
 type Digests = RefCell<BTreeMap<(usize, u64), (&'static str, String)>>;
 
 fn main() -> ExitCode {
@@ -29,14 +31,14 @@ fn main() -> ExitCode {
     run_cells(cells)
 }
 
-fn cells<'a>(row: &'static Row, ranks: usize, digests: &'a Digests) -> Vec<Cell<'a>> {
+fn cells<'a>(row: &'static BackendRow, ranks: usize, digests: &'a Digests) -> Vec<TestCell<'a>> {
     let whole = format!("{}/{ranks}", row.name());
     if let Some(reason) = row.excuse_from_ranks(ranks) {
         let excuse = || Verdict::Excused(reason.to_owned());
-        return vec![Cell::new(whole, excuse)];
+        return vec![TestCell::new(whole, excuse)];
     }
     if let Some(verdict) = row.verdict_if_absent() {
-        return vec![Cell::new(whole, || verdict)];
+        return vec![TestCell::new(whole, || verdict)];
     }
     let (possible, too_large): (Vec<&Contract>, Vec<_>) = CONTRACTS
         .iter()
@@ -44,17 +46,19 @@ fn cells<'a>(row: &'static Row, ranks: usize, digests: &'a Digests) -> Vec<Cell<
     let mut cells = Vec::new();
     if !too_large.is_empty() {
         let text = format!("{} contracts need more ranks", too_large.len());
-        cells.push(Cell::new(format!("{whole}/…"), || Verdict::Excused(text)));
+        cells.push(TestCell::new(format!("{whole}/…"), || {
+            Verdict::Excused(text)
+        }));
     }
     for contract in possible {
         let name = format!("{whole}/{}", contract.name);
         if let Some(reason) = row.excuse_from(contract.name) {
             let excuse = move || Verdict::Excused(reason.to_owned());
-            cells.push(Cell::new(name, excuse));
+            cells.push(TestCell::new(name, excuse));
             continue;
         }
         for seed in seeds(contract, ranks) {
-            let job = Job {
+            let job = ContractJob {
                 program: Path::new(env!("CARGO_BIN_EXE_rank")),
                 row,
                 ranks,
@@ -66,7 +70,7 @@ fn cells<'a>(row: &'static Row, ranks: usize, digests: &'a Digests) -> Vec<Cell<
                 },
                 fault: None,
             };
-            cells.push(Cell::new(format!("{name} seed {seed}"), move || {
+            cells.push(TestCell::new(format!("{name} seed {seed}"), move || {
                 judge(&job, digests)
             }));
         }
@@ -86,7 +90,7 @@ fn seeds(contract: &Contract, ranks: usize) -> Vec<u64> {
     }
 }
 
-fn judge(job: &Job<'_>, digests: &Digests) -> Verdict {
+fn judge(job: &ContractJob<'_>, digests: &Digests) -> Verdict {
     let report = job.run();
     if let Some(trouble) = report.trouble() {
         return Verdict::Broken(format!("{}\n{trouble}", job.command()));
@@ -109,7 +113,7 @@ fn judge(job: &Job<'_>, digests: &Digests) -> Verdict {
 }
 
 /// The digest that all ranks, and all backends so far, agree on.
-fn agreed(job: &Job<'_>, found: &[String], digests: &Digests) -> Result<String, String> {
+fn agreed(job: &ContractJob<'_>, found: &[String], digests: &Digests) -> Result<String, String> {
     let [first, others @ ..] = found else {
         return Err("no rank printed a digest".to_owned());
     };

@@ -2,6 +2,7 @@
 //! why, and nothing is left. And what else only MPI can show: nodes, launchers that do not fit.
 
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cobre_comm::env::{COMM_BACKEND, JOB, MPI_CHECK, STALL_SECS};
@@ -20,7 +21,7 @@ fn on_open_mpi() -> bool {
     cobre_comm::mpi_library().is_some_and(|library| library.contains("Open MPI"))
 }
 
-/// How a job went: what its ranks wrote, and its exit code.
+/// The outcome of a job: the output of its ranks, and its exit code.
 struct Ended {
     stdout: String,
     stderr: String,
@@ -35,6 +36,9 @@ fn run(program: &str, ranks: usize, args: &[&str], env: &[(&str, &str)]) -> Ende
     ended
 }
 
+/// Held by the job that runs: ranks of MPICH spin, and those of several jobs would take minutes.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// As [`run`], for so long at most.
 fn run_for(
     limit: Duration,
@@ -43,6 +47,8 @@ fn run_for(
     args: &[&str],
     env: &[(&str, &str)],
 ) -> Ended {
+    // A test that failed before has left nothing behind that this one could find broken.
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let surroundings = Surroundings::now();
     let scratch = tempfile::Builder::new().prefix("cobre-mpi-").tempdir();
     let scratch = scratch.expect("a temporary directory");

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use cobre_comm::env::fresh_shm_name;
 use cobre_comm::env::{COMM_BACKEND, JOB, SHM_NAME, SHM_PREFIX, SHM_RANK, SHM_SIZE};
 use cobre_comm::env::{SHM_BUFFER_BYTES, SHM_JOB, SHM_REGIONS, SHM_TIMEOUT_SECS, SHM_WAIT};
+use cobre_testkit::random::Random;
 
 const SHM: &str = "/dev/shm";
 
@@ -70,12 +71,11 @@ fn object(name: &str) -> PathBuf {
     PathBuf::from(SHM).join(name.trim_start_matches('/'))
 }
 
-/// What a job leaves that was killed while its ranks were gathering.
-fn segment(len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    for (byte, magic) in bytes.iter_mut().zip(b"cobreshm") {
-        *byte = *magic;
-    }
+/// The segment of a job that was killed while its ranks were gathering: magic, version, the rest.
+fn segment(version: u64, rest: usize) -> Vec<u8> {
+    let mut bytes = b"cobreshm".to_vec();
+    bytes.extend(version.to_ne_bytes());
+    bytes.resize(bytes.len() + rest, 0);
     bytes
 }
 
@@ -264,7 +264,7 @@ fn a_name_that_a_live_job_holds_is_refused_and_that_job_goes_on() {
 #[test]
 fn what_a_dead_job_left_under_the_name_is_replaced() {
     let name = fresh_shm_name();
-    let left = Squatter::new(&name, &segment(100_000), 0o600);
+    let left = Squatter::new(&name, &segment(2, 100_000), 0o600);
     let outputs = run((0..2).map(|number| rank(&name, number, 2)));
     assert!(
         outputs.iter().all(|output| output.status.success()),
@@ -277,26 +277,149 @@ fn what_a_dead_job_left_under_the_name_is_replaced() {
 #[test]
 fn leftovers_are_swept_and_other_peoples_files_are_not() {
     let leftovers: Vec<Squatter> = (0..100)
-        .map(|i| Squatter::new(&fresh_shm_name(), &segment(8 * i), 0o600))
+        .map(|i| Squatter::new(&fresh_shm_name(), &segment(1 + i as u64 % 2, 8 * i), 0o600))
         .collect();
-    let not_a_segment = Squatter::new(&fresh_shm_name(), b"someone's data", 0o600);
-    let readable_by_all = Squatter::new(&fresh_shm_name(), b"not ours alone", 0o644);
+    let readable_by_all = Squatter::new(&fresh_shm_name(), &segment(2, 100), 0o644);
     let other_name = format!("/unrelated-{}", std::process::id());
-    let unrelated = Squatter::new(&other_name, b"stay", 0o600);
+    let unrelated = Squatter::new(&other_name, &segment(2, 100), 0o600);
     let name = fresh_shm_name();
     assert!(run([rank(&name, 0, 1)])[0].status.success());
     assert!(leftovers.iter().all(|left| !left.0.exists()));
     assert!(readable_by_all.0.exists() && unrelated.0.exists());
-    assert!(not_a_segment.0.exists());
+}
+
+/// Contents that are no object of ours, whatever the name.
+fn foreign_contents() -> [Vec<u8>; 7] {
+    [
+        Vec::new(),
+        vec![0],
+        vec![0; 4096],
+        vec![0; 200_000],
+        b"someone's data".to_vec(),
+        b"cobreshm".to_vec(),
+        segment(u64::MAX, 200_000),
+    ]
+}
+
+#[test]
+fn files_of_the_user_that_begin_with_our_prefix_survive_the_sweep() {
+    let own = std::process::id();
+    let files: Vec<(Squatter, Vec<u8>)> = foreign_contents()
+        .into_iter()
+        .enumerate()
+        .flat_map(|(i, contents)| {
+            let chosen = format!("/{SHM_PREFIX}notes-{own}-{i}.txt");
+            [chosen, fresh_shm_name()].map(|name| {
+                let file = Squatter::new(&name, &contents, 0o600);
+                (file, contents.clone())
+            })
+        })
+        .collect();
+    let name = fresh_shm_name();
+    assert!(run([rank(&name, 0, 1)])[0].status.success());
+    for (file, contents) in &files {
+        let found = fs::read(&file.0).unwrap_or_else(|error| panic!("{:?}: {error}", file.0));
+        assert_eq!(found, *contents, "{:?}", file.0);
+    }
 }
 
 #[test]
 fn a_file_that_is_no_segment_is_refused_and_left_alone() {
-    let name = format!("/another-program-{}", std::process::id());
-    let other = Squatter::new(&name, b"precious data", 0o600);
-    let text = &errors(&run([hasty(&name, 0, 1)]))[0];
-    assert!(text.contains("no segment of Cobre"), "{text}");
-    assert_eq!(fs::read(&other.0).unwrap(), b"precious data");
+    for (i, contents) in foreign_contents().into_iter().enumerate() {
+        let name = format!("/another-program-{}-{i}", std::process::id());
+        let other = Squatter::new(&name, &contents, 0o600);
+        // A follower waits for the rank 0 that replaces what is dead.
+        let refused = if i == 6 { 0..1 } else { 0..2 };
+        for text in errors(&run(refused.map(|number| hasty(&name, number, 2)))) {
+            assert!(text.contains("no segment of Cobre"), "{text}");
+        }
+        assert_eq!(fs::read(&other.0).unwrap(), contents);
+    }
+}
+
+/// Delays in microseconds, the same for a seed.
+fn delays(seed: u64, most: u64) -> impl Iterator<Item = u64> {
+    println!("seed {seed}");
+    let mut random = Random::new(&[seed]);
+    std::iter::repeat_with(move || random.below(most as usize) as u64)
+}
+
+#[test]
+fn a_creator_killed_at_any_instant_leaves_a_whole_header_or_nothing() {
+    // From start to name, on the machine as it is now.
+    let name = fresh_shm_name();
+    let start = Instant::now();
+    let mut first = rank(&name, 0, 2).spawn().unwrap();
+    wait_for("the segment", || object(&name).exists());
+    let usual = start.elapsed().as_micros() as u64;
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let mut left = 0;
+    for delay in delays(2026, 2 * usual).take(200) {
+        let name = fresh_shm_name();
+        let mut creator = rank(&name, 0, 2).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(delay));
+        creator.kill().unwrap();
+        creator.wait().unwrap();
+        // Another test's job may sweep it at any time.
+        if let Ok(bytes) = fs::read(object(&name)) {
+            left += 1;
+            let ranks = &bytes[16..24];
+            assert!(bytes.starts_with(&segment(2, 0)), "{:?}", &bytes[..16]);
+            assert_eq!(ranks, 2u64.to_ne_bytes());
+        }
+    }
+    println!("{left} of 200 left a segment");
+    assert!(run([rank(&fresh_shm_name(), 0, 1)])[0].status.success());
+    assert!(!object(&name).exists());
+}
+
+/// In a mount namespace of its own, where permitted: nothing else is in its `/dev/shm`.
+#[test]
+fn ranks_killed_with_named_regions_leave_only_what_the_sweep_knows() {
+    let program = env!("CARGO_BIN_EXE_rank");
+    let scratch = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mount -t tmpfs tmpfs {SHM} || exit 77
+         export {COMM_BACKEND}=shm {SHM_REGIONS}=named {SHM_NAME}=/{SHM_PREFIX}killed
+         for delay in \"$@\"; do
+             {SHM_SIZE}=2 {SHM_RANK}=0 {program} region/thousands --scratch {scratch} & first=$!
+             {SHM_SIZE}=2 {SHM_RANK}=1 {program} region/thousands --scratch {scratch} & second=$!
+             sleep $delay
+             kill -9 $first $second
+             wait
+             for file in {SHM}/* {SHM}/.[!.]*; do
+                 [ -e $file ] || continue
+                 echo left
+                 [ \"$(head -c 8 $file)\" = cobreshm ] || {{ echo no header: $file; exit 1; }}
+             done
+         done
+         {SHM_SIZE}=1 {SHM_RANK}=0 {program} identity
+         ls -A {SHM}",
+        scratch = scratch.path().display(),
+    );
+    let mut command = Command::new("unshare");
+    for variable in JOB {
+        command.env_remove(variable);
+    }
+    command.args(["-m", "sh", "-c", &script, "sh"]);
+    let seconds = |micros: u64| format!("{:.6}", micros as f64 / 1e6);
+    let delays = delays(2027, 300_000).take(60).map(seconds);
+    let Ok(output) = command.args(delays).output() else {
+        skip("unshare is not installed");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) || text.contains("unshare failed") {
+        skip(&format!("mounts are not permitted here: {text}"));
+        return;
+    }
+    assert!(output.status.success(), "{said}{text}");
+    let left = said.lines().filter(|line| *line == "left").count();
+    println!("{left} objects were left by 60 jobs");
+    let after: Vec<&str> = said.lines().filter(|line| *line != "left").collect();
+    assert!(!after.iter().any(|line| line.contains("cobre-")), "{said}");
 }
 
 #[test]

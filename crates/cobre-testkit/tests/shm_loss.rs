@@ -23,7 +23,7 @@ fn start(name: &str, rank: usize, calls: &str, how: &str) -> Child {
         .expect("the victim program is built with the tests")
 }
 
-/// How to start one rank of a job whose `victim` goes.
+/// The command that starts one rank of a job whose `victim` goes.
 fn command(
     name: &str,
     (rank, size): (usize, usize),

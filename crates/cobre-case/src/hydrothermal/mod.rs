@@ -13,6 +13,7 @@ mod model;
 mod number;
 mod results;
 mod settings;
+mod size;
 mod system;
 mod table;
 
@@ -51,6 +52,9 @@ pub(crate) fn read(
     let Some(files) = Files::read(path, overrides, &mut findings) else {
         return Err(findings.sorted());
     };
+    if !size::check(&files, &mut findings) {
+        return Err(findings.sorted());
+    }
     let system = System::resolve(&files, &mut findings);
     let settings = settings::resolve(&files.config, &mut findings);
     let chance = Chance::resolve(&files, &system, &mut findings);

@@ -1,14 +1,12 @@
 //! Numbers that mean something: each kind has one check, for JSON and for tables.
 
+use cobre_sddp::problem::LARGEST;
+use cobre_sddp::run::{MAX_PASSES, MAX_PATHS};
 use serde_json::{Value, json};
 
 use super::json::{Json, Read, expected};
 use super::table::{Cell, Column};
 use crate::finding::{Findings, Place};
-
-/// The largest number of a case, either way. Solvers take what is larger for infinite, and no unit makes sense
-/// of it.
-const LARGEST: f64 = 1e15;
 
 /// A number that is found where another is expected.
 pub(crate) fn shown(value: f64) -> String {
@@ -113,22 +111,41 @@ impl Cell for Id {
     }
 }
 
-/// How many, at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Count(pub(crate) usize);
+/// The largest count that only 32 bits limit.
+const ANY_COUNT: usize = u32::MAX as usize;
+/// The most openings of a stage.
+const MOST_OPENINGS: usize = 100_000;
 
-impl Read for Count {
+/// How many, from one to the most that makes sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count<const MOST: usize = ANY_COUNT>(pub(crate) usize);
+
+/// Forward passes of an iteration.
+pub(crate) type Passes = Count<MAX_PASSES>;
+/// Paths of a simulation.
+pub(crate) type Paths = Count<MAX_PATHS>;
+/// Openings of a stage.
+pub(crate) type Openings = Count<MOST_OPENINGS>;
+
+impl<const MOST: usize> Read for Count<MOST> {
     fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
         let value = match json {
-            Json::Integer(value @ 1..=0xffff_ffff) => usize::try_from(*value).ok(),
+            Json::Integer(value) => usize::try_from(*value).ok(),
             _ => None,
         };
-        let count = value.map(Count);
-        count.or_else(|| expected("a whole number that is at least 1", json, at, findings))
+        let count = value.filter(|value| (1..=MOST).contains(value)).map(Self);
+        count.or_else(|| {
+            let what = if MOST == ANY_COUNT {
+                "a whole number that is at least 1".to_owned()
+            } else {
+                format!("a whole number from 1 to {MOST}")
+            };
+            expected(&what, json, at, findings)
+        })
     }
 
     fn schema() -> Value {
-        json!({"type": "integer", "minimum": 1, "maximum": 0xffff_ffff_u32})
+        json!({"type": "integer", "minimum": 1, "maximum": MOST})
     }
 }
 

@@ -15,16 +15,6 @@ impl<T> Default for Entries<T> {
     }
 }
 
-impl<T> Entries<T> {
-    /// The entry of this name.
-    pub(super) fn find(&self, name: &str) -> Option<&T> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, entry)| entry)
-    }
-}
-
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Reader(PhantomData))

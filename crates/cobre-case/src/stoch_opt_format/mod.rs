@@ -5,6 +5,8 @@ mod entries;
 mod file;
 mod subproblem;
 
+use std::collections::{HashMap, HashSet};
+
 use cobre_sddp::problem::{Change, Draft, NodeId, Problem, Sense, Step, TemplateId};
 use cobre_sddp::risk::Risk;
 use serde::de::DeserializeOwned;
@@ -56,17 +58,18 @@ pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
         draft: &mut draft,
         programs: &programs,
         templates: &templates,
-        nodes: Vec::new(),
+        nodes: HashMap::new(),
     };
     graph.add_nodes(&nodes, &mut errors);
     graph.add_steps(&file.root.successors, &nodes, &mut errors);
     find_unreachable(&file.root.successors, &nodes, &mut errors);
     graph.add_scenarios(&file.validation_scenarios, &mut errors);
+    let is_too_large = draft.is_too_large();
     match draft.build() {
         Ok(problem) if errors.is_empty() => Ok(problem),
         Ok(_) => Err(errors),
         // What the engine finds in a file that is wrong already follows from that.
-        Err(_) if !errors.is_empty() => Err(errors),
+        Err(_) if !errors.is_empty() && !is_too_large => Err(errors),
         Err(found) => Err(found.0.iter().map(ToString::to_string).collect()),
     }
 }
@@ -93,14 +96,14 @@ fn each<'f, T: DeserializeOwned>(
 
 /// Nodes that no path visits are a mistake: a step is missing or misspelt.
 fn find_unreachable(root: &Entries<f64>, nodes: &[(&str, Node)], errors: &mut Errors) {
-    let mut reached: Vec<&str> = root.0.iter().map(|(name, _)| name.as_str()).collect();
-    let mut at = 0;
-    while let Some(&name) = reached.get(at) {
-        at += 1;
-        let followers = nodes.iter().find(|(other, _)| *other == name);
-        for (next, _) in followers.iter().flat_map(|(_, node)| &node.successors.0) {
-            if !reached.contains(&next.as_str()) {
-                reached.push(next);
+    let by_name: HashMap<&str, &Node> = nodes.iter().map(|(name, node)| (*name, node)).collect();
+    let mut left: Vec<&str> = root.0.iter().map(|(name, _)| name.as_str()).collect();
+    let mut reached: HashSet<&str> = left.iter().copied().collect();
+    while let Some(name) = left.pop() {
+        let followers = by_name.get(name);
+        for (next, _) in followers.iter().flat_map(|node| &node.successors.0) {
+            if reached.insert(next) {
+                left.push(next);
             }
         }
     }
@@ -133,21 +136,27 @@ struct Graph<'a, 'f> {
     programs: &'a [(&'f str, Option<Program>)],
     templates: &'a [TemplateId],
     /// By name, with the number of the subproblem.
-    nodes: Vec<(&'f str, NodeId, usize)>,
+    nodes: HashMap<&'f str, (NodeId, usize)>,
 }
 
 impl<'f> Graph<'_, 'f> {
     fn add_nodes(&mut self, nodes: &[(&'f str, Node)], errors: &mut Errors) {
+        let numbers: HashMap<&str, usize> = self
+            .programs
+            .iter()
+            .zip(0..)
+            .map(|((name, _), number)| (*name, number))
+            .collect();
         for (name, node) in nodes {
             let wanted = &node.subproblem;
-            let Some(number) = self.programs.iter().position(|(name, _)| name == wanted) else {
+            let Some(&number) = numbers.get(wanted.as_str()) else {
                 errors.push(format!(
                     "nodes.{name}.subproblem: there is no subproblem {wanted}"
                 ));
                 continue;
             };
             let id = self.draft.node(*name, self.templates[number]);
-            self.nodes.push((name, id, number));
+            self.nodes.insert(name, (id, number));
             let Some(program) = &self.programs[number].1 else {
                 continue;
             };
@@ -157,6 +166,10 @@ impl<'f> Graph<'_, 'f> {
                 ));
             }
             for (place, realization) in node.realizations.iter().enumerate() {
+                // The draft says so when it is built.
+                if self.draft.is_too_large() {
+                    return;
+                }
                 let place = format!("nodes.{name}.realizations[{place}]");
                 let changes = program.changes(&place, &realization.support, errors);
                 self.draft.opening(id, realization.probability, changes);
@@ -165,11 +178,11 @@ impl<'f> Graph<'_, 'f> {
     }
 
     fn find(&self, place: &str, name: &str, errors: &mut Errors) -> Option<(NodeId, usize)> {
-        let found = self.nodes.iter().find(|(known, _, _)| *known == name);
+        let found = self.nodes.get(name).copied();
         if found.is_none() {
             errors.push(format!("{place}: there is no node {name}"));
         }
-        found.map(|(_, id, number)| (*id, *number))
+        found
     }
 
     fn add_steps(&mut self, root: &Entries<f64>, nodes: &[(&'f str, Node)], errors: &mut Errors) {
@@ -181,10 +194,8 @@ impl<'f> Graph<'_, 'f> {
         for (name, node) in nodes {
             let place = format!("nodes.{name}.successors");
             for (to, probability) in &node.successors.0 {
-                let from = self.nodes.iter().find(|(known, _, _)| known == name);
-                if let (Some((_, from, _)), Some((to, _))) =
-                    (from.copied(), self.find(&place, to, errors))
-                {
+                let from = self.nodes.get(name).copied();
+                if let (Some((from, _)), Some((to, _))) = (from, self.find(&place, to, errors)) {
                     self.draft.edge(from, to, *probability);
                 }
             }
@@ -193,6 +204,9 @@ impl<'f> Graph<'_, 'f> {
 
     fn add_scenarios(&mut self, scenarios: &[Scenario], errors: &mut Errors) {
         for (number, scenario) in scenarios.iter().enumerate() {
+            if self.draft.is_too_large() {
+                return;
+            }
             let mut path = Vec::new();
             for (stage, step) in scenario.steps().iter().enumerate() {
                 let place = format!("validation_scenarios[{number}].scenario[{stage}]");

@@ -1,6 +1,6 @@
 //! A subproblem as a linear program, and what its random variables do to it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cobre_sddp::problem::{Change, ColumnId, RowId, Sense, Template};
 use serde_json::Value;
@@ -24,8 +24,16 @@ struct Sum {
     constant: f64,
     /// Random variable and factor of the sum's constant.
     random_constant: Vec<(usize, f64)>,
-    /// Column, random variable and factor of the column's coefficient.
-    random_terms: Vec<(ColumnId, usize, f64)>,
+    /// Columns whose coefficient is random.
+    random_terms: Vec<RandomTerm>,
+}
+
+/// A column whose coefficient is random: what it has in any case, and random variables with their factors.
+#[derive(Debug)]
+struct RandomTerm {
+    column: ColumnId,
+    coefficient: f64,
+    factors: Vec<(usize, f64)>,
 }
 
 /// A row of which something is random.
@@ -44,6 +52,8 @@ pub(super) struct Program {
     /// `None` if any point will do.
     pub(super) sense: Option<Sense>,
     pub(super) random: Vec<String>,
+    /// The number of each random variable.
+    random_numbers: HashMap<String, usize>,
     objective: Sum,
     rows: Vec<RandomRow>,
 }
@@ -52,6 +62,8 @@ pub(super) struct Program {
 struct Reader<'s> {
     place: String,
     names: HashMap<&'s str, Meaning>,
+    /// Columns whose value the node before has left.
+    incoming: HashSet<ColumnId>,
 }
 
 impl Program {
@@ -75,6 +87,7 @@ impl Program {
         let mut reader = Reader {
             place,
             names: HashMap::new(),
+            incoming: HashSet::new(),
         };
         reader.declare(from, &mut lp, errors);
         let objective = match &model.objective.function {
@@ -89,6 +102,7 @@ impl Program {
             lp,
             sense,
             random: from.random_variables.clone(),
+            random_numbers: from.random_variables.iter().cloned().zip(0..).collect(),
             objective,
             rows: Vec::new(),
         };
@@ -119,7 +133,7 @@ impl Program {
             .unwrap_or_else(|| format!("constraint {}", number + 1));
         if let Function::Variable { name: variable } = &constraint.function {
             match reader.meaning(&place, variable, errors) {
-                Some(Meaning::Decision(column)) if self.lp.is_incoming(column) => {
+                Some(Meaning::Decision(column)) if reader.incoming.contains(&column) => {
                     // Its value is given, so a bound on it is a condition on what came before.
                     self.lp.row(name, lower, upper, &[(column, 1.0)]);
                 }
@@ -151,16 +165,17 @@ impl Program {
         support: &Entries<f64>,
         errors: &mut Errors,
     ) -> Vec<Change> {
-        for (name, _) in &support.0 {
-            if !self.random.contains(name) {
-                errors.push(format!(
+        let mut given = vec![None; self.random.len()];
+        for (name, value) in &support.0 {
+            match self.random_numbers.get(name) {
+                Some(number) => given[*number] = Some(*value),
+                None => errors.push(format!(
                     "{place}.support: {name} is no random variable here"
-                ));
+                )),
             }
         }
         let mut values = Vec::with_capacity(self.random.len());
-        for name in &self.random {
-            let value = support.find(name).copied();
+        for (name, value) in self.random.iter().zip(given) {
             if value.is_none() {
                 errors.push(format!("{place}.support: {name} has no value"));
             }
@@ -202,18 +217,34 @@ fn shift(sum: &Sum, values: &[f64]) -> f64 {
 }
 
 /// The columns whose coefficient is random, with its value.
-fn coefficients(sum: &Sum, values: &[f64]) -> Vec<(ColumnId, f64)> {
-    let mut found: Vec<(ColumnId, f64)> = Vec::new();
-    for &(column, random, factor) in &sum.random_terms {
-        let at = found.iter().position(|(known, _)| *known == column);
-        let at = at.unwrap_or_else(|| {
-            let own = sum.terms.iter().filter(|(known, _)| *known == column);
-            found.push((column, own.map(|(_, value)| value).sum()));
-            found.len() - 1
+fn coefficients(sum: &Sum, values: &[f64]) -> impl Iterator<Item = (ColumnId, f64)> {
+    sum.random_terms.iter().map(|term| {
+        let factors = term.factors.iter();
+        let value = factors.fold(term.coefficient, |sum, &(random, factor)| {
+            sum + factor * values[random]
         });
-        found[at].1 += factor * values[random];
+        (term.column, value)
+    })
+}
+
+impl Sum {
+    /// Makes the coefficient of a column depend on a random variable.
+    fn randomise(
+        &mut self,
+        places: &mut HashMap<ColumnId, usize>,
+        column: ColumnId,
+        factor: (usize, f64),
+    ) {
+        let at = *places.entry(column).or_insert_with(|| {
+            self.random_terms.push(RandomTerm {
+                column,
+                coefficient: 0.0,
+                factors: Vec::new(),
+            });
+            self.random_terms.len() - 1
+        });
+        self.random_terms[at].factors.push(factor);
     }
-    found
 }
 
 impl<'s> Reader<'s> {
@@ -221,9 +252,14 @@ impl<'s> Reader<'s> {
     fn declare(&mut self, from: &'s Subproblem, lp: &mut Template, errors: &mut Errors) {
         let random = &from.random_variables;
         for (number, name) in random.iter().enumerate() {
-            self.names.insert(name, Meaning::Random(number));
+            if self.names.insert(name, Meaning::Random(number)).is_some() {
+                errors.push(format!(
+                    "{}.random_variables: {name} is given twice",
+                    self.place
+                ));
+            }
         }
-        let mut declared = std::collections::HashSet::new();
+        let mut declared = HashSet::new();
         for variable in &from.model.variables {
             let name = variable.name.as_str();
             if !declared.insert(name) {
@@ -251,6 +287,7 @@ impl<'s> Reader<'s> {
             let outgoing = self.decision(&place, &columns.outgoing, errors);
             if let (Some(incoming), Some(outgoing)) = (incoming, outgoing) {
                 lp.state(state, incoming, outgoing);
+                self.incoming.insert(incoming);
             }
         }
     }
@@ -316,6 +353,7 @@ impl<'s> Reader<'s> {
                 None => {}
             }
         }
+        let mut places = HashMap::new();
         for product in products {
             let (one, other) = (&product.variable_1, &product.variable_2);
             let meanings = (
@@ -325,12 +363,17 @@ impl<'s> Reader<'s> {
             match meanings {
                 (Some(Meaning::Decision(column)), Some(Meaning::Random(random)))
                 | (Some(Meaning::Random(random)), Some(Meaning::Decision(column))) => {
-                    sum.random_terms.push((column, random, product.coefficient));
+                    sum.randomise(&mut places, column, (random, product.coefficient));
                 }
                 (None, _) | (_, None) => {}
                 _ => errors.push(format!(
                     "{place}: the product of {one} and {other} is not linear; one of them must be random and the other not"
                 )),
+            }
+        }
+        for (column, value) in &sum.terms {
+            if let Some(at) = places.get(column) {
+                sum.random_terms[*at].coefficient += value;
             }
         }
         sum

@@ -1,8 +1,9 @@
 //! The files of a case in the making.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Repetition, Type as Physical, ZstdLevel};
@@ -56,23 +57,19 @@ impl CaseFiles {
                 "something is there already; choose a new directory",
             ));
         }
-        let new = !directory.exists();
-        self.write_below(directory).inspect_err(|_| {
-            // Half a case is of no use, and would be in the way of the next try.
-            let _ = std::fs::remove_dir_all(directory);
-            if !new {
-                let _ = std::fs::create_dir(directory);
-            }
-        })
+        let mut made = Made::default();
+        // Half a case is of no use, and would be in the way of the next try.
+        self.write_below(directory, &mut made)
+            .inspect_err(|_| made.remove())
     }
 
-    fn write_below(&self, directory: &Path) -> io::Result<()> {
+    fn write_below(&self, directory: &Path, made: &mut Made) -> io::Result<()> {
         for (path, bytes) in &self.0 {
             let path = directory.join(path);
             if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
+                made.directory(folder)?;
             }
-            std::fs::write(path, bytes)?;
+            made.file(&path, bytes)?;
         }
         Ok(())
     }
@@ -110,6 +107,44 @@ impl CaseFiles {
     /// Takes a file away; returns what was in it.
     pub fn remove(&mut self, path: &str) -> Option<Vec<u8>> {
         self.0.remove(path)
+    }
+}
+
+/// The files and directories that were made, in order.
+#[derive(Default)]
+struct Made {
+    files: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
+}
+
+impl Made {
+    fn directory(&mut self, path: &Path) -> io::Result<()> {
+        if path.as_os_str().is_empty() || path.is_dir() {
+            return Ok(());
+        }
+        if let Some(around) = path.parent() {
+            self.directory(around)?;
+        }
+        std::fs::create_dir(path)?;
+        self.directories.push(path.to_owned());
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        // A file that came to be meanwhile is somebody else's.
+        let mut file = File::create_new(path)?;
+        self.files.push(path.to_owned());
+        file.write_all(bytes)
+    }
+
+    /// Removes them one by one; a directory stays if something else is in it.
+    fn remove(&self) {
+        for file in &self.files {
+            let _ = std::fs::remove_file(file);
+        }
+        for directory in self.directories.iter().rev() {
+            let _ = std::fs::remove_dir(directory);
+        }
     }
 }
 

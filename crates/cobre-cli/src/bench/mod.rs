@@ -10,6 +10,7 @@ use std::ffi::OsString;
 
 use clap::Subcommand;
 use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
+use serde_json::Value;
 
 use self::collectives::{Case, Kind, Measured, Operation, cases, measure};
 use self::region::measure_region;
@@ -131,7 +132,10 @@ fn join(args: &CollectivesArgs) -> u8 {
             _ => measure(&comm, case, args.seconds),
         };
         match measured {
-            Ok(measured) if talks => say!("{}", line(&comm, case, &measured, args.json)),
+            Ok(measured) if talks && args.json => {
+                exit::say_json(&json_line(&comm, case, &measured))
+            }
+            Ok(measured) if talks => say!("{}", line(case, &measured)),
             Ok(_) => {}
             Err(error) => return exit::fail(exit::RANKS, NAME, &error),
         }
@@ -139,27 +143,26 @@ fn join(args: &CollectivesArgs) -> u8 {
     exit::DONE
 }
 
-fn line(comm: &CommBackend, case: Case, measured: &Measured, json: bool) -> String {
+fn json_line(comm: &CommBackend, case: Case, measured: &Measured) -> Value {
+    serde_json::json!({
+        "backend": comm.name(),
+        "op": case.kind.name(),
+        "ranks": comm.size(),
+        "bytes": case.bytes,
+        "iterations": measured.iterations,
+        "p50_us": measured.p50_us,
+        "p99_us": measured.p99_us,
+    })
+}
+
+fn line(case: Case, measured: &Measured) -> String {
     let (op, bytes) = (case.kind.name(), case.bytes);
     let Measured {
         iterations,
         p50_us,
         p99_us,
     } = measured;
-    if json {
-        serde_json::json!({
-            "backend": comm.name(),
-            "op": op,
-            "ranks": comm.size(),
-            "bytes": bytes,
-            "iterations": iterations,
-            "p50_us": p50_us,
-            "p99_us": p99_us,
-        })
-        .to_string()
-    } else {
-        format!("{op:<14} {bytes:>10} {iterations:>9} {p50_us:>12.3} {p99_us:>12.3}")
-    }
+    format!("{op:<14} {bytes:>10} {iterations:>9} {p50_us:>12.3} {p99_us:>12.3}")
 }
 
 fn whole_elements(text: &str) -> Result<usize, String> {

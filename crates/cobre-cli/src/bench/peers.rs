@@ -285,7 +285,8 @@ fn finished(job: Launch) -> Result<String, String> {
     if outcome.exit_code() == 0 {
         Ok(String::from_utf8_lossy(&outcome.ranks[0].stdout).into_owned())
     } else {
-        Err(outcome.message(NAME))
+        let message = outcome.message(NAME);
+        Err(message.lines().collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -360,7 +361,11 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        // One by one: the compiler and the measured programs make no directories.
+        for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_file(entry.path());
+        }
+        let _ = std::fs::remove_dir(&self.0);
     }
 }
 

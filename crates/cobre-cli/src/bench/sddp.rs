@@ -286,7 +286,7 @@ fn measure(
             "bound": last.bound,
             "policy_sha256": results.policy_sha256,
         });
-        say!("{line}");
+        exit::say_json(&line);
     } else {
         say!(
             "{name:<34} {:>9} {seconds:>9.2} {per_second:>9.0} {:>13.2} {:>13.1}% {:>16.8e}",

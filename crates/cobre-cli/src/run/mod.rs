@@ -16,11 +16,13 @@ use cobre_sddp::checkpoint::Cadence;
 use cobre_sddp::output::{About, read_policy};
 use cobre_sddp::policy::{Policy, Selection};
 use cobre_sddp::risk::Risk;
-use cobre_sddp::run::{MAX_PASSES, MAX_THREADS, Settings, Solver, Start, run_from, simulate};
+use cobre_sddp::run::{
+    MAX_PASSES, MAX_PATHS, MAX_THREADS, Settings, Solver, Start, run_from, simulate,
+};
 use cobre_sddp::simulation::Sampling;
 use cobre_sddp::training::StopRule;
 
-use self::report::Failure;
+use self::report::{Failure, Voice};
 use self::show::Show;
 use crate::{exit, job, launch};
 
@@ -85,9 +87,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "output")]
     retries: usize,
 
-    /// A lost rank is not the end: whoever started this rank starts it again
+    /// This is a rank that `cobre run -n` has started, which tells how it ended
     #[arg(long, hide = true)]
-    retried: bool,
+    spoken_for: bool,
 
     /// Where the paths of forward passes and of the simulation come from [default: as the case says,
     /// else 0]
@@ -103,7 +105,7 @@ pub(crate) struct Args {
     forward_passes: Option<usize>,
 
     /// Simulates the trained policy on N new paths [default: as the case says, else 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = paths)]
     simulate: Option<usize>,
 
     /// Solver of the linear programs
@@ -229,8 +231,7 @@ fn start(ranks: usize, args: &Args) -> u8 {
     let mut left = args.retries;
     let mut resume = args.resume;
     loop {
-        let retried = left > 0;
-        let job = match job_of(ranks, args, Attempt { resume, retried }) {
+        let job = match job_of(ranks, args, resume) {
             Ok(job) => job.run(),
             Err(problem) => return Failure::new("io", problem).tell(exit::IO, args.json),
         };
@@ -238,12 +239,12 @@ fn start(ranks: usize, args: &Args) -> u8 {
             exit::of_ranks(outcome) == exit::RANKS
                 && matches!(outcome.cause, Some(Cause::Rank { .. }))
         };
-        if let (true, Ok(outcome)) = (retried, &job)
+        if let (true, Ok(outcome)) = (left > 0, &job)
             && lost(outcome)
         {
             left -= 1;
             resume = true;
-            report::tell_outcome(outcome, exit::RANKS, false, NAME);
+            report::tell_outcome(outcome, exit::RANKS, false);
             exit::note(
                 NAME,
                 &format!("starting again from the newest checkpoint; {left} more retries"),
@@ -258,17 +259,9 @@ fn start(ranks: usize, args: &Args) -> u8 {
     }
 }
 
-/// One start of a job.
-#[derive(Clone, Copy)]
-struct Attempt {
-    resume: bool,
-    /// Whether another follows if a rank is lost.
-    retried: bool,
-}
-
-fn job_of(ranks: usize, args: &Args, attempt: Attempt) -> Result<Launch, String> {
+fn job_of(ranks: usize, args: &Args, resume: bool) -> Result<Launch, String> {
     let threads = threads(args, ranks);
-    let words = arguments(args, threads, attempt);
+    let words = arguments(args, threads, resume);
     let job = job::again(ranks, args.backend.as_deref(), words)?.grace(GRACE);
     Ok(if threads > 1 {
         job.bind(Bind::None)
@@ -313,8 +306,7 @@ fn ended(job: Result<Outcome, LaunchError>, json: bool) -> u8 {
     match job {
         Ok(outcome) => {
             let code = exit::of_ranks(&outcome);
-            report::tell_outcome(&outcome, code, json, NAME);
-            code
+            report::tell_outcome(&outcome, code, json)
         }
         Err(error) => {
             Failure::new("launch", exit::told(&error)).tell(exit::of_launch(&error), json)
@@ -323,7 +315,7 @@ fn ended(job: Result<Outcome, LaunchError>, json: bool) -> u8 {
 }
 
 /// The arguments of a rank.
-fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
+fn arguments(args: &Args, threads: usize, resume: bool) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["run".into()];
     let mut option = |name: &str, value: OsString| {
         // Together, so that a value may begin with a dash.
@@ -371,9 +363,9 @@ fn arguments(args: &Args, threads: usize, attempt: Attempt) -> Vec<OsString> {
         (args.csv, "--csv"),
         (args.json, "--json"),
         (args.quiet, "--quiet"),
-        (attempt.resume, "--resume"),
+        (resume, "--resume"),
         (args.simulate_only, "--simulate-only"),
-        (attempt.retried, "--retried"),
+        (true, "--spoken-for"),
     ];
     words.extend(
         flags
@@ -418,8 +410,19 @@ fn join(args: &Args) -> u8 {
         Ok(comm) => comm,
         Err(error) => {
             let failure = Failure::new("communication", exit::told(&error));
-            return failure.tell(exit::RANKS, args.json);
+            // No rank speaks for the others yet.
+            let voice = Voice {
+                spoken_for: args.spoken_for,
+                first: true,
+                json: args.json,
+            };
+            return voice.fail(failure, exit::RANKS);
         }
+    };
+    let voice = Voice {
+        spoken_for: args.spoken_for,
+        first: comm.rank() == 0,
+        json: args.json,
     };
     if let Some(asked) = &args.backend
         && asked != comm.name()
@@ -428,17 +431,16 @@ fn join(args: &Args) -> u8 {
             "--backend {asked}, but this process is a rank of a {} job",
             comm.name()
         );
-        return Failure::new("usage", problem).tell_if(comm.rank() == 0, exit::USAGE, args.json);
+        return voice.fail(Failure::new("usage", problem), exit::USAGE);
     }
-    solve(&comm, args)
+    solve(&comm, args, voice)
 }
 
-fn solve(comm: &CommBackend, args: &Args) -> u8 {
-    let first = comm.rank() == 0;
+fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let start = Instant::now();
     let (case, policy) = match read(args) {
         Ok(brought) => brought,
-        Err((failure, code)) => return failure.tell_if(first, code, args.json),
+        Err((failure, code)) => return voice.fail(failure, code),
     };
     let Case {
         kind,
@@ -451,12 +453,12 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     let settings = chosen(args, settings.as_ref(), comm.size());
     if args.simulate_only && settings.simulate == 0 {
         let problem = "--simulate-only: there is nothing to simulate; add --simulate N";
-        return Failure::new("usage", problem).tell_if(first, exit::USAGE, args.json);
+        return voice.fail(Failure::new("usage", problem), exit::USAGE);
     }
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
     let mut show = Show::new(
-        first,
+        voice.first,
         args.quiet,
         interrupt,
         &settings,
@@ -481,20 +483,18 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
     match perform(comm, problem, &settings, &start_from, &mut show) {
         Ok(results) => {
             show.summary(sense, &results);
-            if first && args.json {
-                let total = start.elapsed().as_secs_f64();
-                if let Err(error) = report::tell_results(sense, &results, load, total) {
-                    return exit::fail(exit::IO, NAME, &format!("standard output: {error}"));
-                }
-            }
-            if results.interrupted {
-                if comm.size() == 1 {
-                    advise(args);
-                }
+            let code = if results.interrupted {
                 exit::STOPPED
             } else {
                 exit::DONE
+            };
+            let total = start.elapsed().as_secs_f64();
+            let line = report::results(sense, &results, load, total);
+            let code = voice.succeed(&line, code);
+            if results.interrupted && !args.spoken_for && comm.size() == 1 {
+                advise(args);
             }
+            code
         }
         Err(error) => {
             show.clear();
@@ -503,11 +503,8 @@ fn solve(comm: &CommBackend, args: &Args) -> u8 {
                 error,
                 SddpError::Communication(_) | SddpError::Disagreement { .. }
             );
-            let speaks = first || !all_know;
             let code = exit::of_run(&error);
-            // Of a job that is started again only the last end is told as JSON.
-            let json = args.json && first && !(args.retried && code == exit::RANKS);
-            Failure::of_run(&error).tell_if(speaks, code, json)
+            voice.fail_if(voice.first || !all_know, Failure::of_run(&error), code)
         }
     }
 }
@@ -557,6 +554,11 @@ fn threads_asked(text: &str) -> Result<usize, String> {
 
 fn passes(text: &str) -> Result<usize, String> {
     at_most(MAX_PASSES, text)
+}
+
+fn paths(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number <= MAX_PATHS);
+    number.ok_or_else(|| format!("a whole number from 0 to {MAX_PATHS} is expected"))
 }
 
 fn finite(text: &str) -> Result<f64, String> {

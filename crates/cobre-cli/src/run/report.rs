@@ -1,30 +1,40 @@
 //! The one line of JSON, and what is said when there is no result.
 
-use std::io::Write;
+use std::collections::BTreeMap;
 
 use cobre_case::CaseError;
-use cobre_launch::{Cause, Outcome, RankOutcome, Status};
+use cobre_comm::{report, terminal};
+use cobre_launch::{Cause, Outcome, Status};
 use cobre_sddp::SddpError;
 use cobre_sddp::problem::Sense;
 use cobre_sddp::run::Results;
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::exit::{self, say};
+use crate::exit::{self, say_json};
 
 /// Why there is no result.
 pub(super) struct Failure {
-    kind: &'static str,
+    kind: String,
     message: String,
+    /// The message as a person reads it: a line, and a list below.
+    headline: String,
+    list: Vec<String>,
     more: Map<String, Value>,
+    /// Whether another rank has failed, and this one has learned of it.
+    second_hand: bool,
 }
 
 impl Failure {
-    pub(super) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(kind: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
         Self {
-            kind,
-            message: message.into(),
+            kind: kind.to_owned(),
+            headline: message.clone(),
+            list: Vec::new(),
+            message,
             more: Map::new(),
+            second_hand: false,
         }
     }
 
@@ -38,6 +48,10 @@ impl Failure {
         let errors = error.errors();
         if !errors.is_empty() {
             failure.more.insert("errors".to_owned(), json!(errors));
+        }
+        if errors.len() > 1 {
+            failure.headline = error.headline();
+            failure.list = errors;
         }
         failure
     }
@@ -60,20 +74,13 @@ impl Failure {
                 .more
                 .extend(more.map(|(name, value)| (name.to_owned(), value)));
         }
+        failure.second_hand = matches!(error, SddpError::Communication(_));
         failure
     }
 
     /// Says it on standard error, and as JSON if asked for; returns `code`.
     pub(super) fn tell(self, code: u8, json: bool) -> u8 {
-        self.tell_if(true, code, json)
-    }
-
-    /// As [`tell`](Self::tell) on a rank that speaks; returns `code` on every rank.
-    pub(super) fn tell_if(self, speaks: bool, code: u8, json: bool) -> u8 {
-        if !speaks {
-            return code;
-        }
-        exit::fail(code, NAME, &self.message);
+        exit::note_list(NAME, &self.headline, &self.list);
         if json {
             self.tell_json();
         }
@@ -81,62 +88,166 @@ impl Failure {
     }
 
     /// Prints it as one line of JSON.
-    pub(super) fn tell_json(mut self) {
+    pub(super) fn tell_json(self) {
+        say_json(&self.json());
+    }
+
+    fn json(mut self) -> Value {
         self.more.insert("kind".to_owned(), json!(self.kind));
         self.more.insert("message".to_owned(), json!(self.message));
-        say!("{}", json!({ "error": self.more }));
+        json!({ ERROR: self.more })
     }
 }
 
-/// Says how ranks that this process has started ended. Rank 0 has told the result or the error
-/// itself, unless it was killed.
-pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool, name: &str) {
-    let Some(cause) = &outcome.cause else {
-        return;
-    };
-    let first = &outcome.ranks[0];
-    let spoke =
-        matches!(first.status, Status::Exited(status) if (1..=5).contains(&status) || status == 64);
-    let told = match cause {
-        // What such a rank wrote is there already.
-        Cause::Rank { rank, .. } => matches!(
-            outcome.ranks[*rank],
-            RankOutcome {
-                status: Status::Exited(1..=5 | 64),
-                ended: false,
-                ..
+/// The key of a line that tells of a failure, and that of a statement that has the results.
+const ERROR: &str = "error";
+const RESULTS: &str = "results";
+/// The key of a statement that tells of the failure of another rank.
+const SECOND_HAND: &str = "second_hand";
+
+/// How a process that computes tells its end: to the command that started it as one of its ranks and speaks for all of
+/// them, else itself.
+#[derive(Clone, Copy)]
+pub(super) struct Voice {
+    /// Whether `cobre run -n` has started this process.
+    pub(super) spoken_for: bool,
+    /// Whether this is the first rank of its job, which speaks for the others.
+    pub(super) first: bool,
+    pub(super) json: bool,
+}
+
+impl Voice {
+    /// Tells of a failure that all ranks know of; returns `code`.
+    pub(super) fn fail(self, failure: Failure, code: u8) -> u8 {
+        self.fail_if(self.first, failure, code)
+    }
+
+    /// Tells of a failure on a rank that speaks; returns `code`.
+    pub(super) fn fail_if(self, speaks: bool, failure: Failure, code: u8) -> u8 {
+        if self.spoken_for {
+            let message = failure.message.clone();
+            let mut statement = json!({ SECOND_HAND: failure.second_hand });
+            statement[ERROR] = failure.json()[ERROR].take();
+            // What cannot be delivered is at least said; the one who listens tells it as JSON.
+            if !report::state(&statement.to_string()) && speaks {
+                exit::note(NAME, &message);
             }
-        ),
-        Cause::Signal(_) => code == exit::STOPPED,
-        _ => false,
-    };
-    let message = outcome.message(name);
-    if !told {
-        // Without a reader there is nobody to tell.
-        let _ = std::io::stderr().write_all(message.as_bytes());
+            code
+        } else if speaks {
+            failure.tell(code, self.json && self.first)
+        } else {
+            code
+        }
     }
-    if json && !spoke && code != exit::DONE {
-        let line = message.lines().next().unwrap_or_default();
-        say!("{}", json!({"error": {"kind": "rank", "message": line}}));
+
+    /// Tells the results, which are a line of JSON; returns `code` unless that fails.
+    pub(super) fn succeed(self, line: &Value, code: u8) -> u8 {
+        if !self.first || !self.json {
+            return code;
+        }
+        if self.spoken_for && report::state(&json!({ RESULTS: line }).to_string()) {
+            return code;
+        }
+        print(line, code)
     }
 }
 
-/// Prints the results on one line.
-///
-/// # Errors
-/// When standard output does not take them.
-pub(super) fn tell_results(
-    sense: Sense,
-    results: &Results,
-    load: f64,
-    total: f64,
-) -> std::io::Result<()> {
+fn print(line: &Value, code: u8) -> u8 {
+    match terminal::say_json(&line.to_string()) {
+        Ok(()) => code,
+        Err(error) => exit::fail(exit::IO, NAME, &format!("standard output: {error}")),
+    }
+}
+
+/// Tells how ranks that this process has started ended, once and for all of them; returns the code to exit with.
+pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool) -> u8 {
+    let statements = outcome.statements.iter();
+    let statements = statements.map(|(rank, text)| {
+        let said: Value = serde_json::from_str(text).unwrap_or_default();
+        (*rank, said)
+    });
+    let statements: BTreeMap<usize, Value> = statements.collect();
+    let results = statements.get(&0).and_then(|said| said.get(RESULTS));
+    if let (exit::DONE | exit::STOPPED, Some(results)) = (code, results) {
+        return if json { print(results, code) } else { code };
+    }
+    let Some(cause) = &outcome.cause else {
+        return code;
+    };
+    let error = the_error(cause, &statements);
+    match (explained(outcome, cause), error) {
+        // The rank that failed first says why.
+        (true, Some((rank, error))) => {
+            let message = error["message"].as_str().unwrap_or_default();
+            let who = if rank == 0 {
+                String::new()
+            } else {
+                format!("rank {rank}: ")
+            };
+            exit::note(NAME, &format!("{who}{message}"));
+            if json {
+                say_json(&json!({ ERROR: error }));
+            }
+        }
+        // It has said so itself, as this process could not hear it; or it can say nothing any more.
+        (explained, error) => {
+            let message = outcome.message(NAME);
+            let quiet = explained || matches!(cause, Cause::Signal(_)) && code == exit::STOPPED;
+            if !quiet {
+                exit::complain(&message);
+            }
+            if json && code != exit::DONE {
+                let line = message.lines().next().unwrap_or_default();
+                let line = line.strip_prefix(NAME).unwrap_or(line);
+                let kind = match (code, error) {
+                    (exit::RANKS, Some((_, error))) => error["kind"].as_str().unwrap_or("rank"),
+                    _ => "rank",
+                };
+                Failure::new(kind, line.trim_start_matches(": ")).tell_json();
+            }
+        }
+    }
+    code
+}
+
+/// Whether the rank that failed first ended by itself and with a code of a run, so that it has said why.
+fn explained(outcome: &Outcome, cause: &Cause) -> bool {
+    let Cause::Rank { rank, .. } = cause else {
+        return false;
+    };
+    let first = &outcome.ranks[*rank];
+    matches!(first.status, Status::Exited(1..=5 | 64)) && !first.ended
+}
+
+/// The error that tells most, and the rank that has it: that of the rank that failed first, unless it has only
+/// learned of another one's.
+fn the_error<'s>(
+    cause: &Cause,
+    statements: &'s BTreeMap<usize, Value>,
+) -> Option<(usize, &'s Value)> {
+    let errors = || statements.iter().filter(|(_, said)| !said[ERROR].is_null());
+    let first_hand = |said: &Value| said[SECOND_HAND] == false;
+    let failed = match cause {
+        Cause::Rank { rank, .. } => Some(*rank),
+        _ => None,
+    };
+    let root = || errors().find(|(rank, _)| Some(**rank) == failed);
+    let found = root()
+        .filter(|(_, said)| first_hand(said))
+        .or_else(|| errors().find(|(_, said)| first_hand(said)))
+        .or_else(root)
+        .or_else(|| errors().next());
+    found.map(|(rank, said)| (*rank, &said[ERROR]))
+}
+
+/// The results as one line.
+pub(super) fn results(sense: Sense, results: &Results, load: f64, total: f64) -> Value {
     let (estimate, source) = match results.simulated {
         Some(estimate) => (estimate, "simulation"),
         None => (results.trained.estimate, "training"),
     };
     let seconds = results.seconds;
-    let line = json!({
+    json!({
             "sense": sense.name(),
             "bound": results.trained.bound,
             "estimate": {
@@ -158,6 +269,5 @@ pub(super) fn tell_results(
             },
             "validation": results.validation,
             "policy_sha256": results.policy_sha256,
-    });
-    writeln!(std::io::stdout(), "{line}")
+    })
 }

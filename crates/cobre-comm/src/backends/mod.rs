@@ -19,7 +19,7 @@ pub use local::LocalBackend;
 #[cfg(feature = "mpi")]
 pub use mpi::{FerrompiBackend, FerrompiRegion};
 #[cfg(feature = "shm")]
-pub use shm::{Detector, ShmBackend, ShmRegion};
+pub use shm::{ShmBackend, ShmRegion};
 #[cfg(feature = "tcp")]
 pub use tcp::TcpBackend;
 
@@ -35,8 +35,21 @@ pub fn mpi_library() -> Option<String> {
     None
 }
 
+/// The failure detector that `shm` has on this machine; `None` without the `shm` backend.
+#[cfg(feature = "shm")]
+pub fn shm_detector() -> Option<Detector> {
+    Some(shm::detector())
+}
+
+/// The failure detector that `shm` has on this machine; `None` without the `shm` backend.
+#[cfg(not(feature = "shm"))]
+pub fn shm_detector() -> Option<Detector> {
+    None
+}
+
 use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible};
+use crate::detector::Detector;
 use crate::error::{BackendError, CommError};
 use crate::region::{SharedMemoryProvider, SharedRegion};
 use crate::select::BackendKind;

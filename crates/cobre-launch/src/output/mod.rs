@@ -29,6 +29,13 @@ pub enum Output {
     Logs(PathBuf),
 }
 
+impl Output {
+    /// The name of the log file of a rank.
+    pub fn log_name(rank: usize) -> String {
+        format!("rank-{rank}.log")
+    }
+}
+
 /// One of the two streams of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {

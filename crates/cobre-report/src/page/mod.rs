@@ -20,11 +20,22 @@ const SCRIPTS: [&str; 6] = [
     include_str!("page.js"),
 ];
 
-/// What the scripts are given.
+/// The data of the charts, as the scripts of the page read them.
 #[derive(Serialize)]
 struct Data<'r> {
     singles: &'r [Single],
     panels: Vec<&'r Panel>,
+}
+
+/// The element of the head by which a page is known to be a report; the version follows.
+const GENERATOR: &str = "<meta name=\"generator\" content=\"cobre ";
+
+/// Whether a file that begins with these bytes is a report.
+pub(crate) fn is_own(head: &[u8]) -> bool {
+    let beginning = &head[..head.len().min(2048)];
+    beginning
+        .windows(GENERATOR.len())
+        .any(|part| part == GENERATOR.as_bytes())
 }
 
 /// The whole page.
@@ -45,7 +56,7 @@ pub(crate) fn html(report: &Report) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <meta name=\"generator\" content=\"cobre {version}\">\n\
+         {GENERATOR}{version}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>{title} – Cobre report</title>\n<style>\n{colors}{STYLE}</style>\n</head>\n<body>\n\
          {body}{FOOT}\
@@ -184,7 +195,7 @@ fn quoted(data: &Data<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Places, View};
+    use crate::chart::{Positions, View};
 
     fn hostile() -> Report {
         let name = "</script><script>alert(1)</script><img src=x onerror='x()'> & \"q\"";
@@ -196,7 +207,7 @@ mod tests {
             about: name.to_owned(),
             pick: name.to_owned(),
             x: name.to_owned(),
-            at: Places::Names(vec![name.to_owned()]),
+            at: Positions::Names(vec![name.to_owned()]),
             views: vec![View::scaled(name, name, name, Vec::new())],
         });
         section.tables.push(TextTable {

@@ -5,13 +5,13 @@ use tiny_skia::{
     Stroke, StrokeDash, Transform,
 };
 
-use super::text;
+use super::{SOFTWARE, text};
 use crate::palette::COLORS;
 
 /// Pixels per unit.
 const SCALE: f32 = 1.5;
 
-/// What shapes are painted with.
+/// The colour of a shape.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Paint {
     Ink,
@@ -38,7 +38,7 @@ impl Paint {
 /// A picture in the making.
 pub(super) struct Canvas {
     pixels: Pixmap,
-    /// What may be painted on; all, if none.
+    /// Clip mask; `None` paints everywhere.
     window: Option<Mask>,
 }
 
@@ -150,6 +150,9 @@ impl Canvas {
         encoder.set_compression(png::Compression::High);
         // Flat colours repeat; differences between pixels do not.
         encoder.set_filter(png::Filter::NoFilter);
+        encoder
+            .add_text_chunk(SOFTWARE.0.to_owned(), SOFTWARE.1.to_owned())
+            .expect("letters are what it takes");
         let mut writer = encoder
             .write_header()
             .expect("memory takes what is written");

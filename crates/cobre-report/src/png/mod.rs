@@ -6,18 +6,31 @@ mod rows;
 mod scale;
 mod text;
 
-use crate::chart::{Mark, Panel, Places, Series, View};
+use crate::chart::{Panel, Positions, Series, SeriesMark, View};
 use crate::simulation::Single;
 
 use self::canvas::{Canvas, Paint};
 
-/// How wide a picture is, in the units of the page.
+/// Width of a picture, in the units of the page.
 const WIDTH: f32 = 860.0;
 /// The height of the part that is drawn by the numbers.
 const PLOT_HEIGHT: f32 = 360.0;
 const LEGEND_ROW: f32 = 20.0;
 /// Between the edge of the picture and what is on it.
 const EDGE: f32 = 16.0;
+
+/// The keyword and the text by which a picture is known to be one of a report.
+const SOFTWARE: (&str, &str) = ("Software", "cobre report");
+
+/// Whether a file that begins with these bytes is a picture of a report.
+pub(crate) fn is_own(head: &[u8]) -> bool {
+    let mark = [SOFTWARE.0, SOFTWARE.1].join("\0");
+    let beginning = &head[..head.len().min(256)];
+    head.starts_with(b"\x89PNG")
+        && beginning
+            .windows(mark.len())
+            .any(|part| part == mark.as_bytes())
+}
 
 /// The name of the file of a view: that of its panel, and which view of it.
 pub(crate) fn file_name(panel: &Panel, view: usize) -> String {
@@ -38,9 +51,9 @@ pub(crate) fn file_name(panel: &Panel, view: usize) -> String {
 pub(crate) fn picture(panel: &Panel, view: &View, singles: &[Single]) -> Vec<u8> {
     let shown = |series: &&Series| series.scenario.is_none_or(|at| singles[at].shown);
     let series: Vec<&Series> = view.series.iter().filter(shown).collect();
-    let names = matches!(panel.at, Places::Names(_));
+    let names = matches!(panel.at, Positions::Names(_));
     // One kind of bars is what the axis says it is.
-    let obvious = matches!(series.as_slice(), [only] if only.mark == Mark::Bar);
+    let obvious = matches!(series.as_slice(), [only] if only.mark == SeriesMark::Bar);
     let legend = if names || obvious {
         Vec::new()
     } else {
@@ -49,8 +62,8 @@ pub(crate) fn picture(panel: &Panel, view: &View, singles: &[Single]) -> Vec<u8>
     let rows = legend.last().map_or(0, |(_, _, row)| row + 1);
     let top = EDGE + 46.0 + rows as f32 * LEGEND_ROW;
     let height = match &panel.at {
-        Places::Numbers(_) => PLOT_HEIGHT,
-        Places::Names(names) => rows::height(names.len()),
+        Positions::Numbers(_) => PLOT_HEIGHT,
+        Positions::Names(names) => rows::height(names.len()),
     };
     let mut canvas = Canvas::new(WIDTH, top + height + EDGE);
     let title = if view.name.is_empty() {
@@ -72,11 +85,11 @@ pub(crate) fn picture(panel: &Panel, view: &View, singles: &[Single]) -> Vec<u8>
         canvas.text((left + 28.0, base), 12.0, Paint::Ink, &name);
     }
     match &panel.at {
-        Places::Numbers(places) => {
+        Positions::Numbers(places) => {
             let frame = (EDGE, top, room, height);
             plot::draw(&mut canvas, frame, places, (&panel.x, view), &series);
         }
-        Places::Names(names) => rows::draw(&mut canvas, (EDGE, top, room), names, view),
+        Positions::Names(names) => rows::draw(&mut canvas, (EDGE, top, room), names, view),
     }
     canvas.png()
 }
@@ -97,22 +110,22 @@ fn legend<'s>(series: &[&'s Series]) -> Vec<(&'s Series, f32, usize)> {
     entries
 }
 
-/// How a series looks in the legend; ribbons lie on those of their colour before them.
+/// Draws a series in the legend; ribbons lie on those of their colour before them.
 fn swatch(canvas: &mut Canvas, series: &Series, before: &[&Series], left: f32, base: f32) {
     let paint = Paint::Series(series.color, series.tint.unwrap_or(100));
     match series.mark {
-        Mark::Bar => canvas.rect((left + 4.0, base - 10.0, 14.0, 12.0), paint),
-        Mark::Band => {
+        SeriesMark::Bar => canvas.rect((left + 4.0, base - 10.0, 14.0, 12.0), paint),
+        SeriesMark::Band => {
             let below = before.iter().copied();
-            let below = below.filter(|of| of.mark == Mark::Band && of.color == series.color);
+            let below = below.filter(|of| of.mark == SeriesMark::Band && of.color == series.color);
             for of in below.chain([series]) {
                 let paint = Paint::Series(of.color, of.tint.unwrap_or(100));
                 canvas.rect((left, base - 10.0, 22.0, 12.0), paint);
             }
         }
-        Mark::Line | Mark::Dashes => {
+        SeriesMark::Line | SeriesMark::Dashes => {
             let points = [(left, base - 4.0), (left + 22.0, base - 4.0)];
-            canvas.line(&points, 2.0, series.mark == Mark::Dashes, paint);
+            canvas.line(&points, 2.0, series.mark == SeriesMark::Dashes, paint);
         }
     }
 }

@@ -3,12 +3,12 @@
 use super::canvas::{Canvas, Paint};
 use super::scale::{digits, fixed, range, stacked, ticks};
 use super::text;
-use crate::chart::{Mark, Series, View};
+use crate::chart::{Series, SeriesMark, View};
 
 const ABOVE: f32 = 26.0;
 const BELOW: f32 = 38.0;
 
-/// How places and values lie in the picture.
+/// The scales of a plot: from places and values to pixels.
 struct Area {
     left: f32,
     top: f32,
@@ -75,7 +75,7 @@ pub(super) fn draw(
         area.width,
         area.height + 2.0,
     )));
-    for of in series.iter().filter(|of| of.mark == Mark::Band) {
+    for of in series.iter().filter(|of| of.mark == SeriesMark::Band) {
         band(canvas, &area, places, of);
     }
     bars(canvas, &area, places, series);
@@ -93,7 +93,10 @@ fn whole_range(places: &[f64], series: &[&Series]) -> (f64, f64) {
         [only] => return (only - 0.5, only + 0.5),
     };
     let lonely = |of: &Series| runs(&of.values).iter().any(|run| run.len() == 1);
-    if series.iter().any(|of| of.mark == Mark::Bar || lonely(of)) {
+    if series
+        .iter()
+        .any(|of| of.mark == SeriesMark::Bar || lonely(of))
+    {
         let half = spacing(places) / 2.0;
         (first - half, last + half)
     } else {
@@ -149,7 +152,7 @@ fn band(canvas: &mut Canvas, area: &Area, places: &[f64], of: &Series) {
     }
 }
 
-/// How wide the bar of a place is.
+/// The width of the bar of a place.
 fn thickness(area: &Area, places: &[f64]) -> f32 {
     if places.len() > 1 {
         (area.x(spacing(places)) - area.x(0.0)) * 0.86
@@ -162,7 +165,7 @@ fn bars(canvas: &mut Canvas, area: &Area, places: &[f64], series: &[&Series]) {
     let bars: Vec<&Series> = series
         .iter()
         .copied()
-        .filter(|of| of.mark == Mark::Bar)
+        .filter(|of| of.mark == SeriesMark::Bar)
         .collect();
     let thick = thickness(area, places);
     for (of, stack) in bars.iter().zip(stacked(&bars)) {
@@ -179,7 +182,7 @@ fn bars(canvas: &mut Canvas, area: &Area, places: &[f64], series: &[&Series]) {
 }
 
 fn line(canvas: &mut Canvas, area: &Area, places: &[f64], of: &Series) {
-    if !matches!(of.mark, Mark::Line | Mark::Dashes) {
+    if !matches!(of.mark, SeriesMark::Line | SeriesMark::Dashes) {
         return;
     }
     let paint = Paint::Series(of.color, 100);
@@ -189,7 +192,7 @@ fn line(canvas: &mut Canvas, area: &Area, places: &[f64], of: &Series) {
         let points = points.map(|at| (area.x(places[at]), area.y(of.values[at])));
         match points.collect::<Vec<_>>().as_slice() {
             [only] => canvas.dot(*only, 4.5, paint),
-            points => canvas.line(points, width, of.mark == Mark::Dashes, paint),
+            points => canvas.line(points, width, of.mark == SeriesMark::Dashes, paint),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::chart::View;
 const ROW: f32 = 30.0;
 const ABOVE: f32 = 26.0;
 
-/// How high the chart of so many names is.
+/// The height of the chart of so many names.
 pub(super) fn height(names: usize) -> f32 {
     ABOVE + names as f32 * ROW
 }

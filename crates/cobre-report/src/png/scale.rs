@@ -1,6 +1,6 @@
 //! Round values for axes, and numbers as text: the same as in the page.
 
-use crate::chart::{Mark, Series};
+use crate::chart::{Series, SeriesMark};
 
 /// Round values that divide a range into about `count` parts; whole ones if `whole`.
 pub(super) fn ticks(low: f64, high: f64, count: f64, whole: bool) -> Vec<f64> {
@@ -87,7 +87,7 @@ pub(super) fn stacked(series: &[&Series]) -> Vec<Vec<(f64, f64)>> {
 /// The range of values to show.
 pub(super) fn range(series: &[&Series]) -> (f64, f64) {
     let (bars, lines): (Vec<&Series>, Vec<&Series>) =
-        series.iter().partition(|of| of.mark == Mark::Bar);
+        series.iter().partition(|of| of.mark == SeriesMark::Bar);
     let stacks = stacked(&bars).into_iter().flatten();
     let stacks = stacks.flat_map(|(from, to)| [from, to]);
     let rest = lines.iter().flat_map(|of| of.values.iter().chain(&of.low));
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn bars_grow_from_zero_both_ways() {
-        let bar = |values: &[f64]| Series::new("x", Mark::Bar, 0, values.to_vec());
+        let bar = |values: &[f64]| Series::new("x", SeriesMark::Bar, 0, values.to_vec());
         let (first, second) = (bar(&[1.0, -2.0]), bar(&[3.0, -1.0]));
         let stacks = stacked(&[&first, &second]);
         assert_eq!(stacks[1], [(1.0, 4.0), (-2.0, -3.0)]);

@@ -1,6 +1,6 @@
 use super::*;
 
-fn panel(at: Places, series: Vec<Series>) -> Panel {
+fn panel(at: Positions, series: Vec<Series>) -> Panel {
     Panel {
         id: "storage".to_owned(),
         title: "Water stored".to_owned(),
@@ -31,12 +31,12 @@ fn colors(bytes: &[u8]) -> std::collections::HashMap<[u8; 3], usize> {
 
 #[test]
 fn what_is_switched_on_is_painted() {
-    let line = Series::new("median", Mark::Line, 0, vec![1.0, 2.0, 3.0]);
+    let line = Series::new("median", SeriesMark::Line, 0, vec![1.0, 2.0, 3.0]);
     let single = Series {
         scenario: Some(0),
-        ..Series::new("scenario 4", Mark::Line, 1, vec![3.0, 2.0, 1.0])
+        ..Series::new("scenario 4", SeriesMark::Line, 1, vec![3.0, 2.0, 1.0])
     };
-    let panel = panel(Places::Numbers(vec![1.0, 2.0, 3.0]), vec![line, single]);
+    let panel = panel(Positions::Numbers(vec![1.0, 2.0, 3.0]), vec![line, single]);
     let paint = |shown: bool| {
         let single = Single {
             scenario: 3,
@@ -53,9 +53,9 @@ fn what_is_switched_on_is_painted() {
 #[test]
 fn a_lonely_stage_is_painted() {
     let high = Series::band("all", 0, 100, vec![1.0], vec![4.0]);
-    let dot = Series::new("median", Mark::Line, 1, vec![2.0]);
-    let bar = Series::new("bar", Mark::Bar, 2, vec![2.0]);
-    let panel = panel(Places::Numbers(vec![1.0]), vec![high, dot, bar]);
+    let dot = Series::new("median", SeriesMark::Line, 1, vec![2.0]);
+    let bar = Series::new("bar", SeriesMark::Bar, 2, vec![2.0]);
+    let panel = panel(Positions::Numbers(vec![1.0]), vec![high, dot, bar]);
     let found = colors(&picture(&panel, &panel.views[0], &[]));
     for color in [[0, 0x72, 0xb2], [0xd5, 0x5e, 0], [0, 0x9e, 0x73]] {
         assert!(found.get(&color).copied().unwrap_or(0) > 20, "{color:?}");
@@ -64,16 +64,16 @@ fn a_lonely_stage_is_painted() {
 
 #[test]
 fn missing_values_and_nothing_at_all_do_no_harm() {
-    let gaps = Series::new("x", Mark::Line, 0, vec![f64::NAN, 1.0, f64::NAN]);
-    let panel_of = panel(Places::Numbers(vec![1.0, 2.0, 3.0]), vec![gaps]);
+    let gaps = Series::new("x", SeriesMark::Line, 0, vec![f64::NAN, 1.0, f64::NAN]);
+    let panel_of = panel(Positions::Numbers(vec![1.0, 2.0, 3.0]), vec![gaps]);
     picture(&panel_of, &panel_of.views[0], &[]);
-    let empty = panel(Places::Names(Vec::new()), Vec::new());
+    let empty = panel(Positions::Names(Vec::new()), Vec::new());
     picture(&empty, &empty.views[0], &[]);
 }
 
 #[test]
 fn files_are_named_by_panel_and_view() {
-    let panel = panel(Places::Numbers(vec![1.0]), Vec::new());
+    let panel = panel(Positions::Numbers(vec![1.0]), Vec::new());
     assert_eq!(file_name(&panel, 0), "storage.png");
     assert_eq!(file_name(&panel, 1), "storage-02-s-o-sim-o---2.png");
 }
@@ -84,7 +84,7 @@ fn a_ribbon_has_the_same_colour_in_the_legend() {
         Series::band(name, 0, tint, vec![low; 3], vec![10.0 - low; 3])
     };
     let bands = vec![band("all", 14, 1.0), band("half", 32, 3.0)];
-    let panel = panel(Places::Numbers(vec![1.0, 2.0, 3.0]), bands);
+    let panel = panel(Positions::Numbers(vec![1.0, 2.0, 3.0]), bands);
     let found = colors(&picture(&panel, &panel.views[0], &[]));
     let like = |wanted: [u8; 3]| {
         let near = |color: &[u8; 3]| (0..3).all(|part| color[part].abs_diff(wanted[part]) < 3);
@@ -102,9 +102,9 @@ fn a_stage_between_stages_without_values_is_painted() {
     let low = vec![f64::NAN, 1.0, f64::NAN];
     let series = vec![
         Series::band("all", 0, 100, low, gaps()),
-        Series::new("median", Mark::Line, 1, gaps()),
+        Series::new("median", SeriesMark::Line, 1, gaps()),
     ];
-    let panel = panel(Places::Numbers(vec![1.0, 2.0, 3.0]), series);
+    let panel = panel(Positions::Numbers(vec![1.0, 2.0, 3.0]), series);
     let found = colors(&picture(&panel, &panel.views[0], &[]));
     for (color, legend) in [([0, 0x72, 0xb2], 600), ([0xd5, 0x5e, 0], 100)] {
         assert!(found[&color] > legend, "{color:?}: {}", found[&color]);

@@ -11,7 +11,7 @@ static FONT: &[u8] = include_bytes!("font/roboto-latin.ttf");
 static FACE: LazyLock<Face<'static>> =
     LazyLock::new(|| Face::parse(FONT, 0).expect("the font is part of the program"));
 
-/// How wide a text is at a size.
+/// The width of a text at a font size.
 pub(super) fn width(text: &str, size: f32) -> f32 {
     text.chars()
         .map(|letter| advance(glyph(letter), size))

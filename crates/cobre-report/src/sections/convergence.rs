@@ -1,16 +1,16 @@
-//! Whether training has converged.
+//! The convergence of training.
 
 use cobre_results::ResultsError;
 use cobre_results::statistics::mean;
 
-use crate::chart::{Mark, Panel, Places, Section, Series, View};
+use crate::chart::{Panel, Positions, Section, Series, SeriesMark, View};
+use crate::input::ReportInput;
 use crate::palette;
-use crate::source::Source;
 use crate::statistics::half_width;
 
 /// The bound and the estimate, iteration by iteration, and what the policy costs in the end.
-pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
-    let table = &source.convergence;
+pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
+    let table = &input.convergence;
     let iterations = table.all_numbers("iteration")?;
     let bound = table.all_numbers("bound")?;
     let estimate = table.all_numbers("estimate_mean")?;
@@ -27,7 +27,7 @@ pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
         .map(|(mean, width)| (mean - width, mean + width))
         .unzip();
     let band = "estimate, 95 % confidence";
-    let sided = if source.maximised {
+    let sided = if input.maximised {
         "upper bound"
     } else {
         "lower bound"
@@ -38,8 +38,13 @@ pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
         series.push(Series::band(band, palette::ORANGE, 24, low, high));
     }
     let name = "estimate (mean of the forward passes)";
-    series.push(Series::new(name, Mark::Line, palette::ORANGE, estimate));
-    if let Some(simulation) = &source.simulation {
+    series.push(Series::new(
+        name,
+        SeriesMark::Line,
+        palette::ORANGE,
+        estimate,
+    ));
+    if let Some(simulation) = &input.simulation {
         let level = mean(simulation.totals.iter().copied());
         let half = half_width(&simulation.totals);
         let flat = |value: f64| vec![value; iterations.len()];
@@ -51,10 +56,15 @@ pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
             flat(level + half),
         ));
         let name = "mean of the simulated scenarios";
-        series.push(Series::new(name, Mark::Dashes, palette::GREEN, flat(level)));
+        series.push(Series::new(
+            name,
+            SeriesMark::Dashes,
+            palette::GREEN,
+            flat(level),
+        ));
     }
-    series.push(Series::new(sided, Mark::Line, palette::BLUE, bound));
-    let (word, unit) = (source.value_word(), source.value_unit());
+    series.push(Series::new(sided, SeriesMark::Line, palette::BLUE, bound));
+    let (word, unit) = (input.value_word(), input.value_unit());
     let mut view = View::scaled("", word, unit, series);
     view.focus = focus(&view.series);
     let outside = if view.focus.is_some() {
@@ -62,7 +72,7 @@ pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
     } else {
         ""
     };
-    let meets = if source.neutral {
+    let meets = if input.neutral {
         "The policy is near its best when the bound meets the estimate."
     } else {
         "The policy is averse to risk, and so is the bound: it need not meet the mean."
@@ -77,13 +87,13 @@ pub(super) fn section(source: &Source) -> Result<Section, ResultsError> {
         about: about.to_owned(),
         pick: String::new(),
         x: "iteration".to_owned(),
-        at: Places::Numbers(iterations.clone()),
+        at: Positions::Numbers(iterations.clone()),
         views: vec![view],
     };
     section
         .panels
         .push(panel("convergence", "Bound and estimate", &about, view));
-    let cuts = Series::new("cuts in use", Mark::Line, palette::PURPLE, cuts);
+    let cuts = Series::new("cuts in use", SeriesMark::Line, palette::PURPLE, cuts);
     let view = View::scaled("", "cuts", "", vec![cuts]);
     let about = "How many cuts the policy is made of after each iteration.";
     section
@@ -117,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_wild_start_is_left_out_of_view() {
-        let line = |values: Vec<f64>| vec![Series::new("bound", Mark::Line, 0, values)];
+        let line = |values: Vec<f64>| vec![Series::new("bound", SeriesMark::Line, 0, values)];
         let (low, high) = focus(&line(vec![-1000.0, 8.0, 9.0, 10.0])).expect("it is");
         assert!(low > 8.0 && low < 9.0 && high == 10.0, "{low} {high}");
         assert_eq!(focus(&line(vec![7.0, 8.0, 9.0, 10.0])), None);

@@ -1,14 +1,14 @@
-//! What costs consist of.
+//! The components of the costs.
 
 use cobre_results::ResultsError;
 use cobre_results::statistics::mean;
 
-use crate::chart::{Mark, Panel, Places, Section, Series, TextTable, View, scale};
+use crate::chart::{Panel, Positions, Section, Series, SeriesMark, TextTable, View, scale};
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::ribbon::over_stages;
-use crate::simulation::Simulation;
-use crate::statistics::Spread;
+use crate::simulation::SimulationData;
+use crate::statistics::Quantiles;
 
 /// Columns of the table that are no kinds of cost.
 const OTHER: [&str; 7] = [
@@ -21,19 +21,19 @@ const OTHER: [&str; 7] = [
     "future_value",
 ];
 
-/// How many kinds have a colour of their own; the rest share one.
+/// Number of kinds with a colour of their own; the rest share one.
 const APART: usize = 6;
 
-struct Kind {
+struct CostComponent {
     name: String,
     /// Discounted.
     grid: Grid,
     /// Over all stages of a scenario.
-    totals: Spread,
+    totals: Quantiles,
 }
 
 /// Adds the kinds of cost: in all, and stage by stage.
-pub(super) fn add(simulation: &Simulation, section: &mut Section) -> Result<(), ResultsError> {
+pub(super) fn add(simulation: &SimulationData, section: &mut Section) -> Result<(), ResultsError> {
     let kinds = kinds(simulation)?;
     if kinds.is_empty() {
         section
@@ -48,7 +48,7 @@ pub(super) fn add(simulation: &Simulation, section: &mut Section) -> Result<(), 
 }
 
 /// The kinds that cost anything, the dearest first.
-fn kinds(simulation: &Simulation) -> Result<Vec<Kind>, ResultsError> {
+fn kinds(simulation: &SimulationData) -> Result<Vec<CostComponent>, ResultsError> {
     let table = simulation.required("costs")?;
     let columns = table.columns().iter();
     let columns = columns.filter(|name| !OTHER.contains(&name.as_str()));
@@ -67,10 +67,10 @@ fn kinds(simulation: &Simulation) -> Result<Vec<Kind>, ResultsError> {
             }
         }
         if totals.iter().any(|total| *total != 0.0) {
-            kinds.push(Kind {
+            kinds.push(CostComponent {
                 name: words(column),
                 grid,
-                totals: Spread::of(totals.into_iter()),
+                totals: Quantiles::of(totals.into_iter()),
             });
         }
     }
@@ -87,14 +87,14 @@ pub(super) fn words(column: &str) -> String {
 }
 
 /// The unit for kinds side by side: small enough that the small ones are seen beside the large.
-fn small(kinds: &[Kind]) -> (String, f64) {
+fn small(kinds: &[CostComponent]) -> (String, f64) {
     let largest = kinds.iter().map(|kind| kind.totals.percentiles[6].abs());
     scale(largest.fold(0.0, f64::max) / 50.0, "$")
 }
 
-fn breakdown(kinds: &[Kind]) -> Panel {
+fn breakdown(kinds: &[CostComponent]) -> Panel {
     let means = kinds.iter().map(|kind| kind.totals.mean).collect();
-    let bars = Series::new("mean", Mark::Bar, palette::VERMILION, means);
+    let bars = Series::new("mean", SeriesMark::Bar, palette::VERMILION, means);
     Panel {
         id: "cost-breakdown".to_owned(),
         title: "Cost by kind".to_owned(),
@@ -102,13 +102,13 @@ fn breakdown(kinds: &[Kind]) -> Panel {
             .to_owned(),
         pick: String::new(),
         x: "kind of cost".to_owned(),
-        at: Places::Names(kinds.iter().map(|kind| kind.name.clone()).collect()),
+        at: Positions::Names(kinds.iter().map(|kind| kind.name.clone()).collect()),
         views: vec![View::told_in(small(kinds), "", "cost", "$", vec![bars])],
     }
 }
 
-fn by_stage(simulation: &Simulation, kinds: &[Kind]) -> Panel {
-    let means = |kind: &Kind| -> Vec<f64> {
+fn by_stage(simulation: &SimulationData, kinds: &[CostComponent]) -> Panel {
+    let means = |kind: &CostComponent| -> Vec<f64> {
         let stages = kind.grid.stages();
         stages.map(|values| mean(values.iter().copied())).collect()
     };
@@ -124,7 +124,7 @@ fn by_stage(simulation: &Simulation, kinds: &[Kind]) -> Panel {
     let mut series: Vec<Series> = apart
         .iter()
         .zip(colors)
-        .map(|(kind, color)| Series::new(&kind.name, Mark::Bar, color, means(kind)))
+        .map(|(kind, color)| Series::new(&kind.name, SeriesMark::Bar, color, means(kind)))
         .collect();
     if let Some((first, others)) = rest.split_first() {
         let mut sums = means(first);
@@ -133,7 +133,12 @@ fn by_stage(simulation: &Simulation, kinds: &[Kind]) -> Panel {
                 *sum += value;
             }
         }
-        series.push(Series::new("other kinds", Mark::Bar, palette::INK, sums));
+        series.push(Series::new(
+            "other kinds",
+            SeriesMark::Bar,
+            palette::INK,
+            sums,
+        ));
     }
     let views = vec![View::scaled("", "cost", "$", series)];
     let about = "The discounted cost of each stage, by kind: mean of all scenarios.";
@@ -147,10 +152,10 @@ fn by_stage(simulation: &Simulation, kinds: &[Kind]) -> Panel {
     )
 }
 
-fn table(kinds: &[Kind]) -> TextTable {
+fn table(kinds: &[CostComponent]) -> TextTable {
     let all: f64 = kinds.iter().map(|kind| kind.totals.mean).sum();
     let (word, factor) = small(kinds);
-    let row = |kind: &Kind| {
+    let row = |kind: &CostComponent| {
         let [_, five, _, median, _, high, _] = kind.totals.percentiles;
         // Adding zero leaves no zero with a sign.
         let cell = |value: f64| format!("{:.2}", (value / factor * 100.0).round() / 100.0 + 0.0);

@@ -3,20 +3,20 @@
 use cobre_results::ResultsError;
 use cobre_results::statistics::mean;
 
-use crate::chart::{Mark, Section, Series, View};
+use crate::chart::{Section, Series, SeriesMark, View};
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::quantity;
 use crate::sections::ribbon::over_stages;
-use crate::simulation::{Blocks, Quantity, Simulation};
+use crate::simulation::{Blocks, Quantity, SimulationData};
 
 const ENERGY: Quantity = quantity("buses", "bus", "deficit_mw", Blocks::Energy);
 
-/// What a solver may leave by its tolerance is no deficit: a kWh in a stage.
+/// Deficits up to this are the solver's tolerance: a kWh in a stage.
 const NOTHING_MWH: f64 = 1e-3;
 
 /// The share of scenarios with a deficit and its energy, stage by stage.
-pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> {
+pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsError> {
     let mut section = Section::new("deficit", "Deficit risk");
     let gathered = simulation.gather(ENERGY)?;
     let Some(gathered) = gathered.filter(|gathered| gathered.total.largest() > NOTHING_MWH) else {
@@ -43,7 +43,7 @@ pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> 
     let views = |what: &str, unit: &str, of: fn(&[f64]) -> f64| {
         let view = |name: &str, grid: &Grid| {
             let values = grid.stages().map(of).collect();
-            let bars = Series::new(what, Mark::Bar, palette::PURPLE, values);
+            let bars = Series::new(what, SeriesMark::Bar, palette::PURPLE, values);
             View::scaled(name, what, unit, vec![bars])
         };
         let mut views = Vec::new();

@@ -8,7 +8,7 @@ use crate::chart::Section;
 use crate::gather::names;
 use crate::sections::quantity;
 use crate::sections::ribbon::Ribbons;
-use crate::simulation::{Blocks, Quantity, Simulation};
+use crate::simulation::{Blocks, Quantity, SimulationData};
 
 const RIBBONS: Ribbons = Ribbons {
     id: "exchange",
@@ -27,7 +27,7 @@ const RIBBONS: Ribbons = Ribbons {
 };
 
 /// The power of each line, from its beginning to its end; none if the case has no lines.
-pub(super) fn section(simulation: &Simulation) -> Result<Option<Section>, ResultsError> {
+pub(super) fn section(simulation: &SimulationData) -> Result<Option<Section>, ResultsError> {
     let Some(mut gathered) = simulation.gather(RIBBONS.quantity)? else {
         return Ok(None);
     };
@@ -41,7 +41,7 @@ pub(super) fn section(simulation: &Simulation) -> Result<Option<Section>, Result
 }
 
 /// From which bus to which each line goes.
-fn ways(simulation: &Simulation) -> Result<HashMap<i64, String>, ResultsError> {
+fn ways(simulation: &SimulationData) -> Result<HashMap<i64, String>, ResultsError> {
     let buses = names(&simulation.required("buses")?, "bus")?;
     let buses: HashMap<i64, String> = buses.into_iter().collect();
     let lines = simulation.required("lines")?;

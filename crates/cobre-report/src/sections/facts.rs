@@ -1,11 +1,11 @@
-//! What ran, where, and how it went; and the figures at the head of the page.
+//! The run: problem, machine and outcome; and the figures at the head of the page.
 
 use cobre_results::ResultsError;
 use cobre_results::statistics::mean;
 use serde_json::Value;
 
 use crate::chart::{Section, TextTable, scale};
-use crate::source::Source;
+use crate::input::ReportInput;
 use crate::statistics::half_width;
 
 /// The facts that come first, by their names; the others follow by the alphabet.
@@ -25,10 +25,10 @@ const FIRST: [&str; 12] = [
 ];
 
 /// Everything that `run.json` says.
-pub(super) fn section(source: &Source) -> Section {
+pub(super) fn section(input: &ReportInput) -> Section {
     let mut section = Section::new("run", "The run");
     let mut rows = Vec::new();
-    flatten("", &source.results.run, &mut rows);
+    flatten("", &input.results.run, &mut rows);
     let place = |row: &Vec<String>| {
         let known = FIRST.iter().position(|name| *name == row[0]);
         known.unwrap_or(FIRST.len())
@@ -97,9 +97,9 @@ fn short(value: f64) -> String {
 }
 
 /// The figures at the head of the page: what they are, and what they say.
-pub(crate) fn headline(source: &Source) -> Result<Vec<(String, String)>, ResultsError> {
-    let table = &source.convergence;
-    let unit = source.value_unit();
+pub(crate) fn headline(input: &ReportInput) -> Result<Vec<(String, String)>, ResultsError> {
+    let table = &input.convergence;
+    let unit = input.value_unit();
     let told = |value: f64| {
         let (word, factor) = scale(value.abs(), unit);
         let text = format!("{} {word}{unit}", short(value / factor));
@@ -107,7 +107,7 @@ pub(crate) fn headline(source: &Source) -> Result<Vec<(String, String)>, Results
     };
     let mut figures = Vec::new();
     let bounds = table.all_numbers("bound")?;
-    let sided = if source.maximised {
+    let sided = if input.maximised {
         "upper bound"
     } else {
         "lower bound"
@@ -115,10 +115,10 @@ pub(crate) fn headline(source: &Source) -> Result<Vec<(String, String)>, Results
     if let Some(bound) = bounds.last() {
         figures.push((sided.to_owned(), told(*bound)));
     }
-    if let Some(simulation) = &source.simulation {
+    if let Some(simulation) = &input.simulation {
         let level = mean(simulation.totals.iter().copied());
         let half = half_width(&simulation.totals);
-        let word = source.value_word();
+        let word = input.value_word();
         let (name, factor) = scale(level.abs(), unit);
         let level_told = short(level / factor);
         let digits = level_told.split_once('.').map_or(0, |(_, part)| part.len());
@@ -136,9 +136,9 @@ pub(crate) fn headline(source: &Source) -> Result<Vec<(String, String)>, Results
         ));
         if let Some(bound) = bounds
             .last()
-            .filter(|bound| source.neutral && **bound != 0.0)
+            .filter(|bound| input.neutral && **bound != 0.0)
         {
-            let (what, beyond) = if source.maximised {
+            let (what, beyond) = if input.maximised {
                 ("mean below bound", bound - level)
             } else {
                 ("mean above bound", level - bound)

@@ -3,14 +3,14 @@
 use cobre_results::ResultsError;
 use cobre_results::statistics::mean;
 
-use crate::chart::{Mark, Section, Series, View};
+use crate::chart::{Section, Series, SeriesMark, View};
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::quantity;
 use crate::sections::ribbon::over_stages;
-use crate::simulation::{Blocks, Quantity, Simulation};
+use crate::simulation::{Blocks, Quantity, SimulationData};
 
-/// What feeds the load, from the bottom of the bars to their top.
+/// The sources of the load's energy, from the bottom of the bars to their top.
 const KINDS: [(&str, usize, Quantity); 4] = [
     (
         "hydro",
@@ -37,17 +37,17 @@ const KINDS: [(&str, usize, Quantity); 4] = [
 const LOAD: Quantity = quantity("buses", "bus", "load_mw", Blocks::Mean);
 
 /// The generation of each stage by kind, as mean and in single scenarios.
-pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> {
-    let mut grids: Vec<(&str, Mark, usize, Grid)> = Vec::new();
+pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsError> {
+    let mut grids: Vec<(&str, SeriesMark, usize, Grid)> = Vec::new();
     for (name, color, of) in KINDS {
         let gathered = simulation.gather(of)?;
         // What a case has none of is no part of its mix.
         if let Some(gathered) = gathered.filter(|gathered| gathered.total.largest() > 0.0) {
-            grids.push((name, Mark::Bar, color, gathered.total));
+            grids.push((name, SeriesMark::Bar, color, gathered.total));
         }
     }
     if let Some(load) = simulation.gather(LOAD)? {
-        grids.push(("load", Mark::Dashes, palette::INK, load.total));
+        grids.push(("load", SeriesMark::Dashes, palette::INK, load.total));
     }
     let view = |name: &str, values: &dyn Fn(&Grid) -> Vec<f64>| {
         let series = grids

@@ -13,24 +13,24 @@ mod violations;
 use cobre_results::ResultsError;
 
 use crate::chart::Section;
-use crate::simulation::{Blocks, Quantity, Simulation};
-use crate::source::Source;
+use crate::input::ReportInput;
+use crate::simulation::{Blocks, Quantity, SimulationData};
 
 pub(crate) use facts::headline;
 
 use self::ribbon::Ribbons;
 
 /// All sections that have something to show.
-pub(crate) fn all(source: &Source) -> Result<Vec<Section>, ResultsError> {
-    let mut sections = vec![convergence::section(source)?];
-    match &source.simulation {
+pub(crate) fn all(input: &ReportInput) -> Result<Vec<Section>, ResultsError> {
+    let mut sections = vec![convergence::section(input)?];
+    match &input.simulation {
         None => sections.push(no_simulation()),
-        Some(simulation) if source.results.hydrothermal() => {
-            hydrothermal(source, simulation, &mut sections)?;
+        Some(simulation) if input.results.hydrothermal() => {
+            hydrothermal(input, simulation, &mut sections)?;
         }
-        Some(simulation) => generic(source, simulation, &mut sections)?,
+        Some(simulation) => generic(input, simulation, &mut sections)?,
     }
-    sections.push(facts::section(source));
+    sections.push(facts::section(input));
     Ok(sections)
 }
 
@@ -59,11 +59,11 @@ const fn quantity(
 }
 
 fn hydrothermal(
-    source: &Source,
-    simulation: &Simulation,
+    input: &ReportInput,
+    simulation: &SimulationData,
     sections: &mut Vec<Section>,
 ) -> Result<(), ResultsError> {
-    let mut total = totals::section(source, simulation);
+    let mut total = totals::section(input, simulation);
     cost::add(simulation, &mut total)?;
     sections.push(total);
     let ribbons = [
@@ -128,11 +128,11 @@ fn hydrothermal(
 }
 
 fn generic(
-    source: &Source,
-    simulation: &Simulation,
+    input: &ReportInput,
+    simulation: &SimulationData,
     sections: &mut Vec<Section>,
 ) -> Result<(), ResultsError> {
-    let mut total = totals::section(source, simulation);
+    let mut total = totals::section(input, simulation);
     let stages = simulation.required("stages")?;
     let grid = simulation.column(&stages, "stage_value")?;
     total.panels.push(ribbon::stage_values(simulation, &grid));

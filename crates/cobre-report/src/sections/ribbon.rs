@@ -3,13 +3,13 @@
 use cobre_results::ResultsError;
 use cobre_results::statistics::mean;
 
-use crate::chart::{Mark, Panel, Places, Section, Series, View};
+use crate::chart::{Panel, Positions, Section, Series, SeriesMark, View};
 use crate::grid::Grid;
 use crate::palette;
-use crate::simulation::{Gathered, Quantity, Simulation};
-use crate::statistics::{LEVELS, Spread};
+use crate::simulation::{Gathered, Quantity, SimulationData};
+use crate::statistics::{LEVELS, Quantiles};
 
-/// How many entities are compared in one chart.
+/// Most entities compared in one chart.
 const COMPARED: usize = 8;
 
 /// The colour of ribbons, and those of single scenarios: the same in all charts.
@@ -28,9 +28,9 @@ pub(super) struct Ribbons {
     pub(super) title: &'static str,
     pub(super) chart: &'static str,
     pub(super) about: &'static str,
-    /// What an entity is called.
+    /// The noun for an entity.
     pub(super) pick: &'static str,
-    /// What the sum over all entities is called, if it means something.
+    /// Name of the sum over all entities, if it means something.
     pub(super) all: Option<&'static str>,
     pub(super) what: &'static str,
     pub(super) unit: &'static str,
@@ -39,13 +39,16 @@ pub(super) struct Ribbons {
 
 impl Ribbons {
     /// The section; none if the case has no such entities.
-    pub(super) fn section(&self, simulation: &Simulation) -> Result<Option<Section>, ResultsError> {
+    pub(super) fn section(
+        &self,
+        simulation: &SimulationData,
+    ) -> Result<Option<Section>, ResultsError> {
         let gathered = simulation.gather(self.quantity)?;
         Ok(gathered.map(|gathered| self.of(simulation, &gathered)))
     }
 
     /// The section of a quantity that is collected already.
-    pub(super) fn of(&self, simulation: &Simulation, gathered: &Gathered) -> Section {
+    pub(super) fn of(&self, simulation: &SimulationData, gathered: &Gathered) -> Section {
         let view = |name: &str, grid: &Grid| {
             let series = series(simulation, grid);
             View::scaled(name, self.what, self.unit, series)
@@ -72,7 +75,7 @@ impl Ribbons {
 
 /// A section of a table that has one column per state, control or row.
 pub(super) fn columns(
-    simulation: &Simulation,
+    simulation: &SimulationData,
     id: &'static str,
     title: &str,
     chart: &str,
@@ -94,7 +97,7 @@ pub(super) fn columns(
 }
 
 /// The value of each stage, for problems whose values have no kinds.
-pub(super) fn stage_values(simulation: &Simulation, grid: &Grid) -> Panel {
+pub(super) fn stage_values(simulation: &SimulationData, grid: &Grid) -> Panel {
     let series = series(simulation, grid);
     let views = vec![View::scaled("", "value", "", series)];
     let title = "Value of each stage";
@@ -110,7 +113,7 @@ pub(super) fn stage_values(simulation: &Simulation, grid: &Grid) -> Panel {
 
 /// A panel over the stages.
 pub(super) fn over_stages(
-    simulation: &Simulation,
+    simulation: &SimulationData,
     id: &str,
     title: &str,
     about: &str,
@@ -123,7 +126,7 @@ pub(super) fn over_stages(
         about: about.to_owned(),
         pick: pick.to_owned(),
         x: "stage".to_owned(),
-        at: Places::Numbers(simulation.stage_numbers()),
+        at: Positions::Numbers(simulation.stage_numbers()),
         views,
     }
 }
@@ -150,7 +153,7 @@ fn spaced(text: &str) -> String {
     }
 }
 
-fn about(simulation: &Simulation) -> String {
+fn about(simulation: &SimulationData) -> String {
     match simulation.scenarios() {
         1 => "The one simulated scenario.".to_owned(),
         count => format!(
@@ -161,17 +164,17 @@ fn about(simulation: &Simulation) -> String {
 }
 
 /// The ribbons of a grid, the median, the mean, and the single scenarios.
-fn series(simulation: &Simulation, grid: &Grid) -> Vec<Series> {
+fn series(simulation: &SimulationData, grid: &Grid) -> Vec<Series> {
     let mut all = Vec::new();
     if simulation.scenarios() > 1 {
-        let spreads: Vec<Spread> = grid
+        let quantiles: Vec<Quantiles> = grid
             .stages()
-            .map(|values| Spread::of(values.iter().copied()))
+            .map(|values| Quantiles::of(values.iter().copied()))
             .collect();
         let level = |at: usize| -> Vec<f64> {
-            spreads
+            quantiles
                 .iter()
-                .map(|spread| spread.percentiles[at])
+                .map(|quantile| quantile.percentiles[at])
                 .collect()
         };
         let names = ["all scenarios", "90 % (P5 to P95)", "half (P25 to P75)"];
@@ -181,18 +184,18 @@ fn series(simulation: &Simulation, grid: &Grid) -> Vec<Series> {
         }
         all.push(Series::new(
             "median",
-            Mark::Line,
+            SeriesMark::Line,
             RIBBON,
             level(LEVELS.len() / 2),
         ));
-        let means = spreads.iter().map(|spread| spread.mean).collect();
-        all.push(Series::new("mean", Mark::Dashes, palette::INK, means));
+        let means = quantiles.iter().map(|quantile| quantile.mean).collect();
+        all.push(Series::new("mean", SeriesMark::Dashes, palette::INK, means));
     }
     for (number, (single, color)) in simulation.single.iter().zip(SINGLES).enumerate() {
         let values = grid.scenario(single.scenario);
         all.push(Series {
             scenario: Some(number),
-            ..Series::new(&single.name, Mark::Line, color, values)
+            ..Series::new(&single.name, SeriesMark::Line, color, values)
         });
     }
     all
@@ -204,7 +207,7 @@ fn compared(gathered: &Gathered, what: &str, unit: &str) -> View {
     let lines = lines.map(|(number, entity)| {
         let stages = entity.grid.stages();
         let means = stages.map(|values| mean(values.iter().copied())).collect();
-        Series::new(&entity.name, Mark::Line, palette::nth(number), means)
+        Series::new(&entity.name, SeriesMark::Line, palette::nth(number), means)
     });
     let lines: Vec<Series> = lines.collect();
     let name = if lines.len() < gathered.count {

@@ -1,17 +1,17 @@
-//! What scenarios cost in all.
+//! The distribution of the scenarios' total costs.
 
-use crate::chart::{Mark, Panel, Places, Section, Series, View, rounded, scale};
+use crate::chart::{Panel, Positions, Section, Series, SeriesMark, View, rounded, scale};
+use crate::input::ReportInput;
 use crate::palette;
-use crate::simulation::Simulation;
-use crate::source::Source;
+use crate::simulation::SimulationData;
 use crate::statistics::histogram;
 
 /// The most bars of a distribution.
 const BINS: usize = 60;
 
 /// The distribution of the totals of all scenarios.
-pub(super) fn section(source: &Source, simulation: &Simulation) -> Section {
-    let word = source.value_word();
+pub(super) fn section(input: &ReportInput, simulation: &SimulationData) -> Section {
+    let word = input.value_word();
     let (id, title) = if word == "cost" {
         ("cost", "Costs")
     } else {
@@ -26,9 +26,9 @@ pub(super) fn section(source: &Source, simulation: &Simulation) -> Section {
     // Below that, what differs is rounding.
     if high - low <= 1e-9 * low.abs().max(high.abs()) {
         let count = totals.len();
-        let (name, factor) = scale(high.abs(), source.value_unit());
+        let (name, factor) = scale(high.abs(), input.value_unit());
         let value = rounded(high / factor);
-        let text = format!("{value} {name}{}", source.value_unit());
+        let text = format!("{value} {name}{}", input.value_unit());
         let text = text.trim_end();
         section.text.push(match count {
             1 => format!("The one simulated scenario has a total {word} of {text}."),
@@ -37,12 +37,17 @@ pub(super) fn section(source: &Source, simulation: &Simulation) -> Section {
         return section;
     }
     let (counts, first, width) = histogram(totals, BINS);
-    let (name, factor) = scale(low.abs().max(high.abs()), source.value_unit());
+    let (name, factor) = scale(low.abs().max(high.abs()), input.value_unit());
     let middle = |bin: usize| (first + width * (bin as f64 + 0.5)) / factor;
     let shares = counts.iter();
     let shares = shares.map(|count| *count as f64 * 100.0 / totals.len() as f64);
-    let bars = Series::new("scenarios", Mark::Bar, palette::BLUE, shares.collect());
-    let unit = format!("{name}{}", source.value_unit());
+    let bars = Series::new(
+        "scenarios",
+        SeriesMark::Bar,
+        palette::BLUE,
+        shares.collect(),
+    );
+    let unit = format!("{name}{}", input.value_unit());
     let unit = if unit.is_empty() {
         unit
     } else {
@@ -57,7 +62,7 @@ pub(super) fn section(source: &Source, simulation: &Simulation) -> Section {
         ),
         pick: String::new(),
         x: format!("total {word} of a scenario{unit}"),
-        at: Places::Numbers((0..counts.len()).map(middle).collect()),
+        at: Positions::Numbers((0..counts.len()).map(middle).collect()),
         views: vec![View::scaled("", "share of scenarios", "%", vec![bars])],
     });
     section

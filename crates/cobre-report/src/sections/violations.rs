@@ -3,26 +3,26 @@
 use cobre_results::ResultsError;
 use cobre_results::statistics::mean;
 
-use crate::chart::{Mark, Section, Series, TextTable, View, rounded};
+use crate::chart::{Section, Series, SeriesMark, TextTable, View, rounded};
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::cost::words;
 use crate::sections::ribbon::over_stages;
-use crate::simulation::Simulation;
+use crate::simulation::SimulationData;
 
 /// Where violations are written.
 const TABLES: [&str; 2] = ["hydros", "hydro_blocks"];
-/// What a solver may leave by its tolerance.
+/// Violations up to this are the solver's tolerance.
 const NOTHING: f64 = 1e-6;
 
-struct Kind {
+struct ViolationKind {
     name: String,
     unit: &'static str,
     grid: Grid,
 }
 
 /// The share of scenarios in which limits are not kept, by kind and stage.
-pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> {
+pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsError> {
     let mut section = Section::new("violations", "Violations");
     let (kinds, looked) = kinds(simulation)?;
     if kinds.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> 
     };
     let lines = kinds.iter().enumerate().map(|(number, kind)| {
         let shares = kind.grid.stages().map(share).collect();
-        Series::new(&kind.name, Mark::Line, palette::nth(number), shares)
+        Series::new(&kind.name, SeriesMark::Line, palette::nth(number), shares)
     });
     let views = vec![View::scaled("", "share of scenarios", "%", lines.collect())];
     let title = "Scenarios that violate a limit";
@@ -62,7 +62,7 @@ pub(super) fn section(simulation: &Simulation) -> Result<Section, ResultsError> 
 }
 
 /// The kinds that occur, and how many there might be.
-fn kinds(simulation: &Simulation) -> Result<(Vec<Kind>, usize), ResultsError> {
+fn kinds(simulation: &SimulationData) -> Result<(Vec<ViolationKind>, usize), ResultsError> {
     let (mut kinds, mut looked) = (Vec::new(), 0);
     for name in TABLES {
         let Some(table) = simulation.table(name)? else {
@@ -74,7 +74,7 @@ fn kinds(simulation: &Simulation) -> Result<(Vec<Kind>, usize), ResultsError> {
             let grid = simulation.column(&table, column)?;
             if grid.largest() > NOTHING {
                 let (name, unit) = unit(column);
-                kinds.push(Kind { name, unit, grid });
+                kinds.push(ViolationKind { name, unit, grid });
             }
         }
     }
@@ -95,8 +95,8 @@ fn unit(column: &str) -> (String, &'static str) {
     found.unwrap_or_else(|| (words(column), ""))
 }
 
-fn table(simulation: &Simulation, kinds: &[Kind]) -> TextTable {
-    let row = |kind: &Kind| {
+fn table(simulation: &SimulationData, kinds: &[ViolationKind]) -> TextTable {
+    let row = |kind: &ViolationKind| {
         let violates = |scenario: &usize| {
             let values = kind.grid.scenario(*scenario);
             values.iter().any(|value| value.abs() > NOTHING)

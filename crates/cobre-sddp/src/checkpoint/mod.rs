@@ -29,7 +29,16 @@ use crate::training::Progress;
 
 /// True if there is a checkpoint beside the results in `output`.
 pub fn exists(output: &Path) -> bool {
-    !Store::numbers_in(output).is_empty()
+    !store::numbers_in(output).is_empty()
+}
+
+/// Refuses a directory in which something that Cobre did not write is where checkpoints are kept. Writes nothing.
+///
+/// # Errors
+/// When that is so, or cannot be found out.
+pub(crate) fn check(output: &Path) -> Result<(), SddpError> {
+    store::survey(output)?;
+    Ok(())
 }
 
 /// The state of training after an iteration. The warm starts of units follow it.
@@ -61,6 +70,7 @@ impl Checkpoints {
     ) -> Result<Self, SddpError> {
         let identity = || Identity::of(origin, settings);
         let store = directory.map(|directory| Store::open(directory.path(), identity()));
+        let store = store.transpose()?;
         if let Some(store) = store.as_ref().filter(|_| !settings.resume) {
             store.start_anew()?;
         }
@@ -172,6 +182,14 @@ impl Checkpoints {
             .map_err(|_| unreadable("the cuts and figures of a checkpoint"))?;
         let mut shared = work.write();
         let problem = shared.problem;
+        let passes = work.passes;
+        if !state.progress.fits(passes)
+            || !state
+                .cuts
+                .fits(problem, passes, state.progress.iterations.len())
+        {
+            return Err(unreadable("the cuts and figures of a checkpoint"));
+        }
         shared.pool.restore(ranks, problem, &state.cuts)?;
         drop(shared);
         let counts = std::iter::once(work.passes).chain(work.unit_counts.iter().copied());
@@ -190,6 +208,9 @@ impl Checkpoints {
         };
         for (simulator, bytes) in work.forward.iter().zip(own(work.passes)) {
             put(&mut lock(simulator).warm_starts, bytes)?;
+            if lock(simulator).warm_starts.len() != problem.nodes.len() {
+                return Err(unreadable("what units remembered"));
+            }
         }
         for (units, &count) in work.backward.iter().zip(&work.unit_counts) {
             for (unit, bytes) in units.iter().zip(own(count)) {

@@ -1,30 +1,38 @@
 //! The files of checkpoints: `checkpoint/NNNNNNNN.state` with the bytes, and then
 //! `checkpoint/NNNNNNNN.json`, which says whose they are and how they must hash. The last two are
-//! kept.
+//! kept. Only files on the register of `checkpoint/` are removed.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use cobre_files::{FileError, Register};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::identity::Identity;
 use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
-use crate::output::Aside;
 
-const FORMAT: u32 = 3;
+/// The version of the layout.
+const FORMAT: u64 = 3;
+/// The key of a manifest's own fingerprint.
+const CHECK: &str = "manifest_sha256";
 /// Beside the results.
 const PLACE: &str = "checkpoint";
 /// Checkpoints that are kept.
 const KEPT: usize = 2;
 /// Notes that the run has written all its results.
 const FINISHED: &str = "finished";
+/// The most bytes of a manifest that are read.
+const LARGEST: u64 = 1 << 20;
 
 /// The checkpoints in a directory.
 pub(super) struct Store {
     directory: PathBuf,
+    /// The files that are checkpoints' of Cobre.
+    register: Arc<Mutex<Register>>,
     identity: Identity,
     /// Damaged checkpoints.
     damaged: Vec<usize>,
@@ -33,14 +41,18 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// The checkpoints of the run whose results are in `output`.
-    pub(super) fn open(output: &Path, identity: Identity) -> Self {
-        Self {
+    /// The checkpoints of the run whose results are in `output`. Writes nothing.
+    ///
+    /// # Errors
+    /// When something that Cobre did not write is in the way.
+    pub(super) fn open(output: &Path, identity: Identity) -> Result<Self, SddpError> {
+        Ok(Self {
             directory: output.join(PLACE),
+            register: Arc::new(Mutex::new(survey(output)?)),
             identity,
             damaged: Vec::new(),
             writer: None,
-        }
+        })
     }
 
     /// Forgets those of a finished run.
@@ -48,9 +60,10 @@ impl Store {
     /// # Errors
     /// When they are of a run that has not finished, or cannot be removed.
     pub(super) fn start_anew(&self) -> Result<(), SddpError> {
-        let numbers = self.numbers();
-        if let Some(newest) = numbers.last()
-            && !self.directory.join(FINISHED).exists()
+        let mut register = lock(&self.register);
+        let finished = register.holds(FINISHED) && self.directory.join(FINISHED).exists();
+        if let Some(newest) = numbers(&register).last()
+            && !finished
         {
             let place = self.directory.display();
             return Err(SddpError::Checkpoint(format!(
@@ -58,12 +71,9 @@ impl Store {
                  or remove that directory to begin anew"
             )));
         }
-        match std::fs::remove_dir_all(&self.directory) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(SddpError::io("remove", &self.directory)(error))
-            }
-            _ => Ok(()),
-        }
+        register.clone().dissolve()?;
+        *register = Register::open(&self.directory)?;
+        Ok(())
     }
 
     /// Writes the state after an iteration and what follows it, in a thread of its own.
@@ -78,30 +88,34 @@ impl Store {
     ) -> Result<(), SddpError> {
         self.settle()?;
         let (directory, belongs_to) = (self.directory.clone(), self.identity.json());
+        let register = Arc::clone(&self.register);
         let mut damaged = std::mem::take(&mut self.damaged);
         damaged.retain(|number| *number != iteration);
         let write = move || {
-            let state =
-                postcard::to_stdvec(&state).expect("plain data can be written to warm_start");
+            let state = postcard::to_stdvec(&state).expect("plain data can be written to memory");
             let parts = [&state[..], &rest];
-            let manifest = json!({
+            let manifest = checked(json!({
                 "format": FORMAT,
                 "iteration": iteration,
                 "bytes": state.len() + rest.len(),
                 "sha256": Fingerprint::of_parts(&parts).to_string(),
                 "belongs_to": belongs_to,
-            });
+            }));
+            let mut register = lock(&register);
             // Not the one around it: if that is gone, so is the right to write there.
             match std::fs::create_dir(&directory) {
+                Ok(()) => register.note_made(),
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(SddpError::io("create the directory", &directory)(error));
                 }
-                _ => {}
+                Err(_) => {}
             }
-            put(&file(&directory, iteration, "state"), &parts)?;
+            let names = [name(iteration, "state"), name(iteration, "json")];
+            register.claim(names.iter().map(String::as_str))?;
+            put(&mut register, &names[0], &parts)?;
             let manifest = format!("{manifest:#}\n");
-            put(&file(&directory, iteration, "json"), &[manifest.as_bytes()])?;
-            prune(&directory, iteration, &damaged);
+            put(&mut register, &names[1], &[manifest.as_bytes()])?;
+            prune(&mut register, iteration, &damaged);
             Ok(())
         };
         let builder = std::thread::Builder::new().name("cobre-checkpoint".to_owned());
@@ -124,8 +138,9 @@ impl Store {
     /// Notes that the run has written all its results.
     pub(super) fn finish(&mut self) -> Result<(), SddpError> {
         self.settle()?;
-        if self.directory.exists() {
-            put(&self.directory.join(FINISHED), &[])?;
+        let mut register = lock(&self.register);
+        if !numbers(&register).is_empty() {
+            put(&mut register, FINISHED, &[])?;
         }
         Ok(())
     }
@@ -137,8 +152,8 @@ impl Store {
     /// When it does not belong to this run.
     pub(super) fn newest(&mut self, warn: &mut dyn FnMut(&str)) -> Result<Vec<u8>, SddpError> {
         let mut found = Vec::new();
-        for &iteration in self.numbers().iter().rev() {
-            let place = file(&self.directory, iteration, "json");
+        for &iteration in numbers(&lock(&self.register)).iter().rev() {
+            let place = self.directory.join(name(iteration, "json"));
             match whole(&self.directory, iteration) {
                 Err(problem) => {
                     let place = place.display();
@@ -158,18 +173,53 @@ impl Store {
             }
         }
         // From here on this is a run that has not finished.
-        let _ = std::fs::remove_file(self.directory.join(FINISHED));
+        let _ = lock(&self.register).remove(FINISHED);
         Ok(found)
     }
+}
 
-    /// The iterations of which there is a manifest, in order.
-    pub(super) fn numbers_in(output: &Path) -> Vec<usize> {
-        numbers(&output.join(PLACE))
-    }
+/// The iterations of which there is a manifest beside the results in `output`, in order.
+pub(super) fn numbers_in(output: &Path) -> Vec<usize> {
+    survey(output).map_or(Vec::new(), |register| numbers(&register))
+}
 
-    fn numbers(&self) -> Vec<usize> {
-        numbers(&self.directory)
+/// The register of the checkpoints beside the results in `output`. Manifests that are there are on it, too, if they
+/// are checkpoints': earlier versions kept no register. Writes nothing.
+///
+/// # Errors
+/// When something that Cobre did not write is in the way.
+pub(super) fn survey(output: &Path) -> Result<Register, FileError> {
+    // A link is not followed.
+    Register::open(output)?.check_directory(PLACE)?;
+    let directory = output.join(PLACE);
+    let mut register = Register::open(&directory)?;
+    let names: Vec<String> = names(&directory).collect();
+    for manifest in names.iter().filter(|name| number(name, "json").is_some()) {
+        if !register.holds(manifest) && is_manifest(&directory.join(manifest), manifest) {
+            let state = manifest.replace(".json", ".state");
+            register.adopt(manifest.clone());
+            register.adopt(state);
+            let finished = directory.join(FINISHED).symlink_metadata();
+            if finished.is_ok_and(|found| found.is_file() && found.len() == 0) {
+                register.adopt(FINISHED);
+            }
+        }
     }
+    if let (false, Some(first)) = (register.is_there(), names.first()) {
+        return Err(FileError::foreign(directory, format!("holds {first}")));
+    }
+    // The name that an unfinished file will have.
+    let finished = |name: &String| -> String {
+        let part = name.strip_prefix('.');
+        let part = part.and_then(|name| name.strip_suffix(".part"));
+        part.unwrap_or(name).to_owned()
+    };
+    let is_own = |name: &String| number(name, "json").or(number(name, "state")).is_some();
+    for name in names.iter().map(finished).filter(is_own) {
+        register.check(&name)?;
+    }
+    register.check(FINISHED)?;
+    Ok(register)
 }
 
 impl Drop for Store {
@@ -181,46 +231,99 @@ impl Drop for Store {
     }
 }
 
-fn file(directory: &Path, iteration: usize, kind: &str) -> PathBuf {
-    directory.join(format!("{iteration:08}.{kind}"))
+fn lock(register: &Mutex<Register>) -> MutexGuard<'_, Register> {
+    register.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn put(place: &Path, parts: &[&[u8]]) -> Result<(), SddpError> {
-    let mut file = Aside::create(place)?;
+fn name(iteration: usize, kind: &str) -> String {
+    format!("{iteration:08}.{kind}")
+}
+
+/// The iteration that a file of this kind is of, by its name.
+fn number(text: &str, kind: &str) -> Option<usize> {
+    let digits = text.strip_suffix(kind)?.strip_suffix('.')?;
+    let number = digits.parse().ok()?;
+    (name(number, kind) == text).then_some(number)
+}
+
+fn put(register: &mut Register, name: &str, parts: &[&[u8]]) -> Result<(), SddpError> {
+    let mut file = register.create(name)?;
     for part in parts {
         file.write(part)?;
     }
-    file.finish()
+    Ok(file.finish()?)
 }
 
+/// The names in a directory, in order.
 fn names(directory: &Path) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok())
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names.into_iter()
 }
 
 /// The iterations of which there is a manifest, in order.
-fn numbers(directory: &Path) -> Vec<usize> {
-    let number = |name: String| name.strip_suffix(".json")?.parse().ok();
-    let mut numbers: Vec<usize> = names(directory).filter_map(number).collect();
+fn numbers(register: &Register) -> Vec<usize> {
+    let there = |name: &&str| register.directory().join(name).exists();
+    let manifests = register.names().filter(there);
+    let mut numbers: Vec<usize> = manifests.filter_map(|name| number(name, "json")).collect();
     numbers.sort_unstable();
     numbers
 }
 
+/// A manifest with its own fingerprint.
+fn checked(mut manifest: Value) -> Value {
+    let fingerprint = Fingerprint::of_parts(&[manifest.to_string().as_bytes()]);
+    manifest[CHECK] = fingerprint.to_string().into();
+    manifest
+}
+
+fn read_manifest(place: &Path) -> Result<Value, String> {
+    let bytes = cobre_files::read(place, LARGEST)
+        .map_err(|error| format!("{}: {error}", place.display()))?;
+    serde_json::from_slice(&bytes).map_err(|error| format!("it is cut off or changed ({error})"))
+}
+
+/// True if a file is the manifest of a checkpoint, of this version or an earlier one.
+fn is_manifest(place: &Path, name: &str) -> bool {
+    let is_file = place.symlink_metadata().is_ok_and(|found| found.is_file());
+    let manifest = is_file.then(|| read_manifest(place).ok()).flatten();
+    manifest.is_some_and(|manifest| {
+        let format = manifest["format"].as_u64();
+        format.is_some_and(|format| format <= FORMAT)
+            && manifest["iteration"].as_u64() == number(name, "json").map(|number| number as u64)
+            && manifest["bytes"].is_u64()
+            && manifest["sha256"]
+                .as_str()
+                .is_some_and(|hash| hash.len() == 64)
+            && manifest["belongs_to"].is_object()
+    })
+}
+
 /// A checkpoint's manifest and bytes if they are what was written.
 fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), String> {
-    let read = |kind| {
-        let place = file(directory, iteration, kind);
-        std::fs::read(&place).map_err(|error| format!("{}: {error}", place.display()))
-    };
-    let manifest: Value = serde_json::from_slice(&read("json")?)
-        .map_err(|error| format!("it is cut off or changed ({error})"))?;
-    if manifest["format"] != FORMAT {
-        return Err(format!(
-            "its format is {}, not {FORMAT}",
-            manifest["format"]
-        ));
+    let mut manifest = read_manifest(&directory.join(name(iteration, "json")))?;
+    let check = manifest.as_object_mut().and_then(|keys| keys.remove(CHECK));
+    match (manifest["format"].as_u64(), check) {
+        (Some(FORMAT), check) => {
+            let (found, manifest_again) = (check, checked(manifest.clone()));
+            if found.as_ref() != Some(&manifest_again[CHECK]) {
+                return Err("its manifest has changed since it was written".to_owned());
+            }
+        }
+        _ => {
+            let format = &manifest["format"];
+            return Err(format!("its format is {format}, not {FORMAT}"));
+        }
     }
-    let bytes = read("state")?;
+    if manifest["iteration"] != iteration {
+        let found = &manifest["iteration"];
+        return Err(format!("it is that of iteration {found}"));
+    }
+    let place = directory.join(name(iteration, "state"));
+    let bytes = cobre_files::read(&place, u64::MAX)
+        .map_err(|error| format!("{}: {error}", place.display()))?;
     if manifest["bytes"] != bytes.len() {
         let (expected, found) = (&manifest["bytes"], bytes.len());
         return Err(format!("its state has {found} bytes of {expected}"));
@@ -233,20 +336,19 @@ fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), String>
 
 /// Removes all but the last whole ones up to this iteration, a manifest before its state: older ones, damaged ones, and
 /// what a run that was killed has left. What cannot be removed is in nobody's way.
-fn prune(directory: &Path, iteration: usize, damaged: &[usize]) {
-    let mut kept = numbers(directory);
+fn prune(register: &mut Register, iteration: usize, damaged: &[usize]) {
+    let mut kept = numbers(register);
     kept.retain(|number| *number <= iteration && !damaged.contains(number));
     kept.drain(..kept.len().saturating_sub(KEPT));
-    let is_old = |name: &String| {
-        let (number, _) = name.trim_start_matches('.').split_once('.')?;
-        let number = number.parse().ok()?;
-        Some(name.starts_with('.') || !kept.contains(&number))
+    let is_old = |name: &&str| {
+        let found = number(name, "json").or_else(|| number(name, "state"));
+        found.is_some_and(|number| !kept.contains(&number))
     };
-    let mut old: Vec<String> = names(directory)
-        .filter(|name| is_old(name) == Some(true))
-        .collect();
-    old.sort_unstable();
+    // In this order a manifest comes before its state.
+    let old: Vec<String> = register.names().filter(is_old).map(str::to_owned).collect();
     for name in old {
-        let _ = std::fs::remove_file(directory.join(name));
+        let _ = register.remove(&name);
     }
+    // Else the register grows with every checkpoint.
+    let _ = register.settle();
 }

@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::basis::{Basis, StageInput};
-use super::curve::CurveState;
+use super::curve::{Curve, CurveState};
 use super::cut_table::CutTable;
+use super::inverse::{Inverse, padded};
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
 use super::tolerance;
@@ -54,12 +55,20 @@ pub struct BasisCache {
     /// Entries whose memory is reused.
     #[serde(skip)]
     spare: Vec<Entry>,
+    /// True if every entry is checked against the linear program of the node: those that were read
+    /// need not fit it.
+    #[serde(skip)]
+    checked: bool,
 }
 
 impl BasisCache {
     /// Drops bases with cuts that are not in use any more, and evaluates the others at the incoming
     /// states, the first parameters.
     pub(super) fn start_visit(&mut self, lp: &ReducedLp, cuts: &CutTable, parameters: &[f64]) {
+        if !self.checked {
+            self.entries.retain(|entry| entry.fits(lp));
+            self.checked = true;
+        }
         let states = &parameters[..lp.states];
         let mut at = 0;
         while let Some(entry) = self.entries.get_mut(at) {
@@ -166,6 +175,46 @@ impl BasisCache {
 }
 
 impl Entry {
+    /// Checks that an entry that was read belongs to this linear program: lengths, and every index.
+    fn fits(&self, lp: &ReducedLp) -> bool {
+        let most = lp.largest_basis();
+        let size = lp.equalities + self.rows.len();
+        let finite = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+        let distinct = |numbers: &[u32]| {
+            let mut sorted = numbers.to_vec();
+            sorted.sort_unstable();
+            sorted.windows(2).all(|pair| pair[0] != pair[1])
+        };
+        let is_row =
+            |row: &u32| row & CUT != 0 || (lp.equalities..lp.rows).contains(&(*row as usize));
+        let is_mark = |(mark, curve): (&CurveState, &Curve)| {
+            mark.on as usize + usize::from(mark.basic) <= curve.columns.len()
+        };
+        let figures = [self.bound_cost, self.constant, self.at_visit];
+        let numbers = [&self.duals, &self.sense, &self.reduced, &self.activity];
+        let numbers = numbers.into_iter().chain([&self.inverse, &self.slopes]);
+        size <= padded(most)
+            && self.rows.iter().all(is_row)
+            && distinct(&self.rows)
+            && self.head.len() == size
+            && self
+                .head
+                .iter()
+                .all(|&at| (at as usize) < lp.columns() + size)
+            && distinct(&self.head)
+            && self.duals.len() == size
+            && self.inverse.len() == Inverse::saved_length(most, size)
+            && self.sense.len() == lp.plain
+            && self.reduced.len() == lp.plain
+            && self.activity.len() == lp.rows
+            && self.slopes.len() == lp.states + lp.parameters.len()
+            && self.curve_states.len() == lp.curves.len()
+            && self.curve_states.iter().zip(&lp.curves).all(is_mark)
+            && self.age.max(self.idle) <= u32::MAX / 2
+            && numbers.into_iter().all(|numbers| finite(numbers))
+            && finite(&figures)
+    }
+
     fn evaluate(&mut self, states: &[f64]) {
         let terms = self.slopes.iter().zip(states);
         self.at_visit = terms.fold(self.constant, |sum, (slope, value)| sum + slope * value);

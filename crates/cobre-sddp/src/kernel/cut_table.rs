@@ -4,7 +4,7 @@ use super::affine::Affine;
 use super::reduced_lp::ReducedLp;
 use super::tolerance;
 use crate::policy::Cuts;
-use cobre_comm::wide::wide;
+use cobre_simd::vectorized;
 
 /// Cuts per block.
 const LANES: usize = 8;
@@ -198,7 +198,7 @@ impl CutTable {
     #[inline]
     pub(super) fn most_violated(&self, state: &[f64], future: f64) -> Option<(usize, f64)> {
         let least = self.tolerance(future);
-        wide(
+        vectorized(
             #[inline(always)]
             || most_violated(self.heights(), &self.slopes, state, future, least),
         )

@@ -236,6 +236,16 @@ impl Inverse {
         }
     }
 
+    /// How many numbers [`save`](Self::save) writes of an inverse of this size, with room for `most` rows.
+    pub(super) fn saved_length(most: usize, size: usize) -> usize {
+        let stride = padded(most);
+        size * if stride <= SMALL {
+            stride
+        } else {
+            padded(size)
+        }
+    }
+
     /// Copies the matrix in, as [`save`](Self::save) wrote it.
     pub(super) fn load(&mut self, size: usize, from: &[f64]) {
         self.size = size;

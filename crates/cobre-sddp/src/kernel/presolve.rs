@@ -175,7 +175,8 @@ impl<'a> ParametricTemplate<'a> {
     }
 }
 
-/// The value of a parameter, from the value of an opening.
+/// The value of a parameter, from the value of an opening: a bound that is infinite stands at [`NEVER`].
+/// Every finite number of a problem is far below it (`crate::problem::LARGEST`).
 pub(super) fn parameter(value: f64) -> f64 {
     value.clamp(-NEVER, NEVER)
 }

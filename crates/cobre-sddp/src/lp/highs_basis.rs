@@ -6,6 +6,8 @@ use crate::policy::Cuts;
 
 /// The status of a basic variable in HiGHS.
 const BASIC: i32 = 1;
+/// The last status of HiGHS.
+const LAST_STATUS: i8 = 4;
 /// The most cuts that become rows because they are new; others do when they are violated.
 const MAX_NEW_CUTS: usize = 8;
 
@@ -30,6 +32,16 @@ pub(super) fn is_tight(status: i32) -> bool {
 }
 
 impl HighsBasis {
+    /// Checks that a basis that may have been read belongs to a linear program with so many columns
+    /// and rows, without cuts.
+    pub(super) fn fits(&self, columns: usize, rows: usize) -> bool {
+        let known = |status: &i8| (0..=LAST_STATUS).contains(status);
+        self.columns.len() == columns
+            && self.rows.len() == rows
+            && self.columns.iter().chain(&self.rows).all(known)
+            && self.tight.iter().all(|(_, status)| known(status))
+    }
+
     /// True if there is no basis yet.
     pub(super) fn is_empty(&self) -> bool {
         self.columns.is_empty()
@@ -42,8 +54,12 @@ impl HighsBasis {
             return Vec::new();
         }
         let slots = cuts.slots();
-        let mut rows = self.working.clone();
-        rows.retain(|slot| slots.contains(slot));
+        let mut rows: Vec<u32> = Vec::with_capacity(self.working.len());
+        for slot in &self.working {
+            if slots.contains(slot) && !rows.contains(slot) {
+                rows.push(*slot);
+            }
+        }
         let new = |slot: &&u32| self.newest.is_none_or(|newest| **slot > newest);
         let mut fresh: Vec<u32> = slots.iter().filter(new).copied().collect();
         fresh.sort_unstable();

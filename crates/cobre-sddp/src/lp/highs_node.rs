@@ -341,7 +341,8 @@ impl HighsNode {
     /// Clears the solver, and sets the warm-start basis if there is one.
     fn start_from(&mut self, memory: &HighsBasis) -> Result<(), HighsRefusal> {
         self.highs.clear_solver()?;
-        if memory.is_empty() {
+        let own = self.lp.row_lower.len() - self.loaded.len();
+        if memory.is_empty() || !memory.fits(self.lp.costs.len(), own) {
             return Ok(());
         }
         let (columns, rows) = &mut self.statuses;

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::path::Path;
 
+use cobre_files::WholeFile;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
-use super::aside::Aside;
 use super::piece::{self, Piece};
 use super::table::{Rows, Table};
 use crate::error::SddpError;
@@ -16,28 +16,31 @@ use crate::error::SddpError;
 /// The files of a table in the making.
 pub(crate) struct TableFile {
     table: Table,
-    aside: Aside,
+    whole: WholeFile,
     writer: SerializedFileWriter<File>,
-    csv: Option<Aside>,
+    csv: Option<WholeFile>,
 }
 
 impl TableFile {
-    /// Starts the files of a table below `directory`.
-    pub(super) fn create(directory: &Path, table: Table, csv: bool) -> Result<Self, SddpError> {
-        let place = |ending: &str| directory.join(format!("{}.{ending}", table.name));
-        let aside = Aside::create(&place("parquet"))?;
-        let handle = aside.handle()?;
-        let open = || -> Result<_, ParquetError> {
+    /// Starts the files of a table; `open` starts the file of a name.
+    pub(super) fn create(
+        table: Table,
+        csv: bool,
+        mut open: impl FnMut(&str) -> Result<WholeFile, SddpError>,
+    ) -> Result<Self, SddpError> {
+        let whole = open(&table.file("parquet"))?;
+        let handle = whole.handle()?;
+        let start = || -> Result<_, ParquetError> {
             SerializedFileWriter::new(handle, piece::schema(&table)?, piece::properties()?)
         };
-        let writer = open().map_err(|error| failed(aside.place(), error))?;
+        let writer = start().map_err(|error| failed(whole.place(), error))?;
         let csv = csv.then(|| -> Result<_, SddpError> {
-            let mut csv = Aside::create(&place("csv"))?;
+            let mut csv = open(&table.file("csv"))?;
             csv.write(piece::header(&table).as_bytes())?;
             Ok(csv)
         });
         Ok(Self {
-            aside,
+            whole,
             writer,
             csv: csv.transpose()?,
             table,
@@ -47,15 +50,15 @@ impl TableFile {
     /// Adds rows.
     pub(super) fn append(&mut self, rows: &Rows) -> Result<(), SddpError> {
         let piece = Piece::new(&self.table, rows, self.csv.is_some());
-        self.splice(piece.map_err(|error| failed(self.aside.place(), error))?)
+        self.splice(piece.map_err(|error| failed(self.whole.place(), error))?)
     }
 
     /// Adds rows that are encoded already.
     pub(crate) fn splice(&mut self, piece: Piece) -> Result<(), SddpError> {
         let spliced = self.splice_parquet(piece.parquet);
-        spliced.map_err(|error| failed(self.aside.place(), error))?;
+        spliced.map_err(|error| failed(self.whole.place(), error))?;
         match &mut self.csv {
-            Some(csv) => csv.write(piece.csv.as_bytes()),
+            Some(csv) => Ok(csv.write(piece.csv.as_bytes())?),
             None => Ok(()),
         }
     }
@@ -84,9 +87,9 @@ impl TableFile {
     /// Puts the files in their places; says which table it was.
     pub(super) fn finish(self) -> Result<Table, SddpError> {
         let closed = self.writer.close();
-        closed.map_err(|error| failed(self.aside.place(), error))?;
-        self.aside.finish()?;
-        self.csv.map_or(Ok(()), Aside::finish)?;
+        closed.map_err(|error| failed(self.whole.place(), error))?;
+        self.whole.finish()?;
+        self.csv.map_or(Ok(()), WholeFile::finish)?;
         Ok(self.table)
     }
 }

@@ -134,13 +134,28 @@ fn lines(rows: &Rows) -> String {
     text
 }
 
-/// A text as a cell of CSV.
+/// A text as a cell of CSV. One that a spreadsheet would take for a formula has an apostrophe in front; so has one that
+/// looks like such a cell, and whoever takes one apostrophe away has the text.
 pub(super) fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+    let apostrophe = if is_formula(text.trim_start_matches('\'')) {
+        "'"
     } else {
-        text.to_owned()
+        ""
+    };
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{apostrophe}{}\"", text.replace('"', "\"\""))
+    } else {
+        format!("{apostrophe}{text}")
     }
+}
+
+/// True if a spreadsheet would compute a text instead of showing it. A number is what it computes
+/// to.
+fn is_formula(text: &str) -> bool {
+    let starts = [
+        '=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+    ];
+    text.starts_with(starts) && !text.parse().is_ok_and(f64::is_finite)
 }
 
 #[cfg(test)]
@@ -166,5 +181,29 @@ mod tests {
             found,
             "\"a \"\"b\"\"\",0.30000000000000004,\nc,1e300,-2.0\n"
         );
+    }
+
+    #[test]
+    fn texts_that_spreadsheets_would_compute_have_an_apostrophe() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("+cmd", "'+cmd"),
+            ("-2+3", "'-2+3"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\tx", "'\tx"),
+            ("\r=x", "\"'\r=x\""),
+            ("=A1,\"b\"", "\"'=A1,\"\"b\"\"\""),
+            ("-inf", "'-inf"),
+            ("'=x", "''=x"),
+            ("'s", "'s"),
+            ("-1.5", "-1.5"),
+            ("+2e3", "+2e3"),
+            ("a-b", "a-b"),
+            ("", ""),
+        ] {
+            assert_eq!(quoted(text), cell);
+        }
+        let table = Table::new("a", vec![Column::number("=x", "", "")]);
+        assert_eq!(header(&table), "'=x\n");
     }
 }

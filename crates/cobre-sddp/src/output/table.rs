@@ -46,6 +46,11 @@ impl Table {
             columns,
         }
     }
+
+    /// The name of its file of a kind, below the directory of the results.
+    pub(super) fn file(&self, kind: &str) -> String {
+        format!("{}.{kind}", self.name)
+    }
 }
 
 impl Column {

@@ -3,10 +3,13 @@
 use super::table::{Column, Kind, Rows, Table};
 use crate::training::TrainingResults;
 
+/// The names of the tables.
+pub(super) const NAMES: [&str; 2] = ["training/convergence", "training/timings"];
+
 /// The tables, with their rows. The second one differs from run to run.
 pub(super) fn tables(trained: &TrainingResults) -> [(Table, Rows); 2] {
-    let convergence = Table::new("training/convergence", convergence());
-    let timings = Table::new("training/timings", timings());
+    let convergence = Table::new(NAMES[0], convergence());
+    let timings = Table::new(NAMES[1], timings());
     let mut found = Rows::new(&convergence);
     let mut took = Rows::new(&timings);
     for iteration in &trained.iterations {

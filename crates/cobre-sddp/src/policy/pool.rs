@@ -39,6 +39,35 @@ pub(crate) struct SavedCuts {
     records: Vec<Numbers>,
 }
 
+impl SavedCuts {
+    /// Checks that cuts that were read belong to so many iterations on this problem.
+    pub(crate) fn fits(&self, problem: &Problem, passes: usize, iterations: usize) -> bool {
+        let width = record_width(problem.states.len());
+        let depth = problem.graph.depth();
+        let of_level =
+            |(level, (nodes, Numbers(records))): (usize, (&Vec<Option<u32>>, &Numbers))| {
+                // A level that has never had cuts has no records.
+                let there = records.len() / width;
+                let is_cut = |(slot, node): (usize, &Option<u32>)| {
+                    node.is_none_or(|node| {
+                        let node = node as usize;
+                        slot < there
+                            && node < problem.nodes.len()
+                            && problem.graph.level(node) == level
+                            && problem.has_future(node)
+                    })
+                };
+                nodes.len() == iterations * passes
+                    && records.len().is_multiple_of(width)
+                    && there <= nodes.len()
+                    && nodes.iter().enumerate().all(is_cut)
+                    && records.iter().all(|number| number.is_finite())
+            };
+        let mut levels = self.nodes.iter().zip(&self.records).enumerate();
+        self.nodes.len() == depth && self.records.len() == depth && levels.all(of_level)
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Numbers(#[serde(with = "crate::packing")] Vec<f64>);
 

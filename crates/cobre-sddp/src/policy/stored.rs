@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::fingerprint::Fingerprint;
 use crate::problem::Problem;
+use crate::run::MAX_PASSES;
 
 /// The manifest of a policy: the problem and the run that it belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,11 +64,55 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Checks that its parts belong together and that every number in it can be meant: whoever hands in a policy, a
+    /// file or a caller.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let (nodes, states) = (&self.manifest.nodes, self.manifest.states.len());
+        if self.cuts.len() != nodes.len() {
+            let count = self.cuts.len();
+            return Err(format!(
+                "it has the cuts of {count} nodes, not of {}",
+                nodes.len()
+            ));
+        }
+        if !(1..=MAX_PASSES).contains(&self.manifest.forward_passes) {
+            let passes = self.manifest.forward_passes;
+            return Err(format!(
+                "forward_passes is {passes}; a whole number from 1 to {MAX_PASSES} is expected"
+            ));
+        }
+        let found: usize = self.cuts.iter().map(Vec::len).sum();
+        if found != self.manifest.cuts {
+            let cuts = self.manifest.cuts;
+            return Err(format!("it has {found} cuts, and its manifest says {cuts}"));
+        }
+        for (node, cuts) in nodes.iter().zip(&self.cuts) {
+            for (number, cut) in cuts.iter().enumerate() {
+                let wrong = |what: String| Err(format!("cut {} of node {node} {what}", number + 1));
+                if cut.gradient.len() != states {
+                    return wrong(format!(
+                        "has {} slopes for {states} states",
+                        cut.gradient.len()
+                    ));
+                }
+                let mut numbers = cut.gradient.iter().chain([&cut.intercept]);
+                if let Some(number) = numbers.find(|number| !number.is_finite()) {
+                    return wrong(format!("has {number} where a finite number is needed"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that this policy is one of `problem`.
     ///
     /// # Errors
     /// The first difference, in words.
     pub fn fits(&self, problem: &Problem) -> Result<(), String> {
+        self.check()?;
         let manifest = &self.manifest;
         let differs = |what: &str, here: &str, there: &str| {
             Err(format!("its {what} is {here}, that of the problem {there}"))
@@ -128,6 +173,24 @@ impl Policy {
 impl Manifest {
     /// The version of the layout that this version writes and reads.
     pub const FORMAT: u32 = 1;
+
+    /// The slot of the cut that a pass of an iteration has made, both from 1; none if there is no such pass.
+    pub(crate) fn slot(&self, iteration: i64, pass: i64) -> Option<u32> {
+        let passes = u32::try_from(self.forward_passes).ok()?;
+        let (iteration, pass) = (u32::try_from(iteration).ok()?, u32::try_from(pass).ok()?);
+        let before = iteration.checked_sub(1)?.checked_mul(passes)?;
+        let pass = pass.checked_sub(1).filter(|pass| *pass < passes)?;
+        before.checked_add(pass)
+    }
+
+    /// The iteration and the pass that have made a cut, both from 1.
+    pub(crate) fn iteration_and_pass(&self, slot: u32) -> (i64, i64) {
+        let passes = i64::try_from(self.forward_passes)
+            .unwrap_or(i64::MAX)
+            .max(1);
+        let slot = i64::from(slot);
+        (slot / passes + 1, slot % passes + 1)
+    }
 }
 
 /// A fingerprint of a policy in the making: names, and every bit of the cuts in use.

@@ -1,9 +1,12 @@
 //! A problem in the making.
 
+use std::collections::{HashMap, HashSet};
+
 use super::error::{ProblemError, ProblemErrors};
 use super::graph::{Edge, Graph};
+use super::limits::{MOST_OPENING_NUMBERS, check_bounds, check_number};
 use super::places::Places;
-use super::template::{ColumnId, RowId, Template, check_bounds};
+use super::template::{ColumnId, RowId, StateColumns, Template};
 use super::{Node, Problem, Sense, State, ValidationStep};
 use crate::risk::Risk;
 
@@ -88,6 +91,8 @@ pub struct Draft {
     root: Vec<Edge>,
     risk: Risk,
     validation: Vec<Vec<Step>>,
+    /// How many numbers openings and validation scenarios put in place.
+    numbers: usize,
 }
 
 impl Draft {
@@ -103,7 +108,23 @@ impl Draft {
             root: Vec::new(),
             risk: Risk::EXPECTATION,
             validation: Vec::new(),
+            numbers: 0,
         }
+    }
+
+    /// True if openings change more numbers than a problem can have: [`build`](Self::build) refuses
+    /// it, and openings that are added have no effect.
+    pub fn is_too_large(&self) -> bool {
+        self.numbers > MOST_OPENING_NUMBERS
+    }
+
+    /// Counts the numbers of changes; none are kept of a problem that is too large.
+    fn counted(&mut self, changes: Vec<Change>) -> Vec<Change> {
+        self.numbers = self.numbers.saturating_add(2 * changes.len() + 1);
+        if self.is_too_large() {
+            return Vec::new();
+        }
+        changes
     }
 
     /// Adds a state variable.
@@ -134,6 +155,7 @@ impl Draft {
 
     /// Adds an opening to a node.
     pub fn opening(&mut self, node: NodeId, probability: f64, changes: Vec<Change>) {
+        let changes = self.counted(changes);
         self.nodes[node.0].openings.push((probability, changes));
     }
 
@@ -165,7 +187,12 @@ impl Draft {
 
     /// Adds a path to be evaluated by the finished policy.
     pub fn validate(&mut self, path: Vec<Step>) {
-        self.validation.push(path);
+        let counted = path.into_iter().map(|step| Step {
+            changes: self.counted(step.changes),
+            ..step
+        });
+        let counted = counted.collect();
+        self.validation.push(counted);
     }
 
     /// The problem, if it makes sense.
@@ -175,6 +202,10 @@ impl Draft {
     pub fn build(mut self) -> Result<Problem, ProblemErrors> {
         let mut errors = Vec::new();
         self.check_whole(&mut errors);
+        if let Some(error) = self.check_size() {
+            errors.push(error);
+            return Err(ProblemErrors(errors));
+        }
         self.check_templates(&mut errors);
         self.check_nodes(&mut errors);
         self.check_validation(&mut errors);
@@ -207,20 +238,18 @@ impl Draft {
         let mut values = Vec::new();
         let mut nodes = Vec::with_capacity(self.nodes.len());
         let mut validation: Vec<Vec<ValidationStep>> = vec![Vec::new(); self.validation.len()];
+        let mut steps_at: Vec<Vec<(usize, usize, &Vec<Change>)>> =
+            vec![Vec::new(); self.nodes.len()];
+        for (path, steps) in self.validation.iter().enumerate() {
+            for (at, step) in steps.iter().enumerate() {
+                steps_at[step.node.0].push((path, at, &step.changes));
+            }
+        }
         for (number, mut node) in self.nodes.into_iter().enumerate() {
             if node.openings.is_empty() {
                 node.openings.push((1.0, Vec::new()));
             }
-            let steps = self
-                .validation
-                .iter()
-                .enumerate()
-                .flat_map(|(path, steps)| {
-                    let here = steps.iter().enumerate();
-                    here.filter(|(_, step)| step.node.0 == number)
-                        .map(move |(at, step)| (path, at, &step.changes))
-                });
-            let steps: Vec<_> = steps.collect();
+            let steps = &steps_at[number];
             let changes = node.openings.iter().map(|(_, changes)| changes);
             let changes = changes.chain(steps.iter().map(|(_, _, changes)| *changes));
             let places = Places::of(changes.clone().flatten());
@@ -269,33 +298,49 @@ impl Draft {
         }
     }
 
+    /// Every opening of a node has a value for each place that any of them changes.
+    fn check_size(&self) -> Option<ProblemError> {
+        let mut steps = vec![Vec::new(); self.nodes.len()];
+        for step in self.validation.iter().flatten() {
+            steps[step.node.0].push(&step.changes);
+        }
+        let numbers = self.nodes.iter().zip(&steps).map(|(node, steps)| {
+            let openings = node.openings.iter().map(|(_, changes)| changes);
+            let changes = openings.chain(steps.iter().copied());
+            let width = Places::of(changes.flatten()).width();
+            width.saturating_mul(node.openings.len().max(1) + steps.len())
+        });
+        let numbers = numbers.fold(0, usize::saturating_add).max(self.numbers);
+        (numbers > MOST_OPENING_NUMBERS).then(|| {
+            ProblemError::Whole(format!(
+                "its openings put {numbers} numbers in place or more; at most {MOST_OPENING_NUMBERS} are possible: \
+                 give fewer openings"
+            ))
+        })
+    }
+
     fn check_whole(&self, errors: &mut Vec<ProblemError>) {
         let mut wrong = |problem: String| errors.push(ProblemError::Whole(problem));
-        if !self.future_bound.is_finite() {
-            wrong(format!(
-                "the bound on the cost to go is {}; a finite number is needed",
-                self.future_bound
-            ));
-        }
+        let what = "the bound on the cost to go";
+        check_number(what, self.future_bound)
+            .into_iter()
+            .for_each(&mut wrong);
         if self.nodes.is_empty() {
             wrong("there is no node".to_owned());
         }
-        for (place, state) in self.states.iter().enumerate() {
-            if !state.initial.is_finite() {
-                wrong(format!("state {} starts at {}", state.name, state.initial));
-            }
-            if self.states[..place]
-                .iter()
-                .any(|other| other.name == state.name)
-            {
+        let mut names = HashSet::new();
+        for state in &self.states {
+            let what = format!("the initial value of state {}", state.name);
+            check_number(&what, state.initial)
+                .into_iter()
+                .for_each(&mut wrong);
+            if !names.insert(&state.name) {
                 wrong(format!("two states are called {}", state.name));
             }
         }
-        for (place, node) in self.nodes.iter().enumerate() {
-            if self.nodes[..place]
-                .iter()
-                .any(|other| other.name == node.name)
-            {
+        let mut names = HashSet::new();
+        for node in &self.nodes {
+            if !names.insert(&node.name) {
                 wrong(format!("two nodes are called {}", node.name));
             }
         }
@@ -308,12 +353,13 @@ impl Draft {
     }
 
     fn check_templates(&mut self, errors: &mut Vec<ProblemError>) {
-        for number in 0..self.templates.len() {
-            let user = self.nodes.iter().find(|node| node.template == number);
-            let place = user.map_or_else(
-                || format!("linear program {number}"),
-                |node| format!("node {}", node.name),
-            );
+        let mut places: Vec<Option<String>> = vec![None; self.templates.len()];
+        for node in &self.nodes {
+            let place = &mut places[node.template];
+            place.get_or_insert_with(|| format!("node {}", node.name));
+        }
+        for (number, place) in places.into_iter().enumerate() {
+            let place = place.unwrap_or_else(|| format!("linear program {number}"));
             self.templates[number].check(&place, errors);
             self.order_states(number, &place, errors);
         }
@@ -329,17 +375,25 @@ impl Draft {
         };
         let template = &mut self.templates[number];
         let named = &template.named_states;
+        let mut by_name: HashMap<&str, (StateColumns, usize)> = HashMap::new();
+        for (name, columns) in named {
+            by_name.entry(name).or_insert((*columns, 0)).1 += 1;
+        }
         let mut ordered = Vec::with_capacity(self.states.len());
         for state in &self.states {
-            let mut found = named.iter().filter(|(name, _)| *name == state.name);
-            match (found.next(), found.next()) {
-                (Some((_, columns)), None) => ordered.push(*columns),
-                (Some(_), Some(_)) => wrong(format!("state {} is given twice", state.name)),
-                (None, _) => wrong(format!("state {} has no columns here", state.name)),
+            match by_name.get(state.name.as_str()) {
+                Some((columns, 1)) => ordered.push(*columns),
+                Some(_) => wrong(format!("state {} is given twice", state.name)),
+                None => wrong(format!("state {} has no columns here", state.name)),
             }
         }
+        let known: HashSet<&str> = self
+            .states
+            .iter()
+            .map(|state| state.name.as_str())
+            .collect();
         for (name, _) in named {
-            if !self.states.iter().any(|state| state.name == *name) {
+            if !known.contains(name.as_str()) {
                 wrong(format!("{name} is no state variable of the problem"));
             }
         }
@@ -360,6 +414,7 @@ impl Draft {
     }
 
     fn check_nodes(&self, errors: &mut Vec<ProblemError>) {
+        let incoming = self.incoming();
         check_edges("root", &self.root, true, errors);
         for node in &self.nodes {
             let place = format!("node {}", node.name);
@@ -383,38 +438,54 @@ impl Draft {
                         problem: format!("its probability is {probability}"),
                     });
                 }
-                self.check_changes(&place, node.template, changes, errors);
+                self.check_changes(&place, (node.template, &incoming), changes, errors);
             }
         }
     }
 
     fn check_validation(&self, errors: &mut Vec<ProblemError>) {
+        let incoming = self.incoming();
+        // By node the nodes that may follow it, and after those the nodes that may come first.
+        let known: Vec<HashSet<usize>> = if self.validation.is_empty() {
+            Vec::new()
+        } else {
+            let edges = self.nodes.iter().map(|node| &node.successors);
+            let nodes = |edges: &Vec<Edge>| edges.iter().map(|edge| edge.node).collect();
+            edges.chain([&self.root]).map(nodes).collect()
+        };
         for (number, path) in self.validation.iter().enumerate() {
-            let mut before: Option<usize> = None;
+            let mut before = self.nodes.len();
             for step in path {
                 let node = &self.nodes[step.node.0];
                 let place = format!("validation scenario {}, node {}", number + 1, node.name);
-                let edges = before.map_or(&self.root, |before| &self.nodes[before].successors);
-                if !edges.iter().any(|edge| edge.node == step.node.0) {
+                if !known[before].contains(&step.node.0) {
                     errors.push(ProblemError::Opening {
                         place: place.clone(),
                         problem: "it does not follow the node before it in the graph".to_owned(),
                     });
                 }
-                self.check_changes(&place, node.template, &step.changes, errors);
-                before = Some(step.node.0);
+                self.check_changes(&place, (node.template, &incoming), &step.changes, errors);
+                before = step.node.0;
             }
         }
+    }
+
+    /// By linear program, the columns whose values the node before has left.
+    fn incoming(&self) -> Vec<HashSet<usize>> {
+        let states = self.templates.iter().map(|template| &template.named_states);
+        states
+            .map(|states| states.iter().map(|(_, state)| state.incoming).collect())
+            .collect()
     }
 
     fn check_changes(
         &self,
         place: &str,
-        template: usize,
+        (template, incoming): (usize, &[HashSet<usize>]),
         changes: &[Change],
         errors: &mut Vec<ProblemError>,
     ) {
-        let template = &self.templates[template];
+        let (template, incoming) = (&self.templates[template], &incoming[template]);
         let mut wrong = |problem: String| {
             errors.push(ProblemError::Opening {
                 place: place.to_owned(),
@@ -439,11 +510,7 @@ impl Draft {
                         .get(column.0)
                         .map_or("?", |column| &column.name);
                     check_bounds(&format!("column {name}"), lower, upper, &mut wrong);
-                    if template
-                        .named_states
-                        .iter()
-                        .any(|(_, state)| state.incoming == column.0)
-                    {
+                    if incoming.contains(&column.0) {
                         wrong(format!(
                             "it bounds column {name}, which is given by the node before"
                         ));
@@ -459,10 +526,33 @@ impl Draft {
             {
                 wrong(missing.to_owned());
             }
-            if !value.is_finite() {
-                wrong(format!("it puts {value} where a finite number is needed"));
+            if check_number("", value).is_some() {
+                check_number(&changed(template, *change), value)
+                    .into_iter()
+                    .for_each(&mut wrong);
             }
         }
+    }
+}
+
+/// The number that a change puts in place, by the modeller's names.
+fn changed(template: &Template, change: Change) -> String {
+    let column = |column: ColumnId| template.columns.get(column.0).map_or("?", |own| &own.name);
+    let row = |row: RowId| template.rows.get(row.0).map_or("?", |own| &own.name);
+    match change {
+        Change::Cost { column: at, .. } => format!("the cost of column {}", column(at)),
+        Change::Coefficient {
+            row: of,
+            column: at,
+            ..
+        } => {
+            format!(
+                "the coefficient of column {} in row {}",
+                column(at),
+                row(of)
+            )
+        }
+        _ => "the constant of the objective".to_owned(),
     }
 }
 
@@ -483,11 +573,12 @@ fn check_edges(place: &str, edges: &[Edge], needed: bool, errors: &mut Vec<Probl
             "the probabilities of what follows sum to {sum}, more than 1"
         ));
     }
-    for (number, edge) in edges.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for edge in edges {
         if !(edge.probability > 0.0 && edge.probability.is_finite()) {
             wrong(format!("a successor has probability {}", edge.probability));
         }
-        if edges[..number].iter().any(|other| other.node == edge.node) {
+        if !seen.insert(edge.node) {
             wrong("a successor is given twice".to_owned());
         }
     }

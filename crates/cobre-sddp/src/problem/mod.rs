@@ -6,6 +6,7 @@
 mod draft;
 mod error;
 mod graph;
+mod limits;
 mod places;
 mod sample;
 mod summary;
@@ -14,6 +15,7 @@ mod template;
 pub use draft::{Change, Draft, NodeId, Step, TemplateId};
 pub use error::{ProblemError, ProblemErrors};
 pub use graph::{Edge, Graph};
+pub use limits::{LARGEST, MOST_OPENING_NUMBERS};
 pub use places::{Parts, Places};
 pub use sample::{Hydrothermal, hydrothermal};
 pub use summary::{Range, Summary};

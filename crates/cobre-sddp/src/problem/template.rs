@@ -1,6 +1,7 @@
 //! The linear program of a node, as the modeller wrote it.
 
 use super::error::ProblemError;
+use super::limits::{check_bounds, check_number};
 
 /// A column of a [`Template`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,12 +135,6 @@ impl Template {
         (column.lower, column.upper) = (column.lower.max(lower), column.upper.min(upper));
     }
 
-    /// True if the column is the incoming value of a state named so far.
-    pub fn is_incoming(&self, column: ColumnId) -> bool {
-        let mut states = self.named_states.iter();
-        states.any(|(_, state)| state.incoming == column.0)
-    }
-
     /// Checks the template; errors name `place`.
     pub(crate) fn check(&self, place: &str, errors: &mut Vec<ProblemError>) {
         let mut wrong = |problem: String| {
@@ -149,12 +144,10 @@ impl Template {
             });
         };
         for column in &self.columns {
-            if !column.cost.is_finite() {
-                wrong(format!(
-                    "the cost of column {} is {}",
-                    column.name, column.cost
-                ));
-            }
+            let what = format!("the cost of column {}", column.name);
+            check_number(&what, column.cost)
+                .into_iter()
+                .for_each(&mut wrong);
             check_bounds(
                 &format!("column {}", column.name),
                 column.lower,
@@ -175,30 +168,25 @@ impl Template {
                         "row {} has a term of a column that does not exist",
                         row.name
                     )),
-                    Some(column) if !value.is_finite() => wrong(format!(
-                        "row {} has coefficient {value} for column {}",
-                        row.name, column.name
-                    )),
-                    Some(_) => {}
+                    Some(column) => {
+                        let what = || {
+                            format!(
+                                "the coefficient of column {} in row {}",
+                                column.name, row.name
+                            )
+                        };
+                        if check_number("", value).is_some() {
+                            check_number(&what(), value)
+                                .into_iter()
+                                .for_each(&mut wrong);
+                        }
+                    }
                 }
             }
         }
-        if !self.constant.is_finite() {
-            wrong(format!(
-                "the constant of the objective is {}",
-                self.constant
-            ));
-        }
-    }
-}
-
-/// Says what is wrong with a pair of bounds.
-pub(crate) fn check_bounds(what: &str, lower: f64, upper: f64, wrong: &mut impl FnMut(String)) {
-    if lower.is_nan() || upper.is_nan() {
-        wrong(format!("{what} has a bound that is no number"));
-    } else if lower > upper || lower == f64::INFINITY || upper == f64::NEG_INFINITY {
-        wrong(format!(
-            "{what} must be at least {lower} and at most {upper}, which nothing is"
-        ));
+        let what = "the constant of the objective";
+        check_number(what, self.constant)
+            .into_iter()
+            .for_each(wrong);
     }
 }

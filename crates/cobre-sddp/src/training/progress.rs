@@ -10,6 +10,10 @@ use crate::problem::Sense;
 
 /// The least paths of an estimate, from the latest forward passes, once there are that many.
 const ESTIMATE_PATHS: usize = 100;
+/// The longest time that training can have taken, in seconds: a thousand years.
+const LONGEST: f64 = 3.2e10;
+/// The most that training can have counted of anything; sums of it are far from overflow.
+const MOST_COUNTED: f64 = 1e15;
 
 /// The progress of training so far, in the modeller's sense.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -22,7 +26,32 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// The time spent, earlier runs included.
+    /// Checks that progress that was read belongs to training with so many forward passes.
+    pub(crate) fn fits(&self, passes: usize) -> bool {
+        let count = self.iterations.len();
+        let numbered = self.iterations.iter().zip(1..);
+        let mut times = self.iterations.iter().flat_map(|iteration| {
+            let time = iteration.time;
+            [time.total, time.forward, time.backward, time.communication]
+        });
+        let mut counts = self.iterations.iter().map(|iteration| iteration.lp);
+        count > 0
+            && u32::try_from(count.saturating_mul(passes)).is_ok()
+            && self.bounds.len() == count
+            && self.costs.len() == count * passes
+            && numbered
+                .into_iter()
+                .all(|(iteration, number)| iteration.number == number)
+            && times.all(|seconds| (0.0..=LONGEST).contains(&seconds))
+            && counts.all(|counts| counts.numbers().iter().all(|count| *count <= MOST_COUNTED))
+            && self
+                .bounds
+                .iter()
+                .chain(&self.costs)
+                .all(|value| value.is_finite())
+    }
+
+    /// Where the time went, earlier runs included.
     pub(crate) fn time(&self) -> TimeSplit {
         let last = self.iterations.last();
         last.map_or_else(TimeSplit::default, |last| last.time)

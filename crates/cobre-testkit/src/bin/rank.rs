@@ -8,7 +8,7 @@ use cobre_testkit::budget::Budget;
 use cobre_testkit::check::told;
 use cobre_testkit::contract::{CONTRACTS, Contract, World, function};
 use cobre_testkit::mutant::{Fault, Mutant};
-use cobre_testkit::options::{Options, USAGE};
+use cobre_testkit::options::{RankOptions, USAGE};
 
 /// The arguments make no sense.
 const BAD_USAGE: u8 = 2;
@@ -16,12 +16,12 @@ const BAD_USAGE: u8 = 2;
 const NOT_CONNECTED: u8 = 3;
 
 fn main() -> ExitCode {
-    match Options::parse(std::env::args().skip(1)) {
-        Ok(Options::List) => {
+    match RankOptions::parse(std::env::args().skip(1)) {
+        Ok(RankOptions::List) => {
             list();
             ExitCode::SUCCESS
         }
-        Ok(Options::Run {
+        Ok(RankOptions::Run {
             contract,
             budget,
             fault,

@@ -71,7 +71,7 @@ pub fn split_local<C: World>(comm: &C, budget: &Budget) {
 /// one rank, it is that rank alone.
 pub fn later_calls<C: World>(comm: &C, budget: &Budget) {
     let (rank, odd) = (comm.rank(), budget.odd_rank(comm.size()));
-    let board = budget.board(comm, "aborted");
+    let counters = budget.counters(comm, "aborted");
     succeeded(
         rank,
         format_args!("barrier before the abort"),
@@ -79,9 +79,9 @@ pub fn later_calls<C: World>(comm: &C, budget: &Budget) {
     );
     if rank == odd {
         comm.abort(REASON);
-        board.post(1);
+        counters.post(1);
     } else {
-        board.wait_for(odd, 1);
+        counters.wait_for(odd, 1);
     }
     let later = every_later_call_fails(comm);
     tells_who_and_why(rank, odd, &later);
@@ -91,7 +91,7 @@ pub fn later_calls<C: World>(comm: &C, budget: &Budget) {
 /// The odd rank aborts when all others are in `call`, or about to enter it.
 fn pending<C: World>(comm: &C, budget: &Budget, call: impl FnOnce(usize) -> Result<(), CommError>) {
     let (rank, odd) = (comm.rank(), budget.odd_rank(comm.size()));
-    let board = budget.board(comm, "pending");
+    let counters = budget.counters(comm, "pending");
     succeeded(
         rank,
         format_args!("barrier before the abort"),
@@ -99,11 +99,11 @@ fn pending<C: World>(comm: &C, budget: &Budget, call: impl FnOnce(usize) -> Resu
     );
     let mut pending = None;
     if rank == odd {
-        board.wait_for_others(1);
+        counters.wait_for_others(1);
         thread::sleep(Duration::from_millis(20));
         comm.abort(REASON);
     } else {
-        board.post(1);
+        counters.post(1);
         let what = format_args!("a call pending when rank {odd} gives up");
         let cause = cause_of(rank, failed(rank, what, call(odd)));
         tells_who_and_why(rank, odd, &cause);
@@ -129,17 +129,17 @@ fn tells_who_and_why(rank: usize, odd: usize, cause: &Cause) {
 
 /// Every rank tells the same story, host and process included.
 fn same_record<C: World>(comm: &C, budget: &Budget, cause: &Cause) {
-    let board = budget.board(comm, "record");
+    let counters = budget.counters(comm, "record");
     let text = told(cause);
     let record = text
         .bytes()
         .fold(1, |hash, byte| mix(hash ^ u64::from(byte)))
         | 1;
-    board.post(record);
-    board.wait_for_others(1);
+    counters.post(record);
+    counters.wait_for_others(1);
     for other in 0..comm.size() {
         assert_eq!(
-            board.look(other),
+            counters.look(other),
             record,
             "rank {}: rank {other} has another record than this: {text}",
             comm.rank()

@@ -6,33 +6,33 @@ use super::border;
 use crate::budget::Budget;
 use crate::check::{same_bits, succeeded};
 use crate::element::{Element, Visitor, samples};
-use crate::layout::{Layout, Shape, even};
+use crate::layout::{BlockLayout, Shape, even};
 
 /// Counts that differ from rank to rank, some of them zero.
 pub fn uneven<C: Communicator>(comm: &C, budget: &Budget) {
     let size = comm.size();
     for case in 0..8 {
         let counts: Vec<usize> = (0..size).map(|rank| (rank * 5 + case * 3) % 8).collect();
-        gather::<u64, C>(comm, budget, &Layout::packed(&counts));
-        gather::<u8, C>(comm, budget, &Layout::packed(&counts));
+        gather::<u64, C>(comm, budget, &BlockLayout::packed(&counts));
+        gather::<u8, C>(comm, budget, &BlockLayout::packed(&counts));
     }
 }
 
 /// Nothing from anybody, into no room and into some.
 pub fn empty<C: Communicator>(comm: &C, budget: &Budget) {
     let counts = vec![0; comm.size()];
-    gather::<f64, C>(comm, budget, &Layout::packed(&counts));
-    gather::<f64, C>(comm, budget, &Layout::spaced(&counts, 3));
+    gather::<f64, C>(comm, budget, &BlockLayout::packed(&counts));
+    gather::<f64, C>(comm, budget, &BlockLayout::spaced(&counts, 3));
 }
 
 /// One element from each rank, and from one rank alone, each in turn.
 pub fn single<C: Communicator>(comm: &C, budget: &Budget) {
-    gather::<f64, C>(comm, budget, &Layout::packed(&vec![1; comm.size()]));
+    gather::<f64, C>(comm, budget, &BlockLayout::packed(&vec![1; comm.size()]));
     for sender in 0..comm.size() {
         let mut counts = vec![0; comm.size()];
         counts[sender] = 1;
-        gather::<f64, C>(comm, budget, &Layout::packed(&counts));
-        gather::<u8, C>(comm, budget, &Layout::spaced(&counts, 1));
+        gather::<f64, C>(comm, budget, &BlockLayout::packed(&counts));
+        gather::<u8, C>(comm, budget, &BlockLayout::spaced(&counts, 1));
     }
 }
 
@@ -41,8 +41,8 @@ pub fn shapes<C: Communicator>(comm: &C, budget: &Budget) {
     for shape in Shape::ALL {
         for unit in [1, 13, 1000] {
             let counts = shape.counts(comm.size(), unit);
-            gather::<f64, C>(comm, budget, &Layout::packed(&counts));
-            gather::<u16, C>(comm, budget, &Layout::reversed(&counts, 2));
+            gather::<f64, C>(comm, budget, &BlockLayout::packed(&counts));
+            gather::<u16, C>(comm, budget, &BlockLayout::reversed(&counts, 2));
         }
     }
 }
@@ -51,7 +51,7 @@ pub fn shapes<C: Communicator>(comm: &C, budget: &Budget) {
 pub fn doubling<C: Communicator>(comm: &C, budget: &Budget) {
     for power in 0..=13 {
         let counts = vec![1 << power; comm.size()];
-        gather::<f64, C>(comm, budget, &Layout::packed(&counts));
+        gather::<f64, C>(comm, budget, &BlockLayout::packed(&counts));
     }
 }
 
@@ -62,15 +62,15 @@ pub fn borders<C: Communicator>(comm: &C, budget: &Budget) {
     for (turn, bytes) in border::around(1).into_iter().enumerate() {
         let mut alone = vec![0; size];
         alone[turn % size] = bytes;
-        gather::<u8, C>(comm, budget, &Layout::packed(&alone));
-        gather::<u8, C>(comm, budget, &Layout::packed(&even(size, bytes)));
+        gather::<u8, C>(comm, budget, &BlockLayout::packed(&alone));
+        gather::<u8, C>(comm, budget, &BlockLayout::packed(&even(size, bytes)));
         if bytes * size <= budget.bytes() {
-            gather::<u8, C>(comm, budget, &Layout::packed(&vec![bytes; size]));
+            gather::<u8, C>(comm, budget, &BlockLayout::packed(&vec![bytes; size]));
         }
     }
     for count in border::around(size_of::<f64>()) {
         if count * size_of::<f64>() * size <= budget.bytes() {
-            gather::<f64, C>(comm, budget, &Layout::spaced(&vec![count; size], 1));
+            gather::<f64, C>(comm, budget, &BlockLayout::spaced(&vec![count; size], 1));
         }
     }
 }
@@ -81,10 +81,14 @@ pub fn layouts<C: Communicator>(comm: &C, budget: &Budget) {
     let mut own = budget.random_on(comm.rank(), "layouts");
     for _ in 0..budget.share(200).max(20) {
         let counts: Vec<usize> = (0..comm.size()).map(|_| random.below(40)).collect();
-        gather::<u16, C>(comm, budget, &Layout::spaced(&counts, random.below(5)));
-        gather::<u16, C>(comm, budget, &Layout::reversed(&counts, random.below(5)));
-        gather::<u16, C>(comm, budget, &Layout::shuffled(&counts, &mut random));
-        gather::<f64, C>(comm, budget, &Layout::shuffled(&counts, &mut own));
+        gather::<u16, C>(comm, budget, &BlockLayout::spaced(&counts, random.below(5)));
+        gather::<u16, C>(
+            comm,
+            budget,
+            &BlockLayout::reversed(&counts, random.below(5)),
+        );
+        gather::<u16, C>(comm, budget, &BlockLayout::shuffled(&counts, &mut random));
+        gather::<f64, C>(comm, budget, &BlockLayout::shuffled(&counts, &mut own));
     }
 }
 
@@ -97,8 +101,12 @@ pub fn types<C: Communicator>(comm: &C, budget: &Budget) {
             let Self(comm, budget) = self;
             for unit in [1, 7, 500] {
                 let counts = Shape::Linear.counts(comm.size(), unit);
-                gather::<T, C>(comm, budget, &Layout::packed(&counts));
-                gather::<T, C>(comm, budget, &Layout::spaced(&vec![unit; comm.size()], 1));
+                gather::<T, C>(comm, budget, &BlockLayout::packed(&counts));
+                gather::<T, C>(
+                    comm,
+                    budget,
+                    &BlockLayout::spaced(&vec![unit; comm.size()], 1),
+                );
             }
         }
     }
@@ -108,7 +116,7 @@ pub fn types<C: Communicator>(comm: &C, budget: &Budget) {
 }
 
 /// One gather in this rank's `layout`: the blocks hold what each rank sent, the rest is untouched.
-fn gather<T: CommData, C: Communicator>(comm: &C, budget: &Budget, layout: &Layout) {
+fn gather<T: CommData, C: Communicator>(comm: &C, budget: &Budget, layout: &BlockLayout) {
     let rank = comm.rank();
     let key = |sender: usize| [budget.seed, layout.counts[sender] as u64, sender as u64];
     let send = samples::<T>(&key(rank), layout.counts[rank]);
@@ -131,11 +139,11 @@ fn gather<T: CommData, C: Communicator>(comm: &C, budget: &Budget, layout: &Layo
 }
 
 /// A layout in a message.
-struct Brief<'a>(&'a Layout);
+struct Brief<'a>(&'a BlockLayout);
 
 impl std::fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Layout { counts, displs, .. } = self.0;
+        let BlockLayout { counts, displs, .. } = self.0;
         write!(f, "counts {counts:?} at {displs:?}")
     }
 }

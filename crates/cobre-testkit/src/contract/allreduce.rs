@@ -5,7 +5,7 @@ use cobre_comm::{Communicator, ReduceOp, Reducible};
 use super::border;
 use crate::budget::Budget;
 use crate::check::{same_bits, succeeded};
-use crate::number::{Kind, Number, NumberVisitor, from_bits, numbers};
+use crate::number::{Number, NumberKind, NumberVisitor, from_bits, numbers};
 use crate::oracle::{self, OPERATORS};
 
 /// Each number type under each operator.
@@ -59,7 +59,7 @@ pub fn borders<C: Communicator>(comm: &C, budget: &Budget) {
 /// A big number, its opposite and small ones between them, at every pair of ranks: the sum depends
 /// on the order at each of them. Alone, and within vectors of middling and of great length.
 pub fn rank_order<C: Communicator>(comm: &C, budget: &Budget) {
-    /// What rank `rank` sends: one element per ordered pair of ranks, `1` unless it is in the pair.
+    /// The send buffer of `rank`: one element per ordered pair of ranks, `1` unless it is in the pair.
     fn column<T: Copy>(rank: usize, size: usize, [big, one, minus]: [T; 3]) -> Vec<T> {
         let pairs = (0..size * size).map(|pair| (pair / size, pair % size));
         pairs
@@ -111,7 +111,7 @@ pub fn special_values<C: Communicator>(comm: &C, _: &Budget) {
 }
 
 fn specials_at_every_pair<T: Reducible>(size: usize) -> Vec<Vec<T>> {
-    let specials = Kind::of::<T>().specials();
+    let specials = NumberKind::of::<T>().specials();
     let mut sent = vec![Vec::new(); size];
     for pair in 0..size * size {
         let (first, second) = (pair / size, pair % size);

@@ -1,35 +1,35 @@
 //! No rank leaves a barrier before the last one enters.
 //!
-//! Clocks of different processes prove nothing; a board does: each rank posts the number of the
-//! barrier it is about to enter, and whoever leaves that barrier must find it posted by all.
+//! Clocks of different processes prove nothing; a counter per rank does: each rank posts the number
+//! of the barrier it is about to enter, and whoever leaves that barrier must find it posted by all.
 
 use std::thread;
 use std::time::Duration;
 
 use cobre_comm::{Communicator, ReduceOp};
 
-use crate::board::Board;
 use crate::budget::Budget;
 use crate::check::{same_bits, succeeded};
+use crate::counters::RankCounters;
 
 /// Thousands of barriers, with ranks that arrive in ever different order.
 pub fn holds<C: Communicator>(comm: &C, budget: &Budget) {
-    let board = budget.board(comm, "barrier");
+    let counters = budget.counters(comm, "barrier");
     let mut random = budget.random_on(comm.rank(), "barrier");
     for number in 1..=budget.share(5000) as u64 {
         super::dawdle(&mut random);
-        enter_and_leave(comm, &board, number);
+        enter_and_leave(comm, &counters, number);
     }
 }
 
 /// Each rank in turn is late, and everybody waits for it.
 pub fn waits_for_the_late<C: Communicator>(comm: &C, budget: &Budget) {
-    let board = budget.board(comm, "late");
+    let counters = budget.counters(comm, "late");
     for late in 0..comm.size() {
         if comm.rank() == late {
             thread::sleep(Duration::from_millis(20));
         }
-        enter_and_leave(comm, &board, late as u64 + 1);
+        enter_and_leave(comm, &counters, late as u64 + 1);
     }
 }
 
@@ -50,12 +50,12 @@ pub fn in_a_row<C: Communicator>(comm: &C, budget: &Budget) {
     );
 }
 
-fn enter_and_leave<C: Communicator>(comm: &C, board: &Board, number: u64) {
+fn enter_and_leave<C: Communicator>(comm: &C, counters: &RankCounters, number: u64) {
     let rank = comm.rank();
-    board.post(number);
+    counters.post(number);
     succeeded(rank, format_args!("barrier {number}"), comm.barrier());
     for other in 0..comm.size() {
-        let posted = board.look(other);
+        let posted = counters.look(other);
         // Whoever has left this barrier may wait before the next, and no further.
         assert!(
             posted == number || posted == number + 1,

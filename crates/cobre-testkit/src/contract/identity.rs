@@ -5,7 +5,7 @@ use cobre_comm::Communicator;
 use crate::budget::Budget;
 use crate::check::{same_bits, succeeded};
 
-/// What each rank says about itself, seen from every rank, before and after other calls.
+/// The rank and size of each rank, seen from every rank, before and after other calls.
 pub fn ranks_are_numbered<C: Communicator>(comm: &C, _: &Budget) {
     let (rank, size) = (comm.rank(), comm.size());
     assert!(size >= 1, "rank {rank}: a communicator of no rank");

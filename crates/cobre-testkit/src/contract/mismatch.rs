@@ -254,7 +254,7 @@ pub(super) fn shows_both_sides(
     assert_ne!(left.1, right.1, "rank {rank}: two sides that read the same");
 }
 
-/// Who called what, as the error tells it.
+/// The two ranks and their calls, as the error tells them.
 fn sides_of(cause: &Cause) -> Option<[(usize, String); 2]> {
     match cause {
         Cause::Mismatch { left, right } => {

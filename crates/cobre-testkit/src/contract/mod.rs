@@ -1,4 +1,4 @@
-//! What a communicator promises, as functions that every rank runs and that panic when a promise
+//! The promises of a communicator, as functions that every rank runs and that panic when a promise
 //! is broken. Each is right for any number of ranks from the one that the table asks for.
 
 pub mod abort;

@@ -8,7 +8,7 @@ use crate::check::{same_bits, succeeded};
 use crate::element::samples;
 use crate::random::mix;
 
-/// What `rank` contributes to call number `call`.
+/// The contribution of `rank` to call number `call`.
 fn word(call: usize, rank: usize) -> u64 {
     mix((call as u64) << 16 | rank as u64)
 }

@@ -15,7 +15,7 @@ pub struct Contract {
     pub name: &'static str,
     /// Ranks without which there is nothing to see.
     pub min_size: usize,
-    /// Whether one rank, which the seed picks, does something else than the others. With a second
+    /// True if one rank, which the seed picks, does something else than the others. With a second
     /// rank, such a contract ends its communicator.
     pub odd_one_out: bool,
 }
@@ -33,7 +33,7 @@ macro_rules! contracts {
             },
         )*)*];
 
-        /// What every rank runs, with the same budget, to prove the contract `name`; it panics if
+        /// The function that every rank runs, with the same budget, to prove the contract `name`; it panics if
         /// the promise is broken.
         pub fn function<C: World>(name: &str) -> Option<fn(&C, &Budget)> {
             match name {

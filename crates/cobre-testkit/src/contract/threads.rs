@@ -9,13 +9,13 @@ use cobre_comm::{Cause, CommError, Communicator, ReduceOp, SharedRegion};
 
 use super::World;
 use super::region::{fence, parted};
-use crate::board::Board;
 use crate::budget::Budget;
 use crate::check::{same_bits, succeeded, told};
+use crate::counters::RankCounters;
 use crate::number::numbers;
 use crate::oracle;
 
-/// How long a busy communicator may take to say so; it has nobody to ask.
+/// Time in which a busy communicator must say so; it has nobody to ask.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Two threads make the same call, each again and again until it got through: whichever comes
@@ -58,14 +58,14 @@ fn until_not_busy(rank: usize, mut call: impl FnMut() -> Result<(), CommError>) 
 /// and the first gets through as if nothing had been. Each rank in turn.
 pub fn second_is_turned_away<C: World>(comm: &C, budget: &Budget) {
     let (rank, size) = (comm.rank(), comm.size());
-    let board = budget.board(comm, "threads");
+    let counters = budget.counters(comm, "threads");
     let mut region = parted::<usize, C>(comm, &vec![1; size]);
     for turn in 0..size {
         region.as_mut_slice().fill(turn);
         if rank == turn {
-            try_two_at_once(comm, &mut region, &board);
+            try_two_at_once(comm, &mut region, &counters);
         } else {
-            board.wait_for(turn, 1);
+            counters.wait_for(turn, 1);
             succeeded(rank, format_args!("barrier of rank {turn}"), comm.barrier());
         }
         let mut ranks = [0usize];
@@ -81,7 +81,7 @@ pub fn second_is_turned_away<C: World>(comm: &C, budget: &Budget) {
 
 /// Two threads enter a barrier that the other ranks keep away from until this rank posts: one of
 /// them stays inside, so the other must come back, busy.
-fn try_two_at_once<C: World>(comm: &C, region: &mut C::Region<usize>, board: &Board) {
+fn try_two_at_once<C: World>(comm: &C, region: &mut C::Region<usize>, counters: &RankCounters) {
     let rank = comm.rank();
     thread::scope(|scope| {
         let (sender, outcomes) = mpsc::channel();
@@ -94,7 +94,7 @@ fn try_two_at_once<C: World>(comm: &C, region: &mut C::Region<usize>, board: &Bo
             every_call_is_busy(comm, region);
         }
         // Whatever happened, let the others in first, so that nobody waits for ever.
-        board.post(1);
+        counters.post(1);
         let turned_away = turned_away.unwrap_or_else(|_| {
             panic!("rank {rank}: two threads in one barrier: expected that one comes back, busy")
         });

@@ -3,11 +3,11 @@
 use cobre_comm::{ReduceOp, Reducible};
 
 use super::fault::Fault;
-use crate::number::{Kind, from_bits, to_bits};
+use crate::number::{NumberKind, from_bits, to_bits};
 use crate::oracle::combine;
 
-/// How the bits of all ranks become the result's.
-pub(super) struct Combination(fn(Kind, ReduceOp, &[u64]) -> u64);
+/// A function from the bits of all ranks to the bits of the result.
+pub(super) struct Combination(fn(NumberKind, ReduceOp, &[u64]) -> u64);
 
 impl Combination {
     /// The combination of a communicator with `fault`; `None` if it combines rightly.
@@ -31,7 +31,7 @@ impl Combination {
 
     /// The result of what each rank sends.
     pub(super) fn reduce<T: Reducible>(&self, op: ReduceOp, columns: &[Vec<T>]) -> Vec<T> {
-        let kind = Kind::of::<T>();
+        let kind = NumberKind::of::<T>();
         let row = |index: usize| columns.iter().map(move |rank| to_bits(rank[index]));
         (0..columns[0].len())
             .map(|index| from_bits(self.0(kind, op, &row(index).collect::<Vec<u64>>())))
@@ -39,41 +39,41 @@ impl Combination {
     }
 }
 
-fn from_zero(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn from_zero(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     match op {
         ReduceOp::Sum => combine(kind, op, &[&[0], bits].concat()),
         _ => combine(kind, op, bits),
     }
 }
 
-fn nan_alone(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn nan_alone(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     match bits {
         [alone] if is_nan(kind, *alone) => combine(kind, op, &[*alone, *alone]),
         _ => combine(kind, op, bits),
     }
 }
 
-fn reversed(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn reversed(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     let reversed: Vec<u64> = bits.iter().rev().copied().collect();
     combine(kind, op, &reversed)
 }
 
-fn signs_ignored(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn signs_ignored(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     match kind {
-        Kind::Signed(width) => combine(Kind::Unsigned(width), op, bits),
+        NumberKind::Signed(width) => combine(NumberKind::Unsigned(width), op, bits),
         _ => combine(kind, op, bits),
     }
 }
 
-fn in_pairs(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn in_pairs(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     let halves: Vec<u64> = bits.chunks(2).map(|pair| combine(kind, op, pair)).collect();
     combine(kind, op, &halves)
 }
 
 /// As a wider register would.
-fn wide(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn wide(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     match (kind, op) {
-        (Kind::Single, ReduceOp::Sum) => {
+        (NumberKind::Single, ReduceOp::Sum) => {
             let values = bits
                 .iter()
                 .map(|&bits| f64::from(f32::from_bits(bits as u32)));
@@ -83,23 +83,23 @@ fn wide(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
     }
 }
 
-fn saturating(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
-    let (Kind::Unsigned(width), ReduceOp::Sum) = (kind, op) else {
+fn saturating(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
+    let (NumberKind::Unsigned(width), ReduceOp::Sum) = (kind, op) else {
         return combine(kind, op, bits);
     };
     let sum: u128 = bits.iter().map(|&bits| u128::from(bits)).sum();
     sum.min((1 << width) - 1) as u64
 }
 
-fn is_nan(kind: Kind, bits: u64) -> bool {
+fn is_nan(kind: NumberKind, bits: u64) -> bool {
     match kind {
-        Kind::Single => f32::from_bits(bits as u32).is_nan(),
-        Kind::Double => f64::from_bits(bits).is_nan(),
-        Kind::Signed(_) | Kind::Unsigned(_) => false,
+        NumberKind::Single => f32::from_bits(bits as u32).is_nan(),
+        NumberKind::Double => f64::from_bits(bits).is_nan(),
+        NumberKind::Signed(_) | NumberKind::Unsigned(_) => false,
     }
 }
 
-fn skipping_nan(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn skipping_nan(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     let numbers: Vec<u64> = bits.iter().copied().filter(|&b| !is_nan(kind, b)).collect();
     match op {
         ReduceOp::Min if !numbers.is_empty() => combine(kind, op, &numbers),
@@ -107,15 +107,15 @@ fn skipping_nan(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
     }
 }
 
-fn keeping_nan(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn keeping_nan(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     let first = bits.iter().copied().find(|&bits| is_nan(kind, bits));
     first.unwrap_or_else(|| combine(kind, op, bits))
 }
 
-fn zeros_equal(kind: Kind, op: ReduceOp, bits: &[u64]) -> u64 {
+fn zeros_equal(kind: NumberKind, op: ReduceOp, bits: &[u64]) -> u64 {
     let zero = |bits: &u64| *bits == 0 || *bits == 1 << 63;
     match (kind, op) {
-        (Kind::Double, ReduceOp::Max) if bits.iter().all(zero) => bits[0],
+        (NumberKind::Double, ReduceOp::Max) if bits.iter().all(zero) => bits[0],
         _ => combine(kind, op, bits),
     }
 }

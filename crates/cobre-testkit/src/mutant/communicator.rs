@@ -5,7 +5,7 @@ use cobre_comm::{CommData, CommError, Communicator, ReduceOp, Reducible, SharedM
 use super::arithmetic::Combination;
 use super::outcome::kept_back;
 use super::{Fault, Mutant, MutantRegion};
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 
 impl<C: Communicator> Communicator for Mutant<C> {
     fn allgatherv<T: CommData>(
@@ -18,7 +18,7 @@ impl<C: Communicator> Communicator for Mutant<C> {
         self.collective(|| {
             let before = recv.to_vec();
             self.inner.allgatherv(send, recv, counts, displs)?;
-            let layout = Layout {
+            let layout = BlockLayout {
                 counts: counts.to_vec(),
                 displs: displs.to_vec(),
                 len: recv.len(),
@@ -129,9 +129,9 @@ impl<C: Communicator + SharedMemoryProvider> SharedMemoryProvider for Mutant<C> 
 }
 
 impl<C: Communicator> Mutant<C> {
-    /// What each rank sends.
+    /// The send buffers of all ranks.
     fn gather_all<T: Reducible>(&self, send: &[T]) -> Result<Vec<Vec<T>>, CommError> {
-        let layout = Layout::packed(&vec![send.len(); self.inner.size()]);
+        let layout = BlockLayout::packed(&vec![send.len(); self.inner.size()]);
         let mut all = vec![T::zeroed(); layout.len];
         self.inner
             .allgatherv(send, &mut all, &layout.counts, &layout.displs)?;

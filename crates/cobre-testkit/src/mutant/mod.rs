@@ -22,7 +22,7 @@ pub struct Mutant<C> {
     calls: AtomicUsize,
     /// Bytes of the result before.
     previous: Mutex<Vec<u8>>,
-    /// Whether a call has failed.
+    /// True once a call has failed.
     failed: AtomicBool,
     /// Where threads wait that should be turned away.
     queue: Mutex<()>,

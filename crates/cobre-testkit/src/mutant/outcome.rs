@@ -84,7 +84,7 @@ impl<C: Communicator> Mutant<C> {
     }
 }
 
-/// What to say where an error is kept back and there is no value to give instead.
+/// The error where one is kept back and there is no value to give instead.
 pub(super) fn kept_back(error: Option<CommError>) -> CommError {
     error.unwrap_or_else(|| CommError::InvalidCommunicator {
         reason: "an error was kept back".to_owned(),

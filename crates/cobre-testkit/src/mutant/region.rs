@@ -12,9 +12,9 @@ pub struct MutantRegion<T, R> {
     fault: Option<Fault>,
     readable: bool,
     poisoned: bool,
-    /// What the read epoch before showed.
+    /// Contents of the read epoch before.
     shown: Vec<T>,
-    /// What this one shows.
+    /// Contents of this read epoch.
     current: Vec<T>,
     /// Where writes go that must not be.
     stray: Vec<T>,

@@ -5,14 +5,19 @@ use std::sync::atomic::Ordering;
 use cobre_comm::{CommData, Communicator, Reducible};
 
 use super::{Fault, Mutant};
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 
 /// Bytes that a fault moves of a message that is larger.
 const TRUNCATED: usize = 64 << 10;
 
 impl<C: Communicator> Mutant<C> {
     /// Spoils what a gather in `layout` wrote to `recv`, which held `before`.
-    pub(super) fn spoil_gather<T: CommData>(&self, recv: &mut [T], before: &[T], layout: &Layout) {
+    pub(super) fn spoil_gather<T: CommData>(
+        &self,
+        recv: &mut [T],
+        before: &[T],
+        layout: &BlockLayout,
+    ) {
         let size = layout.counts.len();
         let last = layout.block(size - 1);
         match self.fault {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What became of one cell.
+/// The result of one cell.
 #[derive(Debug)]
 pub enum Verdict {
     /// As it should be; with a remark for its line.
@@ -19,14 +19,14 @@ pub enum Verdict {
 }
 
 /// A named question and how to answer it.
-pub struct Cell<'a> {
+pub struct TestCell<'a> {
     /// Unique in its table.
     pub name: String,
     /// Answers it.
     pub run: Box<dyn FnOnce() -> Verdict + 'a>,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> TestCell<'a> {
     /// A question with its answer to be found by `run`.
     pub fn new(name: String, run: impl FnOnce() -> Verdict + 'a) -> Self {
         let run = Box::new(run);
@@ -36,8 +36,8 @@ impl<'a> Cell<'a> {
 
 /// Runs the cells whose name contains what the command line asks for, prints each result and the
 /// counts, and fails if a cell is broken or, with `CI=true`, skipped.
-pub fn run_cells(cells: Vec<Cell<'_>>) -> ExitCode {
-    let request = Request::parse(std::env::args().skip(1));
+pub fn run_cells(cells: Vec<TestCell<'_>>) -> ExitCode {
+    let request = CellFilter::parse(std::env::args().skip(1));
     let strict = std::env::var("CI").is_ok_and(|ci| ci == "true");
     let all = cells.len();
     let wanted = cells
@@ -55,11 +55,11 @@ pub fn run_cells(cells: Vec<Cell<'_>>) -> ExitCode {
     let start = Instant::now();
     let mut counts = BTreeMap::new();
     let mut failures = Vec::new();
-    for Cell { name, run } in wanted {
+    for TestCell { name, run } in wanted {
         print!("test {name} ... ");
         // Shows which cell it is that takes so long; a closed pipe is found by the next print.
         let _ = std::io::stdout().flush();
-        let line = Line::new(run(), strict);
+        let line = VerdictLine::new(run(), strict);
         println!("{}{}", line.word, line.remark);
         *counts.entry(line.word).or_insert(0) += 1;
         failures.extend(line.failure.map(|text| (name, text)));
@@ -88,14 +88,14 @@ const SKIPPED: &str = "skipped";
 
 /// A verdict as it is printed.
 #[derive(Debug, PartialEq, Eq)]
-struct Line {
+struct VerdictLine {
     word: &'static str,
     remark: String,
-    /// What is shown in full at the end.
+    /// Text that is shown in full at the end.
     failure: Option<String>,
 }
 
-impl Line {
+impl VerdictLine {
     fn new(verdict: Verdict, strict: bool) -> Self {
         let (word, remark, failure) = match verdict {
             Verdict::Held(remark) => (OK, remark, None),
@@ -116,16 +116,16 @@ impl Line {
     }
 }
 
-/// What the command line of a test asks for, as far as it applies here.
+/// The filters of a test's command line, as far as they apply here.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
+struct CellFilter {
     list: bool,
     exact: bool,
     filters: Vec<String>,
     skip: Vec<String>,
 }
 
-impl Request {
+impl CellFilter {
     fn parse(arguments: impl IntoIterator<Item = String>) -> Self {
         let mut request = Self::default();
         let mut arguments = arguments.into_iter();
@@ -161,8 +161,8 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn request(line: &str) -> Request {
-        Request::parse(line.split_whitespace().map(str::to_owned))
+    fn request(line: &str) -> CellFilter {
+        CellFilter::parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
@@ -177,13 +177,13 @@ mod tests {
     #[test]
     fn a_skip_fails_in_ci_and_nowhere_else() {
         let skip = || Verdict::Skipped("shm is not in this build".to_owned());
-        assert_eq!(Line::new(skip(), false).failure, None);
-        assert!(Line::new(skip(), true).failure.is_some());
+        assert_eq!(VerdictLine::new(skip(), false).failure, None);
+        assert!(VerdictLine::new(skip(), true).failure.is_some());
     }
 
     #[test]
     fn an_excuse_is_shown_and_never_fails() {
-        let line = Line::new(Verdict::Excused("a world of one".to_owned()), true);
+        let line = VerdictLine::new(Verdict::Excused("a world of one".to_owned()), true);
         assert_eq!(
             (line.remark.as_str(), line.failure),
             (" (a world of one)", None)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cobre_launch::{Cause, Launch, Outcome, Output, RankOutcome, Status};
 
 use super::leftovers::Surroundings;
-use super::table::Row;
+use super::table::BackendRow;
 use crate::mutant::Fault;
 use crate::program::DIGEST;
 
@@ -17,13 +17,13 @@ const OUTPUT: usize = 256 << 10;
 /// Exit code of a Rust program whose main thread panicked.
 const PANICKED: Status = Status::Exited(101);
 
-/// What to run.
+/// A job of the program `rank`: backend, ranks, contract.
 #[derive(Debug, Clone, Copy)]
-pub struct Job<'a> {
+pub struct ContractJob<'a> {
     /// The program `rank`.
     pub program: &'a Path,
     /// The backend, and how it is run.
-    pub row: &'a Row,
+    pub row: &'a BackendRow,
     /// Ranks.
     pub ranks: usize,
     /// The contract's name.
@@ -32,11 +32,11 @@ pub struct Job<'a> {
     pub seed: u64,
     /// See [`Budget::calls`](crate::budget::Budget::calls).
     pub calls: usize,
-    /// What the communicator does wrong.
+    /// The fault that the communicator has on purpose.
     pub fault: Option<Fault>,
 }
 
-/// How a job went.
+/// The outcome of a job.
 #[derive(Debug)]
 pub struct JobReport {
     /// Every rank kept the contract.
@@ -45,17 +45,17 @@ pub struct JobReport {
     pub found_broken: bool,
     /// The rank that the launcher holds responsible; also where a rank gave up and all exited with 0.
     pub blamed: Option<usize>,
-    /// What was left behind.
+    /// Objects, processes and files that were left behind.
     pub leftovers: Vec<String>,
     /// The digests that ranks printed.
     pub digests: Vec<String>,
-    /// What every rank wrote and how it ended.
+    /// The output of every rank, and its end.
     pub text: String,
-    /// How long it took.
+    /// Wall-clock time of the job.
     pub took: Duration,
 }
 
-impl Job<'_> {
+impl ContractJob<'_> {
     /// Runs the job to its end.
     pub fn run(&self) -> JobReport {
         let surroundings = Surroundings::now();
@@ -132,7 +132,7 @@ impl Job<'_> {
 }
 
 impl JobReport {
-    /// Why the job did not go as a kept contract goes; `None` if it did.
+    /// The differences from a job that keeps its contract; `None` if there are none.
     pub fn trouble(&self) -> Option<String> {
         let mut text = String::new();
         if !self.kept {

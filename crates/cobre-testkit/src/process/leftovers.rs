@@ -1,4 +1,4 @@
-//! What a job could leave behind: named shared memory, processes, its directory.
+//! Leftovers of a job: named shared memory, processes, its directory.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What ends by itself has ended by then: processes that were killed, other jobs on this machine.
+/// Time for things that end by themselves: processes that were killed, other jobs on this machine.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The machine before a job.
@@ -24,7 +24,7 @@ impl Surroundings {
         }
     }
 
-    /// What a job has left behind whose processes carry `marker` in their arguments or environment.
+    /// The leftovers of a job whose processes carry `marker` in their arguments or environment.
     pub fn left_behind(&self, marker: &str) -> Vec<String> {
         let start = Instant::now();
         loop {

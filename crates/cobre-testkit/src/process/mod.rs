@@ -6,7 +6,7 @@ mod job;
 mod leftovers;
 mod table;
 
-pub use cells::{Cell, Verdict, run_cells};
-pub use job::{Job, JobReport};
+pub use cells::{TestCell, Verdict, run_cells};
+pub use job::{ContractJob, JobReport};
 pub use leftovers::Surroundings;
-pub use table::{BACKENDS, Excuse, RANKS, Ranks, Row};
+pub use table::{BACKENDS, BackendRow, Excuse, RANKS, RankCounts};

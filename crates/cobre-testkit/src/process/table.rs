@@ -9,20 +9,20 @@ use super::Verdict;
 /// The numbers of ranks that the table is about: one, powers of two, and what is neither.
 pub const RANKS: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 16];
 
-/// How one backend is run.
+/// The way one backend is run.
 #[derive(Debug)]
-pub struct Row {
+pub struct BackendRow {
     /// Its name, as the launcher knows it.
     pub backend: &'static str,
     /// A setting with which it is run, and what that makes of its name.
     pub setting: Option<(&'static str, &'static str)>,
     /// The numbers of ranks it runs with.
-    pub ranks: Ranks,
+    pub ranks: RankCounts,
     /// Budget of each contract.
     pub calls: usize,
     /// No job may take longer.
     pub deadline: Duration,
-    /// Whether builds come without it unless asked for: then its absence is no gap.
+    /// True if builds come without it unless asked for: then its absence is no gap.
     pub opt_in: bool,
     /// Contracts that it does not keep.
     pub excuses: &'static [Excuse],
@@ -30,7 +30,7 @@ pub struct Row {
 
 /// Numbers of ranks.
 #[derive(Debug)]
-pub enum Ranks {
+pub enum RankCounts {
     /// Each of [`RANKS`].
     All,
     /// These, and why no others.
@@ -42,12 +42,12 @@ pub enum Ranks {
 pub struct Excuse {
     /// Which.
     pub contract: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
-impl Row {
-    /// How its cells are called.
+impl BackendRow {
+    /// The prefix of its cells' names.
     pub fn name(&self) -> String {
         match self.setting {
             Some((_, value)) => format!("{}-{value}", self.backend),
@@ -55,11 +55,11 @@ impl Row {
         }
     }
 
-    /// Why this backend is not run with so many ranks.
+    /// The reason why this backend is not run with so many ranks.
     pub fn excuse_from_ranks(&self, ranks: usize) -> Option<&'static str> {
         match self.ranks {
-            Ranks::Only(possible, reason) if !possible.contains(&ranks) => Some(reason),
-            Ranks::Only(..) | Ranks::All => None,
+            RankCounts::Only(possible, reason) if !possible.contains(&ranks) => Some(reason),
+            RankCounts::Only(..) | RankCounts::All => None,
         }
     }
 
@@ -77,7 +77,7 @@ impl Row {
         })
     }
 
-    /// Why `contract` is not asked of this backend.
+    /// The reason why `contract` is not asked of this backend.
     pub fn excuse_from(&self, contract: &str) -> Option<&'static str> {
         let found = self
             .excuses
@@ -88,11 +88,11 @@ impl Row {
 }
 
 /// Sockets, with large messages taking this way.
-const fn tcp(topology: &'static str) -> Row {
-    Row {
+const fn tcp(topology: &'static str) -> BackendRow {
+    BackendRow {
         backend: "tcp",
         setting: Some((TCP_TOPOLOGY, topology)),
-        ranks: Ranks::All,
+        ranks: RankCounts::All,
         calls: 500,
         deadline: Duration::from_secs(60),
         opt_in: false,
@@ -101,11 +101,11 @@ const fn tcp(topology: &'static str) -> Row {
 }
 
 /// The table.
-pub const BACKENDS: &[Row] = &[
-    Row {
+pub const BACKENDS: &[BackendRow] = &[
+    BackendRow {
         backend: "local",
         setting: None,
-        ranks: Ranks::Only(&[1], "a world of one"),
+        ranks: RankCounts::Only(&[1], "a world of one"),
         calls: 10_000,
         deadline: Duration::from_secs(60),
         opt_in: false,
@@ -114,10 +114,10 @@ pub const BACKENDS: &[Row] = &[
             reason: "there is no other rank whose call could fail, and later calls go on",
         }],
     },
-    Row {
+    BackendRow {
         backend: "shm",
         setting: None,
-        ranks: Ranks::All,
+        ranks: RankCounts::All,
         calls: 2000,
         deadline: Duration::from_secs(60),
         opt_in: false,
@@ -126,10 +126,10 @@ pub const BACKENDS: &[Row] = &[
     tcp("auto"),
     tcp("star"),
     tcp("ring"),
-    Row {
+    BackendRow {
         backend: "mpi",
         setting: None,
-        ranks: Ranks::Only(
+        ranks: RankCounts::Only(
             &[1, 2, 3, 4],
             "MPICH spins: more ranks than processors take minutes",
         ),

@@ -1,6 +1,6 @@
 //! From a seed to a program.
 
-use super::step::{Extent, Program, Step};
+use super::step::{Extent, ProgramStep, RandomProgram};
 use crate::element::Element;
 use crate::layout::Shape;
 use crate::number::Number;
@@ -10,7 +10,7 @@ use crate::random::Random;
 /// Most regions alive at once.
 const MOST_REGIONS: usize = 6;
 
-impl Program {
+impl RandomProgram {
     /// The program of `seed` for `size` ranks, with `calls` collectives.
     pub fn generate(seed: u64, size: usize, calls: usize) -> Self {
         let mut generator = Generator {
@@ -43,28 +43,28 @@ struct Alive {
 }
 
 impl Generator {
-    fn next(&mut self) -> Step {
+    fn next(&mut self) -> ProgramStep {
         match self.random.below(16) {
-            0..4 => Step::Gather {
+            0..4 => ProgramStep::Gather {
                 element: *self.random.pick(Element::ALL),
                 counts: self.counts(),
             },
-            4..8 => Step::Reduce {
+            4..8 => ProgramStep::Reduce {
                 number: *self.random.pick(Number::ALL),
                 length: self.length(),
                 op: *self.random.pick(&OPERATORS),
             },
-            8..10 => Step::Broadcast {
+            8..10 => ProgramStep::Broadcast {
                 element: *self.random.pick(Element::ALL),
                 length: self.length(),
                 root: self.random.below(self.size),
             },
-            10 => Step::Barrier,
+            10 => ProgramStep::Barrier,
             _ => self.region_step(),
         }
     }
 
-    fn region_step(&mut self) -> Step {
+    fn region_step(&mut self) -> ProgramStep {
         if self.alive.is_empty() || self.alive.len() < MOST_REGIONS && self.random.once_in(6) {
             return self.create();
         }
@@ -74,20 +74,20 @@ impl Generator {
         match self.random.below(8) {
             0 => {
                 self.alive.swap_remove(index);
-                Step::Drop { region }
+                ProgramStep::Drop { region }
             }
-            1..4 if *writable => Step::Write {
+            1..4 if *writable => ProgramStep::Write {
                 region,
                 sixteenths: self.random.below(17),
             },
             _ => {
                 *writable = !*writable;
-                Step::Fence { region }
+                ProgramStep::Fence { region }
             }
         }
     }
 
-    fn create(&mut self) -> Step {
+    fn create(&mut self) -> ProgramStep {
         self.alive.push(Alive {
             region: self.created,
             writable: true,
@@ -98,7 +98,7 @@ impl Generator {
         } else {
             Extent::Parts(self.counts())
         };
-        Step::Create {
+        ProgramStep::Create {
             element: *self.random.pick(Element::ALL),
             extent,
         }
@@ -134,25 +134,31 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_program() {
-        assert_eq!(Program::generate(7, 3, 500), Program::generate(7, 3, 500));
+        assert_eq!(
+            RandomProgram::generate(7, 3, 500),
+            RandomProgram::generate(7, 3, 500)
+        );
     }
 
     #[test]
     fn other_seeds_and_other_sizes_give_other_programs() {
-        let program = Program::generate(7, 3, 50).steps;
-        assert_ne!(program, Program::generate(8, 3, 50).steps);
-        assert_ne!(program, Program::generate(7, 4, 50).steps);
+        let program = RandomProgram::generate(7, 3, 50).steps;
+        assert_ne!(program, RandomProgram::generate(8, 3, 50).steps);
+        assert_ne!(program, RandomProgram::generate(7, 4, 50).steps);
     }
 
     #[test]
     fn a_longer_program_begins_like_a_shorter_one() {
-        let (short, long) = (Program::generate(7, 3, 50), Program::generate(7, 3, 90));
+        let (short, long) = (
+            RandomProgram::generate(7, 3, 50),
+            RandomProgram::generate(7, 3, 90),
+        );
         assert_eq!(long.steps[..short.steps.len()], short.steps);
     }
 
     #[test]
     fn it_makes_as_many_calls_as_asked_and_every_kind_of_step() {
-        let steps = Program::generate(1, 4, 1000).steps;
+        let steps = RandomProgram::generate(1, 4, 1000).steps;
         assert_eq!(
             steps.iter().filter(|step| step.is_collective()).count(),
             1000
@@ -169,15 +175,17 @@ mod tests {
 
     #[test]
     fn lengths_of_zero_occur_in_every_collective() {
-        let steps = Program::generate(1, 4, 2000).steps;
-        let empty = |found: fn(&Step) -> bool| assert!(steps.iter().any(found));
-        empty(|s| matches!(s, Step::Gather { counts, .. } if counts.iter().all(|&n| n == 0)));
-        empty(|s| matches!(s, Step::Reduce { length: 0, .. }));
-        empty(|s| matches!(s, Step::Broadcast { length: 0, .. }));
+        let steps = RandomProgram::generate(1, 4, 2000).steps;
+        let empty = |found: fn(&ProgramStep) -> bool| assert!(steps.iter().any(found));
+        empty(
+            |s| matches!(s, ProgramStep::Gather { counts, .. } if counts.iter().all(|&n| n == 0)),
+        );
+        empty(|s| matches!(s, ProgramStep::Reduce { length: 0, .. }));
+        empty(|s| matches!(s, ProgramStep::Broadcast { length: 0, .. }));
         empty(|s| {
             matches!(
                 s,
-                Step::Create {
+                ProgramStep::Create {
                     extent: Extent::Led(0),
                     ..
                 }

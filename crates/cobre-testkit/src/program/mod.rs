@@ -8,16 +8,16 @@ mod step;
 
 pub use digest::Digest;
 pub use run::run;
-pub use step::{Extent, Program, Step};
+pub use step::{Extent, ProgramStep, RandomProgram};
 
 use crate::budget::Budget;
 use crate::contract::World;
 
-/// What the line with the digest begins with.
+/// First word of the line with the digest.
 pub const DIGEST: &str = "digest";
 
 /// Runs the program of the budget's seed, checks every result bit for bit, and prints the digest.
 pub fn keeps_to_the_oracle<C: World>(comm: &C, budget: &Budget) {
-    let program = Program::generate(budget.seed, comm.size(), budget.calls);
+    let program = RandomProgram::generate(budget.seed, comm.size(), budget.calls);
     println!("{DIGEST} {}", run(comm, &program));
 }

@@ -6,11 +6,11 @@ use std::fmt;
 use cobre_comm::{CommData, ReduceOp, Reducible, SharedRegion};
 
 use super::digest::Digest;
-use super::step::{Extent, Program, Step};
+use super::step::{Extent, ProgramStep, RandomProgram};
 use crate::check::{same_bits, succeeded};
 use crate::contract::{World, dawdle};
 use crate::element::{Visitor, samples};
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 use crate::number::{NumberVisitor, from_bits, numbers};
 use crate::oracle;
 use crate::random::Random;
@@ -19,7 +19,7 @@ use crate::random::Random;
 ///
 /// # Panics
 /// If a call fails or a result has another bit than it must.
-pub fn run<C: World>(comm: &C, program: &Program) -> Digest {
+pub fn run<C: World>(comm: &C, program: &RandomProgram) -> Digest {
     let rank = comm.rank();
     assert_eq!(comm.size(), program.size, "rank {rank}: the program's size");
     let mut run = Run {
@@ -32,27 +32,27 @@ pub fn run<C: World>(comm: &C, program: &Program) -> Digest {
     };
     for (number, step) in program.steps.iter().enumerate() {
         dawdle(&mut run.own);
-        run.step(Place { rank, number, step });
+        run.step(Position { rank, number, step });
     }
     run.digest
 }
 
 /// Where in a program a rank is; reads as such in messages.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Position<'a> {
     rank: usize,
     number: usize,
-    step: &'a Step,
+    step: &'a ProgramStep,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Position<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "step {}, {:?}", self.number, self.step)
     }
 }
 
-impl Place<'_> {
-    /// What determines the data that `sender` brings to this step.
+impl Position<'_> {
+    /// The key of the data that `sender` brings to this step.
     fn key(&self, seed: u64, sender: usize) -> [u64; 3] {
         [seed, self.number as u64, sender as u64]
     }
@@ -60,8 +60,8 @@ impl Place<'_> {
 
 struct Run<'a, C> {
     comm: &'a C,
-    program: &'a Program,
-    /// What this rank decides by itself: displacements and delays.
+    program: &'a RandomProgram,
+    /// Choices of this rank alone: displacements and delays.
     own: Random,
     regions: BTreeMap<usize, Box<dyn Region + 'a>>,
     created: usize,
@@ -69,13 +69,13 @@ struct Run<'a, C> {
 }
 
 impl<'a, C: World> Run<'a, C> {
-    fn step(&mut self, place: Place<'a>) {
+    fn step(&mut self, place: Position<'a>) {
         match place.step {
-            Step::Gather { element, counts } => {
+            ProgramStep::Gather { element, counts } => {
                 let run = self;
                 element.visit(Gather { run, place, counts });
             }
-            Step::Reduce { number, length, op } => {
+            ProgramStep::Reduce { number, length, op } => {
                 let (length, op) = (*length, *op);
                 let run = self;
                 number.visit(Reduce {
@@ -85,7 +85,7 @@ impl<'a, C: World> Run<'a, C> {
                     op,
                 });
             }
-            Step::Broadcast {
+            ProgramStep::Broadcast {
                 element,
                 length,
                 root,
@@ -99,8 +99,10 @@ impl<'a, C: World> Run<'a, C> {
                     root,
                 });
             }
-            Step::Barrier => succeeded(place.rank, format_args!("{place}"), self.comm.barrier()),
-            Step::Create { element, extent } => {
+            ProgramStep::Barrier => {
+                succeeded(place.rank, format_args!("{place}"), self.comm.barrier());
+            }
+            ProgramStep::Create { element, extent } => {
                 let comm = self.comm;
                 let region = element.visit(Create {
                     comm,
@@ -110,16 +112,16 @@ impl<'a, C: World> Run<'a, C> {
                 self.regions.insert(self.created, region);
                 self.created += 1;
             }
-            Step::Write { region, sixteenths } => {
+            ProgramStep::Write { region, sixteenths } => {
                 let seed = self.program.seed;
                 self.region(*region).write(place, seed, *sixteenths);
             }
-            Step::Fence { region } => {
+            ProgramStep::Fence { region } => {
                 let mut digest = self.digest;
                 self.region(*region).fence(place, &mut digest);
                 self.digest = digest;
             }
-            Step::Drop { region } => drop(self.regions.remove(region)),
+            ProgramStep::Drop { region } => drop(self.regions.remove(region)),
         }
     }
 
@@ -130,7 +132,7 @@ impl<'a, C: World> Run<'a, C> {
 
 struct Gather<'r, 'a, C> {
     run: &'r mut Run<'a, C>,
-    place: Place<'a>,
+    place: Position<'a>,
     counts: &'a [usize],
 }
 
@@ -138,7 +140,7 @@ impl<C: World> Visitor for Gather<'_, '_, C> {
     type Output = ();
     fn visit<T: CommData>(self) {
         let Self { run, place, counts } = self;
-        let layout = Layout::shuffled(counts, &mut run.own);
+        let layout = BlockLayout::shuffled(counts, &mut run.own);
         let sent = |sender| samples::<T>(&place.key(run.program.seed, sender), counts[sender]);
         let mut recv = samples::<T>(&[run.own.bits()], layout.len);
         let mut expected = recv.clone();
@@ -159,7 +161,7 @@ impl<C: World> Visitor for Gather<'_, '_, C> {
 
 struct Reduce<'r, 'a, C> {
     run: &'r mut Run<'a, C>,
-    place: Place<'a>,
+    place: Position<'a>,
     length: usize,
     op: ReduceOp,
 }
@@ -187,7 +189,7 @@ impl<C: World> NumberVisitor for Reduce<'_, '_, C> {
 
 struct Broadcast<'r, 'a, C> {
     run: &'r mut Run<'a, C>,
-    place: Place<'a>,
+    place: Position<'a>,
     length: usize,
     root: usize,
 }
@@ -212,7 +214,7 @@ impl<C: World> Visitor for Broadcast<'_, '_, C> {
 
 struct Create<'a, C> {
     comm: &'a C,
-    place: Place<'a>,
+    place: Position<'a>,
     extent: &'a Extent,
 }
 
@@ -228,14 +230,14 @@ impl<'a, C: World> Visitor for Create<'a, C> {
             Extent::Led(count) => (comm.create_shared_region::<T>(*count), None),
             Extent::Parts(counts) => (
                 comm.create_partitioned_region::<T>(counts),
-                Some(Layout::packed(counts)),
+                Some(BlockLayout::packed(counts)),
             ),
         };
         let length = match extent {
             Extent::Led(count) => *count,
             Extent::Parts(counts) => counts.iter().sum(),
         };
-        Box::new(Held {
+        Box::new(LiveRegion {
             region: succeeded(place.rank, format_args!("{place}"), created),
             expected: vec![T::zeroed(); length],
             parts,
@@ -246,20 +248,20 @@ impl<'a, C: World> Visitor for Create<'a, C> {
 
 /// A region of any type, and what must be in it.
 trait Region {
-    fn write(&mut self, place: Place<'_>, seed: u64, sixteenths: usize);
-    fn fence(&mut self, place: Place<'_>, digest: &mut Digest);
+    fn write(&mut self, place: Position<'_>, seed: u64, sixteenths: usize);
+    fn fence(&mut self, place: Position<'_>, digest: &mut Digest);
 }
 
-struct Held<T, R> {
+struct LiveRegion<T, R> {
     region: R,
     expected: Vec<T>,
     /// `None` for a leader region, into which all leaders write the same.
-    parts: Option<Layout>,
+    parts: Option<BlockLayout>,
     readable: bool,
 }
 
-impl<T: CommData, R: SharedRegion<T>> Region for Held<T, R> {
-    fn write(&mut self, place: Place<'_>, seed: u64, sixteenths: usize) {
+impl<T: CommData, R: SharedRegion<T>> Region for LiveRegion<T, R> {
+    fn write(&mut self, place: Position<'_>, seed: u64, sixteenths: usize) {
         let Self {
             region, expected, ..
         } = self;
@@ -286,7 +288,7 @@ impl<T: CommData, R: SharedRegion<T>> Region for Held<T, R> {
         }
     }
 
-    fn fence(&mut self, place: Place<'_>, digest: &mut Digest) {
+    fn fence(&mut self, place: Position<'_>, digest: &mut Digest) {
         let outcome = self.region.fence();
         succeeded(place.rank, format_args!("{place}"), outcome);
         self.readable = !self.readable;
@@ -304,7 +306,7 @@ mod tests {
     use cobre_comm::LocalBackend;
 
     fn digest(seed: u64) -> Digest {
-        run(&LocalBackend, &Program::generate(seed, 1, 300))
+        run(&LocalBackend, &RandomProgram::generate(seed, 1, 300))
     }
 
     #[test]

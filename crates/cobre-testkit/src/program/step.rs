@@ -1,4 +1,4 @@
-//! What a program is made of.
+//! The steps of a program.
 
 use cobre_comm::ReduceOp;
 
@@ -7,18 +7,18 @@ use crate::number::Number;
 
 /// A sequence of steps for a number of ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct RandomProgram {
     /// Determines the program and the data that it moves.
     pub seed: u64,
     /// Ranks it is for.
     pub size: usize,
     /// In this order on every rank.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProgramStep>,
 }
 
 /// One call of every rank. Regions are numbered in the order of their creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum ProgramStep {
     /// An allgatherv; each rank has its own displacements.
     Gather {
         /// Of these.
@@ -32,7 +32,7 @@ pub enum Step {
         number: Number,
         /// Elements.
         length: usize,
-        /// How.
+        /// The operator.
         op: ReduceOp,
     },
     /// A broadcast.
@@ -50,7 +50,7 @@ pub enum Step {
     Create {
         /// Of these.
         element: Element,
-        /// How many, and who writes them.
+        /// The number of elements, and the ranks that write them.
         extent: Extent,
     },
     /// Writes some elements of the own part of a region that is in a write epoch; no collective.
@@ -72,8 +72,8 @@ pub enum Step {
     },
 }
 
-impl Step {
-    /// Whether all ranks meet in it.
+impl ProgramStep {
+    /// True if all ranks meet in it.
     pub fn is_collective(&self) -> bool {
         !matches!(self, Self::Write { .. } | Self::Drop { .. })
     }

@@ -5,9 +5,9 @@
 //! than the trivial case.
 
 mod arguments;
-mod meeting;
+mod rank;
 mod region;
-mod seat;
+mod rendezvous;
 mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,16 +18,16 @@ use cobre_comm::{
     Cause, Collective, CommData, CommError, Communicator, ReduceOp, Reducible, SharedMemoryProvider,
 };
 
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 use crate::oracle;
-use meeting::Meeting;
+use rank::ReferenceRank;
 use region::ThreadRegion;
-use seat::Seat;
+use rendezvous::Rendezvous;
 
 /// One rank.
 #[derive(Debug)]
 pub(crate) struct ThreadRank {
-    seat: Arc<Seat>,
+    inner: Arc<ReferenceRank>,
     /// Ranks per node.
     width: usize,
 }
@@ -39,11 +39,11 @@ pub(crate) fn world<R: Send>(
     width: usize,
     work: impl Fn(ThreadRank) -> R + Sync,
 ) -> Vec<R> {
-    let meeting = Arc::new(Meeting::new(size));
+    let rendezvous = Arc::new(Rendezvous::new(size));
     thread::scope(|scope| {
         let start = |rank| {
             let rank = ThreadRank {
-                seat: Arc::new(Seat::new(Arc::clone(&meeting), rank)),
+                inner: Arc::new(ReferenceRank::new(Arc::clone(&rendezvous), rank)),
                 width,
             };
             let work = &work;
@@ -75,7 +75,7 @@ pub(crate) fn mismatch_sides(cause: &Cause) -> Option<[(usize, String); 2]> {
     (action == "mismatch").then_some([side(left)?, side(right)?])
 }
 
-/// What a rank calls, in the words of the communication layer.
+/// The elements of a call, in the words of the communication layer.
 fn elements<T>(length: usize) -> String {
     format!(" of {length} {}", std::any::type_name::<T>())
 }
@@ -93,13 +93,13 @@ impl Communicator for ThreadRank {
             "{} with counts {counts:?}",
             elements::<T>(counts.iter().sum())
         );
-        let all = self.seat.exchange(
+        let all = self.inner.exchange(
             Collective::Allgatherv,
             &call,
             checked,
             bytemuck::cast_slice(send),
         )?;
-        let layout = Layout {
+        let layout = BlockLayout {
             counts: counts.to_vec(),
             displs: displs.to_vec(),
             len: recv.len(),
@@ -119,7 +119,7 @@ impl Communicator for ThreadRank {
         let checked = arguments::equal_lengths(send, recv);
         let operator = format!("{op:?}").to_lowercase();
         let call = format!("({operator}){}", elements::<T>(send.len()));
-        let all = self.seat.exchange(
+        let all = self.inner.exchange(
             Collective::Allreduce,
             &call,
             checked,
@@ -139,28 +139,28 @@ impl Communicator for ThreadRank {
         let bytes = bytemuck::cast_slice_mut(buf);
         let mine: &[u8] = if self.rank() == root { bytes } else { &[] };
         let all = self
-            .seat
+            .inner
             .exchange(Collective::Broadcast, &call, checked, mine)?;
         bytes.copy_from_slice(&all[root]);
         Ok(())
     }
 
     fn barrier(&self) -> Result<(), CommError> {
-        self.seat
+        self.inner
             .exchange(Collective::Barrier, "", Ok(()), &[])
             .map(drop)
     }
 
     fn abort(&self, reason: &str) {
-        self.seat.abort(reason);
+        self.inner.abort(reason);
     }
 
     fn rank(&self) -> usize {
-        self.seat.rank
+        self.inner.rank
     }
 
     fn size(&self) -> usize {
-        self.seat.meeting.size
+        self.inner.rendezvous.size
     }
 }
 
@@ -180,7 +180,7 @@ impl SharedMemoryProvider for ThreadRank {
         let mut counts = vec![0; self.size()];
         counts[first] = count;
         let writers = first..first + 1;
-        ThreadRegion::new(operation, Arc::clone(&self.seat), id, &counts, writers)
+        ThreadRegion::new(operation, Arc::clone(&self.inner), id, &counts, writers)
     }
 
     fn create_partitioned_region<T: CommData>(
@@ -192,16 +192,19 @@ impl SharedMemoryProvider for ThreadRank {
         let call = format!("{} with counts {counts:?}", elements::<T>(0));
         let id = self.meet(operation, &call, checked)?;
         let writers = 0..self.size();
-        ThreadRegion::new(operation, Arc::clone(&self.seat), id, counts, writers)
+        ThreadRegion::new(operation, Arc::clone(&self.inner), id, counts, writers)
     }
 
     fn split_local(&self) -> Result<Self, CommError> {
         self.meet(Collective::SplitLocal, "", Ok(()))?;
         let (node, width) = (self.rank() / self.width, self.width);
         let size = width.min(self.size() - node * width);
-        let meeting = self.seat.meeting.of_node(self.seat.calls(), node, size);
+        let rendezvous = self
+            .inner
+            .rendezvous
+            .of_node(self.inner.calls(), node, size);
         Ok(Self {
-            seat: Arc::new(Seat::new(meeting, self.rank() % width)),
+            inner: Arc::new(ReferenceRank::new(rendezvous, self.rank() % width)),
             width,
         })
     }
@@ -219,7 +222,7 @@ impl ThreadRank {
         call: &str,
         checked: Result<(), CommError>,
     ) -> Result<u64, CommError> {
-        self.seat.exchange(operation, call, checked, &[])?;
-        Ok(self.seat.calls())
+        self.inner.exchange(operation, call, checked, &[])?;
+        Ok(self.inner.calls())
     }
 }

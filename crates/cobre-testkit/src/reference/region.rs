@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use cobre_comm::{Cause, Collective, CommData, CommError, SharedRegion};
 
-use super::seat::Seat;
-use crate::layout::Layout;
+use super::rank::ReferenceRank;
+use crate::layout::BlockLayout;
 
 #[derive(Debug)]
 pub(crate) struct ThreadRegion<T> {
     elements: Box<[T]>,
-    layout: Layout,
+    layout: BlockLayout,
     /// The ranks whose parts this rank's copy takes over.
     writers: Range<usize>,
     readable: bool,
     poison: Option<CommError>,
     id: u64,
-    seat: Arc<Seat>,
+    inner: Arc<ReferenceRank>,
 }
 
 impl<T: CommData> ThreadRegion<T> {
     pub(super) fn new(
         operation: Collective,
-        seat: Arc<Seat>,
+        inner: Arc<ReferenceRank>,
         id: u64,
         counts: &[usize],
         writers: Range<usize>,
     ) -> Result<Self, CommError> {
-        let layout = Layout::packed(counts);
+        let layout = BlockLayout::packed(counts);
         let elements = bytemuck::try_zeroed_slice_box(layout.len);
         Ok(Self {
             elements: elements.map_err(|()| CommError::AllocationFailed {
@@ -42,7 +42,7 @@ impl<T: CommData> ThreadRegion<T> {
             readable: false,
             poison: None,
             id,
-            seat,
+            inner,
         })
     }
 
@@ -60,7 +60,7 @@ impl<T: CommData> SharedRegion<T> for ThreadRegion<T> {
 
     fn as_mut_slice(&mut self) -> &mut [T] {
         self.assert_epoch(false);
-        &mut self.elements[self.layout.block(self.seat.rank)]
+        &mut self.elements[self.layout.block(self.inner.rank)]
     }
 
     fn fence(&mut self) -> Result<(), CommError> {
@@ -68,13 +68,13 @@ impl<T: CommData> SharedRegion<T> for ThreadRegion<T> {
             return Err(error.clone());
         }
         let call = format!(" on region {}", self.id);
-        let mine = &self.elements[self.layout.block(self.seat.rank)];
+        let mine = &self.elements[self.layout.block(self.inner.rank)];
         let bytes = if self.readable {
             &[]
         } else {
             bytemuck::cast_slice(mine)
         };
-        match self.seat.exchange(Collective::Fence, &call, Ok(()), bytes) {
+        match self.inner.exchange(Collective::Fence, &call, Ok(()), bytes) {
             Err(error) => {
                 let busy = matches!(
                     &error,

@@ -7,7 +7,7 @@ use super::world;
 use crate::budget::Budget;
 use crate::contract::{CONTRACTS, Contract, function};
 use crate::mutant::{Fault, Mutant};
-use crate::program::{Program, run};
+use crate::program::{RandomProgram, run};
 
 /// Runs `contract` as `size` ranks on nodes of `width`.
 fn run_contract(contract: &Contract, fault: Option<Fault>, [size, width]: [usize; 2], seed: u64) {
@@ -64,7 +64,7 @@ fn collectives_hold_for_eight_ranks() {
 
 #[test]
 fn a_program_has_one_digest_on_all_ranks_and_on_nodes_of_any_width() {
-    let program = Program::generate(3, 4, 300);
+    let program = RandomProgram::generate(3, 4, 300);
     let work = |rank| run(&Mutant::new(rank, None), &program);
     let digests: Vec<_> = [1, 2, 4]
         .into_iter()

@@ -75,7 +75,7 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Whether something of this machine listens on `port`.
+/// True if some process of this machine listens on `port`.
 pub fn is_open(port: u16) -> bool {
     // Asking the kernel's table disturbs nobody, unlike a connection.
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];

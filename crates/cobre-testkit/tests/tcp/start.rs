@@ -254,7 +254,7 @@ fn a_rank_that_came_early_waits_as_long_as_rank_0_does() {
     all_well(&finish([first, early, late]));
 }
 
-/// What holds the port before rank 0 does says no in every way that needs no secret.
+/// A process that holds the port before rank 0 does says no in every way that needs no secret.
 #[test]
 fn a_stranger_that_says_no_sends_no_rank_away() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -415,7 +415,7 @@ fn say(port: u16, bytes: &[u8]) -> Option<TcpStream> {
 fn recorded_hello() -> Vec<u8> {
     let mut bytes = vec![0x5a; 64];
     bytes[..8].copy_from_slice(b"cobretcp");
-    bytes[8..10].copy_from_slice(&2u16.to_le_bytes());
+    bytes[8..10].copy_from_slice(&3u16.to_le_bytes());
     bytes[10..12].copy_from_slice(&0x0102u16.to_ne_bytes());
     bytes[12..16].copy_from_slice(&[1, 0, 0, 0]);
     bytes[16..20].copy_from_slice(&1u32.to_le_bytes());

@@ -1,7 +1,7 @@
 //! `config.json`: how the case is trained and tried.
 
 use crate::hydrothermal::json::{choice, object};
-use crate::hydrothermal::number::{Count, NonNegative, Positive, Seed};
+use crate::hydrothermal::number::{Count, NonNegative, Passes, Paths, Positive, Seed};
 
 pub(crate) const FILE: &str = "config.json";
 
@@ -35,7 +35,7 @@ object! {
     /// How the policy is trained.
     Training {
         /// Forward passes per iteration.
-        forward_passes: Count,
+        forward_passes: Passes,
         /// When training ends.
         stopping_rules: Vec<StoppingRule>,
         /// Whether one rule ends training or all must agree; any if left out.
@@ -175,7 +175,7 @@ object! {
         /// Whether it is; not if left out.
         enabled: Option<bool>,
         /// Paths to walk; 2000 if left out.
-        num_scenarios: Option<Count>,
+        num_scenarios: Option<Paths>,
         /// Where the paths come from; its seed must be that of training.
         scenario_source: Option<ScenarioSource>,
     }

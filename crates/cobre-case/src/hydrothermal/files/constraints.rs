@@ -6,7 +6,7 @@ use crate::hydrothermal::table::table;
 
 table! {
     /// What a thermal plant can generate in a stage, and at what cost.
-    ThermalBounds in "constraints/thermal_bounds.parquet" {
+    ThermalBounds in "constraints/thermal_bounds.parquet", rows |sizes| sizes.by_block(sizes.thermals), {
         /// The plant.
         thermal_id: Id,
         /// The stage.
@@ -24,7 +24,7 @@ table! {
 
 table! {
     /// What a hydro plant can do in a stage.
-    HydroBounds in "constraints/hydro_bounds.parquet" {
+    HydroBounds in "constraints/hydro_bounds.parquet", rows |sizes| sizes.by_block(sizes.hydros), {
         /// The plant.
         hydro_id: Id,
         /// The stage.
@@ -56,7 +56,7 @@ table! {
 
 table! {
     /// What a line can carry in a stage.
-    LineBounds in "constraints/line_bounds.parquet" {
+    LineBounds in "constraints/line_bounds.parquet", rows |sizes| sizes.by_block(sizes.lines), {
         /// The line.
         line_id: Id,
         /// The stage.

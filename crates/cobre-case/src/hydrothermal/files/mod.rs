@@ -23,7 +23,7 @@ use self::stages::Stages;
 use self::system::{Buses, Hydros, Lines, Sources, Thermals};
 use super::is_there;
 use super::json::{Json, Read};
-use super::table::{self, Column, Row};
+use super::table::{self, Column, Row, Sizes};
 use crate::finding::{Findings, Place};
 
 /// Files of the format that this version refuses, with why.
@@ -108,6 +108,7 @@ macro_rules! files {
     (
         needed { $($needed:ident: $needed_kind:ty = $needed_file:expr, or $stand_in:expr,)* }
         optional { $($optional:ident: $optional_kind:ty = $optional_file:expr,)* }
+        sizes $sizes:expr;
         tables { $($table:ident: $row:ty,)* }
     ) => {
         /// Everything in the files of a case.
@@ -132,7 +133,8 @@ macro_rules! files {
                 $( let $needed = json::<$needed_kind>(case, $needed_file, true, of($needed_file), findings)
                     .or_else(|| stand_in($stand_in)); )*
                 $( let $optional = json::<$optional_kind>(case, $optional_file, false, None, findings); )*
-                $( let $table = table::read::<$row>(case, findings); )*
+                let sizes: Sizes = $sizes;
+                $( let $table = table::read::<$row>(case, &sizes, findings); )*
                 let mut empty = Vec::new();
                 $( if $table.as_ref().is_some_and(Vec::is_empty) { empty.push(<$row>::FILE); } )*
                 $( let $table = $table.unwrap_or_default(); )*
@@ -172,6 +174,15 @@ files! {
         source_factors: SourceFactors = scenarios::SOURCE_FACTORS,
         correlation: Correlation = scenarios::CORRELATION,
     }
+    sizes Sizes {
+        stages: stages.as_ref().map(|file| file.stages.len()),
+        blocks: stages.as_ref().map(|file| file.stages.iter().map(|stage| stage.blocks.len()).sum()),
+        hydros: hydros.as_ref().map(|file| file.hydros.len()),
+        buses: buses.as_ref().map(|file| file.buses.len()),
+        lines: lines.as_ref().map(|file| file.lines.len()),
+        thermals: thermals.as_ref().map(|file| file.thermals.len()),
+        sources: Some(sources.as_ref().map_or(0, |file| file.non_controllable_sources.len())),
+    };
     tables {
         inflow_stats: InflowStats,
         ar_coefficients: ArCoefficients,
@@ -198,7 +209,7 @@ fn json<T: Read>(
     findings: &mut Findings,
 ) -> Option<T> {
     let at = Place::file(file);
-    let text = match std::fs::read(case.join(file)) {
+    let text = match cobre_files::read(&case.join(file), cobre_files::MOST_TEXT_BYTES) {
         Ok(text) => text,
         Err(_) if !is_there(&case.join(file)) => {
             if needed {

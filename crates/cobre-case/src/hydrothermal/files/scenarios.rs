@@ -13,7 +13,7 @@ pub(crate) const CORRELATION: &str = "scenarios/correlation.json";
 
 table! {
     /// Mean and deviation of inflows.
-    InflowStats in "scenarios/inflow_seasonal_stats.parquet" {
+    InflowStats in "scenarios/inflow_seasonal_stats.parquet", rows |sizes| sizes.by_past_stage(sizes.hydros), {
         /// The plant.
         hydro_id: Id,
         /// The stage; below 0 for stages before the first.
@@ -30,7 +30,7 @@ table! {
 
 table! {
     /// How inflows depend on those before them.
-    ArCoefficients in "scenarios/inflow_ar_coefficients.parquet" {
+    ArCoefficients in "scenarios/inflow_ar_coefficients.parquet", rows |sizes| sizes.by_lag(sizes.hydros), {
         /// The plant.
         hydro_id: Id,
         /// The stage.
@@ -46,7 +46,7 @@ table! {
 
 table! {
     /// Mean and deviation of load.
-    LoadStats in "scenarios/load_seasonal_stats.parquet" {
+    LoadStats in "scenarios/load_seasonal_stats.parquet", rows |sizes| sizes.by_stage(sizes.buses), {
         /// The bus.
         bus_id: Id,
         /// The stage.
@@ -60,7 +60,7 @@ table! {
 
 table! {
     /// Mean and deviation of what sources have, as a part of their capacity.
-    SourceStats in "scenarios/non_controllable_stats.parquet" {
+    SourceStats in "scenarios/non_controllable_stats.parquet", rows |sizes| sizes.by_stage(sizes.sources), {
         /// The source.
         ncs_id: Id,
         /// The stage.

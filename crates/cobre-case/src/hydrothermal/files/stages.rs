@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::date::Date;
 use crate::hydrothermal::json::{Json, Read, choice, expected, object};
-use crate::hydrothermal::number::{Count, Id, NonNegative, Positive, Share};
+use crate::hydrothermal::number::{Id, NonNegative, Openings, Positive, Share};
 
 pub(crate) const FILE: &str = "stages.json";
 
@@ -61,7 +61,7 @@ object! {
         /// Its blocks of hours.
         blocks: Vec<Block>,
         /// Openings: outcomes that the policy is trained for.
-        num_scenarios: Count,
+        num_scenarios: Openings,
         /// Its season; stages of one season share statistics of past inflows.
         season_id: Option<Id>,
         /// How the outcomes of the next stage are weighed; the expectation if left out.

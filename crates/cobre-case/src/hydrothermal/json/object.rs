@@ -1,6 +1,8 @@
 //! Objects and choices: each is declared once, with its keys, what they mean, and what the format
 //! has but this version refuses.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{Json, Read, expected};
@@ -23,8 +25,9 @@ impl<'j, 'f> Object<'j, 'f> {
         let Json::Object(entries) = json else {
             return expected("an object", json, at, findings);
         };
-        for (place, (key, _)) in entries.iter().enumerate() {
-            if entries[..place].iter().any(|(other, _)| other == key) {
+        let mut seen = HashSet::new();
+        for (key, _) in entries {
+            if !seen.insert(key.as_str()) {
                 findings.wrong(&at.key(key), "the key is there twice");
             }
         }

@@ -3,10 +3,12 @@
 //! As with JSON, a row is declared once: its columns, what they mean, and what is refused.
 
 mod columns;
+mod sizes;
 
 use std::path::Path;
 
 pub(crate) use columns::{Column, Columns};
+pub(crate) use sizes::Sizes;
 
 use super::is_there;
 use crate::finding::{Findings, Place};
@@ -47,21 +49,26 @@ impl<T: Cell> Cell for Option<T> {
 pub(crate) trait Row: Sized {
     /// The file, as a path below the case.
     const FILE: &'static str;
+    /// Columns of the format that this version refuses.
+    const REFUSED: &'static [&'static str];
 
-    /// The rows of a table whose columns have been read.
+    /// The most rows that a case of these sizes can need.
+    fn needed(sizes: &Sizes) -> Option<u64>;
+    /// The rows of a table whose schema is sound.
     fn rows(columns: Columns<'_>) -> Option<Vec<Self>>;
     /// Columns with what they hold, whether they may be left out, and what they mean.
     fn columns() -> Vec<(&'static str, Column, bool, &'static str)>;
 }
 
 /// Reads the table of a case; `None` if it is not there or wrong.
-pub(crate) fn read<R: Row>(case: &Path, findings: &mut Findings) -> Option<Vec<R>> {
+pub(crate) fn read<R: Row>(case: &Path, sizes: &Sizes, findings: &mut Findings) -> Option<Vec<R>> {
     let path = case.join(R::FILE);
     let at = Place::file(R::FILE);
     if !is_there(&path) {
         return None;
     }
-    let columns = Columns::read(&path, at, findings)?;
+    let most = Sizes::most_rows(R::needed(sizes));
+    let columns = Columns::open::<R>(&path, most, at, findings)?;
     R::rows(columns)
 }
 
@@ -69,7 +76,7 @@ pub(crate) fn read<R: Row>(case: &Path, findings: &mut Findings) -> Option<Vec<R
 macro_rules! table {
     (
         $(#[doc = $about:literal])+
-        $name:ident in $file:literal {
+        $name:ident in $file:literal, rows $needed:expr, {
             $( $(#[doc = $means:literal])+ $key:ident: $kind:ty, )*
         }
         $( refused { $( $other:ident: $why:literal, )* } )?
@@ -82,11 +89,17 @@ macro_rules! table {
 
         impl $crate::hydrothermal::table::Row for $name {
             const FILE: &'static str = $file;
+            const REFUSED: &'static [&'static str] = &[ $( $( stringify!($other), )* )? ];
+
+            fn needed(sizes: &$crate::hydrothermal::table::Sizes) -> Option<u64> {
+                let needed: fn(&$crate::hydrothermal::table::Sizes) -> Option<u64> = $needed;
+                needed(sizes)
+            }
 
             fn rows(mut columns: $crate::hydrothermal::table::Columns<'_>) -> Option<Vec<Self>> {
                 $( let $key = columns.take::<$kind>(stringify!($key)); )*
-                $( $( columns.refuse(stringify!($other), $why); )* )?
-                let count = columns.close();
+                $( $( columns.refuse(stringify!($other), $why)?; )* )?
+                let count = columns.rows();
                 $( let mut $key = $key?.into_iter(); )*
                 (0..count).map(|_| Some(Self { $( $key: $key.next()?, )* })).collect()
             }

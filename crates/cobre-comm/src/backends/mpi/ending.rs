@@ -4,7 +4,6 @@
 //! the launcher kills the others. So it does when a rank is killed.
 
 use std::cell::Cell;
-use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -16,14 +15,14 @@ use crate::backends::origin::Origin;
 use crate::env;
 use crate::error::{Cause, Loss, Step};
 use crate::report;
+use crate::terminal;
 
 /// Exit code of a job whose rank panicked, as that of a Rust program.
 pub(super) const PANIC: i32 = 101;
 
 /// Prints a line of the communication layer, whole.
 pub(super) fn tell(text: &str) {
-    // Without a reader there is nobody to tell.
-    let _ = std::io::stderr().write_all(format!("cobre: {text}\n").as_bytes());
+    terminal::complain(&format!("cobre: {}", terminal::one_line(text)));
 }
 
 /// Says why, and ends all ranks.

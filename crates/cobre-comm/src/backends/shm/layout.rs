@@ -22,12 +22,12 @@ pub(super) const MAX_RANKS: usize = 256;
 
 /// Offsets in the header.
 pub(super) mod header {
+    use super::super::object;
     use super::{LINE, MAX_RANKS};
     use crate::backends::wire;
 
-    pub(crate) const MAGIC: usize = 0;
-    pub(crate) const VERSION: usize = 8;
-    pub(crate) const RANKS: usize = 16;
+    /// Behind magic and version, which every object begins with.
+    pub(crate) const RANKS: usize = object::IDENTITY;
     pub(crate) const RING: usize = 24;
     pub(crate) const STAGE: usize = 32;
     pub(crate) const LAYOUT: usize = 40;

@@ -10,8 +10,7 @@
 //! The kernel wakes one watcher per death. Should that one die too, or the kernel know no robust
 //! futexes, the others look again every few milliseconds, at the words and at the processes.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -31,6 +30,8 @@ use super::record;
 use super::seat::{self, OWNER_DIED, Seat};
 use super::segment::Mapping;
 use super::stall::Stall;
+use crate::detector::Detector;
+use crate::terminal;
 use crate::transport::Fault;
 
 /// Makes the kernel wake a watcher when it sets the mark.
@@ -44,46 +45,19 @@ const SHORT_SLICE: Duration = Duration::from_millis(5);
 /// How often a rank looks for a stall.
 const STALL_SLICE: Duration = Duration::from_millis(200);
 
-/// How the death of a rank is found on this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Detector {
-    /// The kernel marks a word and wakes the others.
-    Woken,
-    /// The kernel marks a word; the others look every few milliseconds.
-    Marked,
-    /// The others look every few milliseconds whether the process is still there.
-    Processes,
-    /// Nothing works here: only a deadline ends a wait for a rank that died.
-    Nothing,
-}
-
-impl Detector {
-    /// What works here, found out by trying it once: a thread ends with its word held, as a process
-    /// would. A kernel that accepts the call may still do nothing with it.
-    pub(super) fn of_this_machine() -> Self {
-        static FOUND: OnceLock<Detector> = OnceLock::new();
-        *FOUND.get_or_init(|| {
-            let own = || Witness::of(std::process::id(), seat::namespace());
-            match (marks_words(), waits_on_many()) {
-                (true, true) => Self::Woken,
-                (true, false) => Self::Marked,
-                (false, _) if own().saw_it_end() == Some(false) => Self::Processes,
-                (false, _) => Self::Nothing,
-            }
-        })
-    }
-}
-
-impl fmt::Display for Detector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Woken => "robust futex, woken by the kernel",
-            Self::Marked => "robust futex, looked at every 5 ms (no futex_waitv here)",
-            Self::Processes => "their processes, looked at every 5 ms (no robust futex here)",
-            Self::Nothing => "nothing: no robust futex, no process descriptors, no /proc",
-        })
-    }
+/// The detector that works here, found out by trying it once: a thread ends with its word held, as a
+/// process would. A kernel that accepts the call may still do nothing with it.
+pub(in crate::backends) fn detector() -> Detector {
+    static FOUND: OnceLock<Detector> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let own = || Witness::of(std::process::id(), seat::namespace());
+        match (marks_words(), waits_on_many()) {
+            (true, true) => Detector::Woken,
+            (true, false) => Detector::Marked,
+            (false, _) if own().saw_it_end() == Some(false) => Detector::Processes,
+            (false, _) => Detector::Nothing,
+        }
+    })
 }
 
 fn marks_words() -> bool {
@@ -130,7 +104,7 @@ impl Liveness {
             quit: quit.clone(),
             rank,
             size,
-            detector: Detector::of_this_machine(),
+            detector: detector(),
             witnesses: (0..size).map(|_| OnceLock::new()).collect(),
         };
         let stall = Stall::after(stall);
@@ -351,7 +325,7 @@ fn tell(text: String) {
         .stack_size(64 * 1024)
         .spawn(move || {
             block_signals();
-            let _ = io::stderr().write_all(text.as_bytes());
+            terminal::complain(&text);
         });
 }
 

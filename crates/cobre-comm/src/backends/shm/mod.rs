@@ -22,7 +22,7 @@ mod stall;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use liveness::Detector;
+pub(super) use liveness::detector;
 pub use region::ShmRegion;
 
 use crate::arguments::{Partition, Parts, Root};
@@ -77,11 +77,6 @@ impl ShmBackend {
         spread(config.rank, config.size, &segment.cpus);
         let group = Group::new(config.rank, segment.layout, segment.mapping, job);
         Ok(Self::of(group))
-    }
-
-    /// How ranks of this machine find out that another has died.
-    pub fn detector() -> Detector {
-        Detector::of_this_machine()
     }
 
     fn of(group: Group) -> Self {

@@ -1,30 +1,62 @@
-//! Named shared-memory objects: created for this user alone, locked by their creator as long as it
-//! lives, and removed with it.
+//! Named shared-memory objects: made without a name for this user alone, locked by their creator as
+//! long as it lives, named once their identity is written, and removed with it.
 
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use rustix::shm;
 
-use crate::env::SHM_PREFIX;
+use crate::env::{SHM_PREFIX, random_words};
 
 const DIRECTORY: &str = "/dev/shm";
 
-/// The first bytes of a finished segment.
-pub(super) const MAGIC: [u8; 8] = *b"cobreshm";
+/// Begins the name of an object in the making, where the file system has no files without a name.
+/// 32 hexadecimal digits follow.
+const DRAFT_PREFIX: &str = ".cobre-draft-";
 
-/// How long a name may look taken before it is.
-const BRIEF: Duration = Duration::from_millis(100);
+/// The first bytes of every object; the version follows.
+const MAGIC: [u8; 8] = *b"cobreshm";
+/// Changes with the meaning of an object's bytes. All versions lock in the same way, so that a dead
+/// object of an earlier one is known for what it is.
+pub(super) const VERSION: u64 = 2;
+/// Bytes of magic and version.
+pub(super) const IDENTITY: usize = 16;
+/// Where the data of an object begins that has nothing else of its own: a multiple of every page size.
+pub(super) const DATA: usize = 64 << 10;
 
-/// An object that this process created. Dropping it removes the name, if it is still there.
+/// How long a name may look taken before it is: who looks whether it is abandoned holds the lock
+/// for an instant, on a busy machine for a turn of the scheduler.
+const BRIEF: Duration = Duration::from_secs(1);
+
+/// An object in the making. It has its identity and is locked, and nobody else can find it.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// Where the file system has no files without a name. Before the file: the lock outlives it.
+    own_name: Option<Name>,
+    file: OwnedFd,
+    /// The path to link from.
+    path: String,
+}
+
+/// An object of this process that others can find. Dropping it removes the name, if it is still
+/// there.
 #[derive(Debug)]
 pub(super) struct Created {
+    /// Before the file: the lock outlives it.
+    name: Option<Name>,
     file: OwnedFd,
-    name: String,
-    named: bool,
+}
+
+/// A path that is removed when dropped.
+#[derive(Debug)]
+struct Name(String);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        let _ = rustix::fs::unlink(&self.0);
+    }
 }
 
 /// Why an object could not be created or opened.
@@ -59,21 +91,72 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Created {
-    /// Creates and locks `name`. What a dead job left under it is removed first.
-    pub(super) fn new(name: &str) -> Result<Self, Refusal> {
+impl Draft {
+    /// A new object, which ends with this process until it is published.
+    pub(super) fn new() -> Result<Self, Errno> {
+        // Whatever else is wrong shows again the other way.
+        Self::without_name().or_else(|_| Self::under_a_name_of_its_own())
+    }
+
+    fn without_name() -> Result<Self, Errno> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = rustix::fs::open(DIRECTORY, flags, Mode::RUSR | Mode::WUSR)?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // Where `/proc` is missing or shows other processes, it could never be given a name.
+        if !is_same(&file, rustix::fs::stat(&path)) {
+            return Err(Errno::NOENT);
+        }
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        Self::with_identity(None, file, path)
+    }
+
+    /// Under a name that nobody looks for, and that the sweep knows: empty or with its identity.
+    fn under_a_name_of_its_own() -> Result<Self, Errno> {
+        loop {
+            let [high, low] = random_words();
+            let path = format!("{DIRECTORY}/{DRAFT_PREFIX}{high:016x}{low:016x}");
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+            let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
+            let own_name = Name(path.clone());
+            rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+            // Else a sweep took it for abandoned before it was locked.
+            if is_same(&file, rustix::fs::lstat(&path)) {
+                return Self::with_identity(Some(own_name), file, path);
+            }
+        }
+    }
+
+    fn with_identity(own_name: Option<Name>, file: OwnedFd, path: String) -> Result<Self, Errno> {
+        // Whatever the mask for new files is.
+        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+        let mut identity = [0; IDENTITY];
+        identity[..8].copy_from_slice(&MAGIC);
+        identity[8..].copy_from_slice(&VERSION.to_ne_bytes());
+        match rustix::io::pwrite(&file, &identity, 0)? {
+            IDENTITY => Ok(Self {
+                own_name,
+                file,
+                path,
+            }),
+            _ => Err(Errno::NOSPC),
+        }
+    }
+
+    /// Gives the object a name that nobody has. What a dead job left under it is removed first.
+    pub(super) fn publish(self, name: &str) -> Result<Created, Refusal> {
+        let target = path_of(name).map_err(Refusal::System)?;
         let patience = Instant::now() + BRIEF;
         loop {
-            let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
-            match shm::open(name, flags, Mode::RUSR | Mode::WUSR) {
-                Ok(file) => {
-                    if let Some(created) = Self::locked(file, name)? {
-                        return Ok(created);
-                    }
+            match rustix::fs::linkat(CWD, &self.path, CWD, &target, AtFlags::SYMLINK_FOLLOW) {
+                Ok(()) => {
+                    drop(self.own_name);
+                    return Ok(Created {
+                        name: Some(Name(target)),
+                        file: self.file,
+                    });
                 }
                 Err(Errno::EXIST) => {
-                    // Others who look whether it is abandoned hold its lock for an instant.
-                    if !remove_if_abandoned(name)? && Instant::now() > patience {
+                    if !remove_if_abandoned(&target)? && Instant::now() > patience {
                         return Err(Refusal::Taken);
                     }
                     std::thread::yield_now();
@@ -82,30 +165,18 @@ impl Created {
             }
         }
     }
+}
 
-    /// Locks the object; `None` if someone took it for abandoned before it was locked.
-    fn locked(file: OwnedFd, name: &str) -> Result<Option<Self>, Refusal> {
-        rustix::fs::flock(&file, FlockOperation::LockExclusive).map_err(Refusal::System)?;
-        let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
-        // The name, if it exists again, is then another's.
-        Ok((stat.st_nlink > 0).then(|| Self {
-            file,
-            name: name.to_owned(),
-            named: true,
-        }))
-    }
-
-    /// Removes the name: from here on nothing is left behind, whatever dies.
-    pub(super) fn unlink(&mut self) {
-        if std::mem::take(&mut self.named) {
-            let _ = shm::unlink(&self.name);
-        }
+impl AsFd for Draft {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
-impl Drop for Created {
-    fn drop(&mut self) {
-        self.unlink();
+impl Created {
+    /// Removes the name: from here on nothing is left behind, whatever dies.
+    pub(super) fn unlink(&mut self) {
+        self.name = None;
     }
 }
 
@@ -115,21 +186,43 @@ impl AsFd for Created {
     }
 }
 
+/// The path of the object called `name`: one word, with or without a slash before it.
+fn path_of(name: &str) -> Result<String, Errno> {
+    let word = name.trim_start_matches('/');
+    match word {
+        "" | "." | ".." => Err(Errno::INVAL),
+        _ if word.contains(['/', '\0']) => Err(Errno::INVAL),
+        _ if word.len() > 255 => Err(Errno::NAMETOOLONG),
+        _ => Ok(format!("{DIRECTORY}/{word}")),
+    }
+}
+
+/// Whether `found`, the status of a path, is that of the open `file`.
+fn is_same(file: &OwnedFd, found: Result<Stat, Errno>) -> bool {
+    let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+    let own = rustix::fs::fstat(file).map(identity);
+    own.is_ok() && own == found.map(identity)
+}
+
 /// Opens `name`, which must be this user's alone.
 pub(super) fn open(name: &str) -> Result<OwnedFd, Refusal> {
-    let no_links = shm::OFlags::from_bits_retain(OFlags::NOFOLLOW.bits());
-    let file = match shm::open(name, shm::OFlags::RDWR | no_links, Mode::empty()) {
+    open_path(&path_of(name).map_err(Refusal::System)?)
+}
+
+fn open_path(path: &str) -> Result<OwnedFd, Refusal> {
+    // A device or a pipe must not hold up who only looks at it.
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Err(Errno::LOOP) => return Err(Refusal::Special),
         // Another user's object cannot be opened at all: its status says why.
-        Err(Errno::ACCESS) => return Err(status_of(name).unwrap_or(Refusal::System(Errno::ACCESS))),
+        Err(Errno::ACCESS) => return Err(status_of(path).unwrap_or(Refusal::System(Errno::ACCESS))),
         other => other.map_err(Refusal::System)?,
     };
     let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
     check(&stat).map(|()| file)
 }
 
-fn status_of(name: &str) -> Option<Refusal> {
-    let path = format!("{DIRECTORY}/{}", name.trim_start_matches('/'));
+fn status_of(path: &str) -> Option<Refusal> {
     check(&rustix::fs::lstat(path).ok()?).err()
 }
 
@@ -148,6 +241,15 @@ fn check(stat: &Stat) -> Result<(), Refusal> {
     }
 }
 
+/// The version of an object of ours; `None` of anything else.
+pub(super) fn version(file: BorrowedFd<'_>) -> Option<u64> {
+    let mut identity = [0; IDENTITY];
+    let read = rustix::io::pread(file, &mut identity, 0).ok()?;
+    let (magic, version) = identity.split_first_chunk::<8>()?;
+    let version = version.try_into().map(u64::from_ne_bytes).ok()?;
+    (read == IDENTITY && *magic == MAGIC).then_some(version)
+}
+
 /// Whether the creator of an object is gone. The kernel releases its lock whatever ends it.
 pub(super) fn is_abandoned(file: BorrowedFd<'_>) -> bool {
     let free = rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok();
@@ -157,35 +259,34 @@ pub(super) fn is_abandoned(file: BorrowedFd<'_>) -> bool {
     free
 }
 
-/// Removes `name` if its creator is gone; true if the name is free now.
-fn remove_if_abandoned(name: &str) -> Result<bool, Refusal> {
-    let file = match open(name) {
+/// Removes the object at `path` if its creator is gone; true if the path is free now.
+fn remove_if_abandoned(path: &str) -> Result<bool, Refusal> {
+    let file = match open_path(path) {
         Ok(file) => file,
         Err(Refusal::System(Errno::NOENT)) => return Ok(true),
         Err(refusal) => return Err(refusal),
     };
+    let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
+    let ours = version(file.as_fd()).is_some_and(|version| (1..=VERSION).contains(&version));
+    let unwritten = stat.st_size == 0 && is_draft(path);
+    if !ours && !unwritten {
+        return Err(Refusal::Unknown);
+    }
     // Held until the name is gone, so that of several sweepers one removes it, once.
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(false);
     }
-    let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
-    if stat.st_nlink > 0 {
-        if !is_segment(file.as_fd()) {
-            return Err(Refusal::Unknown);
-        }
-        let _ = shm::unlink(name);
+    if is_same(&file, rustix::fs::lstat(path)) {
+        let _ = rustix::fs::unlink(path);
     }
     Ok(true)
 }
 
-/// Whether an object begins as segments do, in any state of being made.
-fn is_segment(file: BorrowedFd<'_>) -> bool {
-    let mut first = [0; 8];
-    match rustix::io::pread(file, &mut first, 0) {
-        Ok(0) => true,
-        Ok(8) => first == [0; 8] || first == MAGIC,
-        _ => false,
-    }
+/// Whether the path is that of an object in the making.
+fn is_draft(path: &str) -> bool {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    name.strip_prefix(DRAFT_PREFIX)
+        .is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// Removes what this user's dead jobs left behind, and nothing else.
@@ -195,10 +296,10 @@ pub(super) fn sweep() {
     };
     for entry in entries.flatten() {
         if let Some(name) = entry.file_name().to_str()
-            && name.starts_with(SHM_PREFIX)
+            && (name.starts_with(SHM_PREFIX) || is_draft(name))
         {
             // What cannot be removed is someone else's, or was removed meanwhile.
-            let _ = remove_if_abandoned(name);
+            let _ = remove_if_abandoned(&format!("{DIRECTORY}/{name}"));
         }
     }
 }
@@ -228,4 +329,97 @@ pub(super) fn no_room(bytes: usize, error: Errno) -> String {
          raise it with docker run --shm-size=1g, a memory-backed emptyDir in Kubernetes, or \
          mount -o remount,size=1G {DIRECTORY}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::fresh_shm_name;
+
+    fn exists(name: &str) -> bool {
+        std::fs::symlink_metadata(path_of(name).unwrap()).is_ok()
+    }
+
+    /// Both ways to make an object.
+    fn drafts() -> [Draft; 2] {
+        [
+            Draft::without_name().expect("a /dev/shm with files without a name"),
+            Draft::under_a_name_of_its_own().unwrap(),
+        ]
+    }
+
+    #[test]
+    fn an_object_has_its_identity_and_its_lock_before_it_has_a_name() {
+        for draft in drafts() {
+            let own_path = draft.own_name.as_ref().map(|name| name.0.clone());
+            let name = fresh_shm_name();
+            assert!(!exists(&name));
+            let created = draft.publish(&name).unwrap();
+            // Only the one name is left.
+            assert!(own_path.is_none_or(|path| std::fs::symlink_metadata(path).is_err()));
+            let found = open(&name).unwrap();
+            assert_eq!(version(found.as_fd()), Some(VERSION));
+            assert!(!is_abandoned(found.as_fd()));
+            sweep();
+            assert!(exists(&name), "a live one is not swept");
+            drop(created);
+            assert!(!exists(&name));
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_an_error() {
+        for draft in drafts() {
+            let name = fresh_shm_name();
+            let _first = Draft::new().unwrap().publish(&name).unwrap();
+            assert!(matches!(draft.publish(&name), Err(Refusal::Taken)));
+            assert!(exists(&name));
+        }
+    }
+
+    /// As a creator leaves it that is killed.
+    fn abandon(mut object: Created) -> String {
+        let name = object.name.take().unwrap();
+        let path = name.0.clone();
+        std::mem::forget(name);
+        path
+    }
+
+    #[test]
+    fn a_dead_object_gives_its_name_up_and_is_swept() {
+        for draft in drafts() {
+            let name = fresh_shm_name();
+            abandon(Draft::new().unwrap().publish(&name).unwrap());
+            let path = abandon(draft.publish(&name).unwrap());
+            sweep();
+            assert!(!std::path::Path::new(&path).exists());
+        }
+    }
+
+    #[test]
+    fn a_draft_whose_creator_is_dead_is_swept_and_a_live_one_is_not() {
+        let live = Draft::under_a_name_of_its_own().unwrap();
+        let mut dead = Draft::under_a_name_of_its_own().unwrap();
+        std::mem::forget(dead.own_name.take());
+        let dead_path = dead.path.clone();
+        drop(dead);
+        let empty_path = format!("{DIRECTORY}/{DRAFT_PREFIX}{:032x}", std::process::id());
+        std::fs::write(&empty_path, "").unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&empty_path, private).unwrap();
+        sweep();
+        for path in [dead_path, empty_path] {
+            assert!(!std::path::Path::new(&path).exists(), "{path}");
+        }
+        assert!(std::path::Path::new(&live.path).exists());
+    }
+
+    #[test]
+    fn only_one_word_is_a_name() {
+        for name in ["", "/", ".", "..", "/..", "a/b", "a\0b", &"x".repeat(256)] {
+            assert!(path_of(name).is_err(), "{name}");
+        }
+        assert_eq!(path_of("/a").unwrap(), format!("{DIRECTORY}/a"));
+        assert_eq!(path_of("a").unwrap(), format!("{DIRECTORY}/a"));
+    }
 }

@@ -10,15 +10,12 @@ use rustix::io::Errno;
 
 use super::layout::{HEADER, Layout, MAX_RANKS, header};
 use super::liveness::Liveness;
-use super::object::{self, Created, Refusal};
+use super::object::{self, Created, Draft, Refusal};
 use super::record;
 use super::segment::Mapping;
 use crate::cpus;
 use crate::env::{self, DEFAULT_RENDEZVOUS, ShmConfig};
 use crate::error::Cause;
-
-const MAGIC: u64 = u64::from_ne_bytes(object::MAGIC);
-const VERSION: u64 = 1;
 
 /// Values of the header's `STATE` word.
 const GATHERING: u32 = 0;
@@ -102,18 +99,17 @@ impl Held {
     }
 }
 
-/// Rank 0: created, sized, reserved, initialised, then published by its magic number.
+/// Rank 0: sized, reserved and initialised without a name, then published under the job's.
 fn create(config: &ShmConfig) -> Result<(Mapping, Layout, Held), String> {
     let named = |what: &dyn std::fmt::Display| about_name(config, what);
     object::sweep();
-    let created = Created::new(&config.name).map_err(|refusal| refused(config, refusal))?;
     let layout = Layout::for_ranks(config.size, cpus::machine(), config.buffer_bytes);
-    rustix::fs::ftruncate(&created, layout.total() as u64).map_err(|error| named(&error))?;
-    object::reserve(created.as_fd(), 0..HEADER)
-        .map_err(|error| object::no_room(layout.total(), error))?;
-    let mapping = Mapping::new(created.as_fd(), layout.total()).map_err(|error| named(&error))?;
+    let no_room = |error| object::no_room(layout.total(), error);
+    let draft = Draft::new().map_err(no_room)?;
+    rustix::fs::ftruncate(&draft, layout.total() as u64).map_err(|error| named(&error))?;
+    object::reserve(draft.as_fd(), 0..HEADER).map_err(no_room)?;
+    let mapping = Mapping::new(draft.as_fd(), 0, layout.total()).map_err(|error| named(&error))?;
     let fields = [
-        (header::VERSION, VERSION),
         (header::RANKS, layout.ranks as u64),
         (header::RING, layout.ring as u64),
         (header::STAGE, layout.stage as u64),
@@ -123,8 +119,9 @@ fn create(config: &ShmConfig) -> Result<(Mapping, Layout, Held), String> {
     for (offset, value) in fields {
         mapping.word64(offset).store(value, Relaxed);
     }
-    // Pairs with the acquire in `examine`.
-    mapping.word64(header::MAGIC).store(MAGIC, Release);
+    // Who opens the name sees the stores before it was given: the kernel orders the two calls.
+    let created = draft.publish(&config.name);
+    let created = created.map_err(|refusal| refused(config, refusal))?;
     Ok((mapping, layout, Held::Creator(created)))
 }
 
@@ -181,21 +178,23 @@ fn examine(
     config: &ShmConfig,
     file: &OwnedFd,
 ) -> Result<Result<(Mapping, Layout), &'static str>, String> {
-    let stat = rustix::fs::fstat(file).map_err(|error| error.to_string())?;
-    let size = usize::try_from(stat.st_size).unwrap_or(0);
-    if size < HEADER || object::is_abandoned(file.as_fd()) {
-        return Ok(Err("rank 0 is gone or has not finished it"));
-    }
-    let mapping = Mapping::new(file.as_fd(), size).map_err(|error| error.to_string())?;
-    let field = |offset| mapping.word64(offset).load(Relaxed);
-    // Pairs with the release in `create`.
-    if mapping.word64(header::MAGIC).load(Acquire) != MAGIC {
-        return Ok(Err("rank 0 has not finished it"));
-    }
     let wrong = |what: String| Err(about_name(config, &what));
-    if field(header::VERSION) != VERSION {
+    let Some(version) = object::version(file.as_fd()) else {
+        return wrong(Refusal::Unknown.to_string());
+    };
+    if object::is_abandoned(file.as_fd()) {
+        return Ok(Err("rank 0 is gone"));
+    }
+    if version != object::VERSION {
         return wrong("rank 0 runs another version of Cobre".to_owned());
     }
+    let stat = rustix::fs::fstat(file).map_err(|error| error.to_string())?;
+    let size = usize::try_from(stat.st_size).unwrap_or(0);
+    if size < HEADER {
+        return wrong(Refusal::Unknown.to_string());
+    }
+    let mapping = Mapping::new(file.as_fd(), 0, size).map_err(|error| error.to_string())?;
+    let field = |offset| mapping.word64(offset).load(Relaxed);
     if field(header::JOB) != job(config) {
         return wrong(format!("another job has this name ({})", env::SHM_JOB));
     }

@@ -25,8 +25,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `len` bytes of `file`, at least one page.
-    pub(super) fn new(file: BorrowedFd<'_>, len: usize) -> Result<Self> {
+    /// Maps `len` bytes of `file` from `start` on, a multiple of the page size; at least one page.
+    pub(super) fn new(file: BorrowedFd<'_>, start: usize, len: usize) -> Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh address range chosen by the kernel; nothing of ours is mapped over.
         let base = unsafe {
@@ -36,7 +36,7 @@ impl Mapping {
                 access,
                 MapFlags::SHARED,
                 file,
-                0,
+                start as u64,
             )
         }?;
         Ok(Self::owning(base, len))

@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::group::Group;
-use super::object::{self, Created, Refusal};
+use super::object::{self, Created, Draft, Refusal};
 use super::segment::Mapping;
 use crate::copy::Store;
 use crate::env::{random_words, shm_name};
@@ -118,15 +118,22 @@ fn make(way: u64, len: usize) -> (Option<Held>, Offer) {
         return offer(Held::Anonymous(file), ANONYMOUS, place);
     }
     let place = random_words();
-    let created = Created::new(&name(place)).map_err(|refusal| errno(&refusal));
-    let sized = created.and_then(|created| {
-        rustix::fs::ftruncate(&created, len as u64)?;
-        Ok(created)
-    });
-    match sized {
+    match named(len, &name(place)) {
         Ok(created) => offer(Held::Named(created), NAMED, place),
         Err(error) => failure(error),
     }
+}
+
+/// An object of `len` bytes behind its identity.
+fn named(len: usize, name: &str) -> Result<Created, Errno> {
+    let draft = Draft::new()?;
+    rustix::fs::ftruncate(&draft, (object::DATA + len) as u64)?;
+    draft.publish(name).map_err(|refusal| errno(&refusal))
+}
+
+/// Where the memory begins in what is offered `way`.
+fn start(way: u64) -> usize {
+    if way == NAMED { object::DATA } else { 0 }
 }
 
 fn offer(held: Held, way: u64, place: [u64; 2]) -> (Option<Held>, Offer) {
@@ -183,8 +190,9 @@ fn take_part(
             Err(error) => return (None, progress(error, 1)),
         },
     };
-    let mapping = object::reserve(file, own.clone()).and_then(|()| Mapping::new(file, len));
-    match mapping {
+    let start = start(offer.way);
+    let reserved = object::reserve(file, start + own.start..start + own.end);
+    match reserved.and_then(|()| Mapping::new(file, start, len)) {
         Ok(mapping) => (Some(mapping), Progress::zeroed()),
         Err(error) => (None, progress(error, 0)),
     }

@@ -2,13 +2,15 @@
 //! the one verdict that ends the job.
 
 use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::connection::{Connection, Flow, Link};
+use super::message::FORGED;
 use super::roster::Card;
 use super::sys::Own;
 use crate::error::{Cause, Loss, Step};
@@ -31,7 +33,7 @@ pub(super) struct Fate {
     pub(super) rank: usize,
     pub(super) cards: Vec<Card>,
     /// The data connections, by rank; the verdict ends what this rank sends on them.
-    pub(super) links: Vec<Option<Own<TcpStream>>>,
+    pub(super) links: Vec<Option<Link>>,
     /// Why the job has failed, and since when that is known.
     verdict: OnceLock<(Cause, Instant)>,
     stopped: AtomicBool,
@@ -53,7 +55,7 @@ impl Fate {
     pub(super) fn new(
         rank: usize,
         cards: Vec<Card>,
-        links: Vec<Option<TcpStream>>,
+        links: Vec<Option<Connection>>,
     ) -> std::io::Result<(Self, UnixStream)> {
         let (bell, ear) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
@@ -62,7 +64,7 @@ impl Fate {
             rank,
             seen: cards.iter().map(|_| AtomicU64::new(0)).collect(),
             cards,
-            links: links.into_iter().map(|link| link.map(Own::new)).collect(),
+            links: links.into_iter().map(|link| link.map(Link::new)).collect(),
             verdict: OnceLock::new(),
             stopped: AtomicBool::new(false),
             settled: (Mutex::new(()), Condvar::new()),
@@ -115,6 +117,13 @@ impl Fate {
         Step::of_word(self.seen[peer].load(Relaxed))
     }
 
+    /// What has crossed the data connections, by rank.
+    pub(super) fn flows(&self) -> Vec<Flow> {
+        let flow = |link: &Option<Link>| link.as_ref().map(|link| link.traffic.flow());
+        let flows = self.links.iter().map(flow);
+        flows.map(Option::unwrap_or_default).collect()
+    }
+
     /// The record of a rank that is lost.
     pub(super) fn lost(&self, rank: usize, how: Loss, last: Option<Step>) -> Cause {
         let card = &self.cards[rank];
@@ -124,6 +133,21 @@ impl Fate {
             pid: card.pid,
             how,
             last,
+        }
+    }
+
+    /// The record of a frame or a message from `peer` that fails authentication.
+    pub(super) fn forged(&self, peer: usize) -> Cause {
+        let described = |rank: usize| {
+            let card = &self.cards[rank];
+            format!("rank {rank} (pid {} on {})", card.pid, card.host)
+        };
+        Cause::Io {
+            action: format!("reading on {}", described(self.rank)),
+            message: format!(
+                "what came from {} fails authentication: {FORGED}",
+                described(peer)
+            ),
         }
     }
 
@@ -173,7 +197,7 @@ impl Fate {
     /// This rank sends nothing more; what it has sent still arrives.
     pub(super) fn end_sending(&self) {
         for link in self.links.iter().flatten() {
-            let _ = link.shutdown(Shutdown::Write);
+            let _ = link.socket.shutdown(Shutdown::Write);
         }
     }
 

@@ -1,17 +1,16 @@
 //! One rank's view of its peers: exchanges of frames, and how it waits for them.
 
-use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
+use super::connection::Link;
 use super::fate::{Fate, Order};
 use super::frame::{Header, Kind};
-use super::link::{Incoming, Moved, Outgoing};
+use super::link::{Broken, Incoming, Moved, Outgoing};
 use super::watch::Watch;
 use crate::error::{Call, Cause};
 use crate::report;
@@ -108,7 +107,7 @@ impl Group {
         scratch
     }
 
-    fn link(&self, peer: usize) -> &TcpStream {
+    fn link(&self, peer: usize) -> &Link {
         let link = self.fate().links[peer].as_ref();
         link.expect("collectives talk to connected ranks only")
     }
@@ -155,13 +154,16 @@ impl Running<'_> {
                 open |= !frame.is_done();
             }
             for frame in incoming.iter_mut().filter(|frame| !frame.is_done()) {
-                let step = frame.advance(group.link(frame.peer));
+                let link = group.link(frame.peer);
+                let step = frame.advance(link);
                 let step = step.map_err(|error| self.broken(frame.peer, error))?;
-                moved |= step != Moved::Nothing;
-                open |= !frame.is_done();
                 if step == Moved::Header {
                     self.check(frame, kind, round)?;
                 }
+                let opened = frame.open(&link.channel);
+                opened.map_err(|error| self.broken(frame.peer, error.into()))?;
+                moved |= step != Moved::Nothing;
+                open |= !frame.is_done();
             }
             if !open {
                 return Ok(());
@@ -220,7 +222,10 @@ impl Running<'_> {
     /// A connection that ends in the middle is the end of the job; why it ended is for the
     /// verdict to say.
     #[cold]
-    fn broken(&self, peer: usize, _: Errno) -> Fault {
+    fn broken(&self, peer: usize, why: Broken) -> Fault {
+        if why == Broken::Forged {
+            return self.fail(self.group.fate().forged(peer));
+        }
         if !self.group.fate().is_stopped() {
             self.group.fate().order(Order::LinkLost(peer));
         }
@@ -272,10 +277,13 @@ impl Running<'_> {
         let receiving = incoming
             .iter()
             .filter(|frame| !frame.is_done())
-            .map(|frame| (frame.peer, PollFlags::IN));
+            .map(|frame| (frame.peer, PollFlags::IN))
+            .inspect(|(peer, _)| self.group.link(*peer).traffic.note_awaited());
         let mut sources: Vec<PollFd<'_>> = sending
             .chain(receiving)
-            .map(|(peer, flags)| PollFd::from_borrowed_fd(self.group.link(peer).as_fd(), flags))
+            .map(|(peer, flags)| {
+                PollFd::from_borrowed_fd(self.group.link(peer).socket.as_fd(), flags)
+            })
             .collect();
         let slice = Timespec::try_from(left.map_or(SLICE, |left| left.min(SLICE))).ok();
         // An interrupted sleep is one that is over.

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::channel::{Channel, Side};
+use super::connection::Connection;
 use super::handshake::{self, CHALLENGE, Failure, Hello, Purpose, Refusal, WELCOME};
 use super::message::read_all;
 use super::reception::Job;
@@ -98,7 +100,7 @@ pub(super) fn connect(
     purpose: Purpose,
     job: &Job<'_>,
     deadline: Instant,
-) -> Result<TcpStream, Outcome> {
+) -> Result<Connection, Outcome> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(io::Error::from(io::ErrorKind::TimedOut).into());
@@ -109,8 +111,8 @@ pub(super) fn connect(
         return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
     }
     stream.set_nodelay(true)?;
-    shake(&stream, target, purpose, job, deadline)?;
-    Ok(stream)
+    let channel = shake(&stream, target, purpose, job, deadline)?;
+    Ok(Connection { stream, channel })
 }
 
 /// As [`connect`], again and again until the deadline: at a busy door one may be sent away.
@@ -120,7 +122,7 @@ pub(super) fn persist(
     purpose: Purpose,
     job: &Job<'_>,
     deadline: Instant,
-) -> Result<TcpStream, Outcome> {
+) -> Result<Connection, Outcome> {
     loop {
         match connect(address, target, purpose, job, deadline) {
             Err(Outcome::Again(_)) if Instant::now() < deadline => std::thread::sleep(PAUSE),
@@ -135,11 +137,12 @@ fn shake(
     purpose: Purpose,
     job: &Job<'_>,
     deadline: Instant,
-) -> Result<(), Outcome> {
+) -> Result<Channel, Outcome> {
     let mut nonce = [0; 32];
     getrandom::fill(&mut nonce).map_err(io::Error::from)?;
     let hello = Hello {
         purpose,
+        protection: job.protection(stream),
         target: target as u16,
         rank: job.rank as u32,
         size: job.size as u32,
@@ -156,5 +159,10 @@ fn shake(
     let mut welcome = [0; WELCOME];
     read_all(stream, &mut welcome, deadline)?;
     handshake::welcomed(job.secret, &hello, &challenge, &welcome)?;
-    Ok(())
+    Ok(handshake::channel(
+        job.secret,
+        Side::Dialer,
+        &hello,
+        &challenge,
+    ))
 }

@@ -2,21 +2,25 @@
 //! said: four messages of fixed length, each side showing that it knows the job's secret.
 //!
 //! ```text
-//!   guest → host   hello      who it claims to be, whom it looks for, a fresh nonce
-//!   host → guest   challenge  a fresh nonce, or why it is refused
+//!   guest → host   hello      who it claims to be, whom it looks for, the protection it wants, a
+//!                             fresh nonce
+//!   host → guest   challenge  a fresh nonce and the protection it wants, or why it is refused
 //!   guest → host   proof      HMAC over hello and challenge
 //!   host → guest   welcome    the answer, with an HMAC over all of it
 //! ```
 //!
 //! The guest proves itself first, so a stranger learns nothing that depends on the secret. Both
-//! proofs cover everything said before with nonces of both sides: none can be used twice.
+//! proofs cover everything said before with nonces of both sides: none can be used twice, and nobody
+//! between them can lower the protection, which is the stronger of the two. The keys of the
+//! [`Channel`] come from the secret and the same messages.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
+
+use super::channel::{Channel, Protection, Side};
 
 const MAGIC: [u8; 8] = *b"cobretcp";
 /// Changes with anything that ranks of two builds would not understand alike.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 /// Reads differently on a machine with another byte order.
 const ORDER: u16 = 0x0102;
 
@@ -40,6 +44,8 @@ pub(super) enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) purpose: Purpose,
+    /// The least protection it accepts.
+    pub(super) protection: Protection,
     /// The rank it takes the host for.
     pub(super) target: u16,
     pub(super) rank: u32,
@@ -110,6 +116,7 @@ impl Hello {
         out[8..10].copy_from_slice(&VERSION.to_le_bytes());
         out[10..12].copy_from_slice(&ORDER.to_ne_bytes());
         out[12] = self.purpose as u8;
+        out[13] = self.protection as u8;
         out[14..16].copy_from_slice(&self.target.to_le_bytes());
         out[16..20].copy_from_slice(&self.rank.to_le_bytes());
         out[20..24].copy_from_slice(&self.size.to_le_bytes());
@@ -134,8 +141,10 @@ impl Hello {
             2 => Purpose::Data,
             _ => return Err(Failure::Stranger),
         };
+        let protection = Protection::of_number(bytes[13].into()).ok_or(Failure::Stranger)?;
         Ok(Self {
             purpose,
+            protection,
             target: u16::from_le_bytes(part(bytes, 14)),
             rank: u32::from_le_bytes(part(bytes, 16)),
             size: u32::from_le_bytes(part(bytes, 20)),
@@ -145,12 +154,15 @@ impl Hello {
     }
 }
 
-/// The host's answer to a hello.
-pub(super) fn challenge(answer: Result<[u8; 32], Refusal>) -> [u8; CHALLENGE] {
+/// The host's answer to a hello: a fresh nonce and the least protection it accepts, or no.
+pub(super) fn challenge(answer: Result<([u8; 32], Protection), Refusal>) -> [u8; CHALLENGE] {
     let mut out = [0; CHALLENGE];
     out[..8].copy_from_slice(&MAGIC);
     match answer {
-        Ok(nonce) => out[16..].copy_from_slice(&nonce),
+        Ok((nonce, protection)) => {
+            put_code(&mut out[8..16], [0, protection as u32]);
+            out[16..].copy_from_slice(&nonce);
+        }
         Err(refusal) => put_code(&mut out[8..16], refusal.code()),
     }
     out
@@ -166,10 +178,9 @@ pub(super) fn proof(
         return Err(Failure::Stranger);
     }
     match code(&challenge[8..16]) {
-        [0, 0] => Ok(mac(secret, b"guest", &[hello, challenge])
-            .finalize()
-            .into_bytes()
-            .into()),
+        [0, wanted] if Protection::of_number(wanted).is_some() => {
+            Ok(mac(secret, b"guest", &[hello, challenge]))
+        }
         // Nothing here is proven: only what says that nothing can be is believed.
         other => Err(match Refusal::of_code(other) {
             Some(refusal @ (Refusal::Version(_) | Refusal::ByteOrder)) => Failure::Refused(refusal),
@@ -185,9 +196,22 @@ pub(super) fn is_proven(
     challenge: &[u8; CHALLENGE],
     proof: &[u8; PROOF],
 ) -> bool {
-    mac(secret, b"guest", &[hello, challenge])
-        .verify_slice(proof)
-        .is_ok()
+    is_mac(secret, b"guest", &[hello, challenge], proof)
+}
+
+/// The channel of a connection whose handshake has succeeded: as safe as the side wants that wants
+/// more.
+pub(super) fn channel(
+    secret: &[u8],
+    side: Side,
+    hello: &[u8; HELLO],
+    challenge: &[u8; CHALLENGE],
+) -> Channel {
+    let [_, wanted] = code(&challenge[8..16]);
+    // Each side has seen that the other's number means something.
+    let of_number = |number| Protection::of_number(number).unwrap_or(Protection::Authentication);
+    let protection = of_number(hello[13].into()).max(of_number(wanted));
+    Channel::new(protection, side, secret, &[hello, challenge])
 }
 
 /// The host's last word. A guest that is not proven gets no proof in return.
@@ -204,8 +228,7 @@ pub(super) fn welcome(
     }
     if answer != Err(Refusal::Secret) {
         let (head, proof) = out.split_at_mut(16);
-        let tag = mac(secret, b"host", &[hello, challenge, head]).finalize();
-        proof.copy_from_slice(&tag.into_bytes());
+        proof.copy_from_slice(&mac(secret, b"host", &[hello, challenge, head]));
     }
     out
 }
@@ -225,23 +248,33 @@ pub(super) fn welcomed(
         return Err(Failure::Refused(Refusal::Secret));
     }
     let (head, proof) = welcome.split_at(16);
-    let known = mac(secret, b"host", &[hello, challenge, head]).verify_slice(proof);
+    let known = is_mac(secret, b"host", &[hello, challenge, head], proof);
     match refusal {
-        _ if known.is_err() => Err(Failure::Unproven),
+        _ if !known => Err(Failure::Unproven),
         Some(refusal) => Err(Failure::Refused(refusal)),
         None if code(&welcome[8..16]) == [0, 0] => Ok(()),
         None => Err(Failure::Stranger),
     }
 }
 
-fn mac(secret: &[u8], role: &[u8], said: &[&[u8]]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
-    mac.update(b"cobre tcp ");
-    mac.update(role);
-    for part in said {
-        mac.update(part);
-    }
-    mac
+/// What `role` proves of all that was said.
+fn statement(role: &[u8], said: &[&[u8]]) -> Vec<u8> {
+    [b"cobre tcp ", role]
+        .into_iter()
+        .chain(said.iter().copied())
+        .collect::<Vec<_>>()
+        .concat()
+}
+
+fn mac(secret: &[u8], role: &[u8], said: &[&[u8]]) -> [u8; PROOF] {
+    let key = hmac::Key::new(HMAC_SHA256, secret);
+    part(hmac::sign(&key, &statement(role, said)).as_ref(), 0)
+}
+
+/// Compared in constant time.
+fn is_mac(secret: &[u8], role: &[u8], said: &[&[u8]], proof: &[u8]) -> bool {
+    let key = hmac::Key::new(HMAC_SHA256, secret);
+    hmac::verify(&key, &statement(role, said), proof).is_ok()
 }
 
 fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -265,6 +298,7 @@ mod tests {
     fn hello(nonce: u8) -> Hello {
         Hello {
             purpose: Purpose::Data,
+            protection: Protection::None,
             target: 1,
             rank: 3,
             size: 8,
@@ -276,7 +310,7 @@ mod tests {
     /// Both sides of a handshake: whether the host lets the guest in, and the guest the host.
     fn shake(guest: &[u8], host: &[u8]) -> (bool, Result<(), Failure>) {
         let hello = hello(1).encode();
-        let challenge = challenge(Ok([2; 32]));
+        let challenge = challenge(Ok(([2; 32], Protection::None)));
         let proof = proof(guest, &hello, &challenge).unwrap();
         let proven = is_proven(host, &hello, &challenge, &proof);
         let answer = if proven { Ok(()) } else { Err(Refusal::Secret) };
@@ -323,14 +357,41 @@ mod tests {
     #[test]
     fn a_replayed_proof_opens_nothing() {
         let (secret, hello) = (b"secret", hello(1).encode());
-        let seen = proof(secret, &hello, &challenge(Ok([2; 32]))).unwrap();
-        assert!(!is_proven(secret, &hello, &challenge(Ok([3; 32])), &seen));
+        let seen = proof(secret, &hello, &challenge(Ok(([2; 32], Protection::None)))).unwrap();
+        assert!(!is_proven(
+            secret,
+            &hello,
+            &challenge(Ok(([3; 32], Protection::None))),
+            &seen
+        ));
+    }
+
+    #[test]
+    fn the_side_that_wants_more_protection_gets_it() {
+        use Protection::{Authentication, None};
+        for (guest, host) in [(None, None), (None, Authentication), (Authentication, None)] {
+            let hello = Hello {
+                protection: guest,
+                ..hello(1)
+            }
+            .encode();
+            let challenge = challenge(Ok(([2; 32], host)));
+            let dialed = channel(b"secret", Side::Dialer, &hello, &challenge);
+            let accepted = channel(b"secret", Side::Listener, &hello, &challenge);
+            let tag = dialed.seal(b"record");
+            assert_eq!(tag.is_some(), guest.max(host) == Authentication);
+            let opened = accepted.open(&mut b"record".to_owned(), &tag.unwrap_or_default());
+            assert_eq!(opened, Ok(()));
+        }
     }
 
     #[test]
     fn a_guests_proof_is_no_hosts_proof() {
         // A host without the secret sends the guest's own proof back.
-        let (hello, challenge) = (hello(1).encode(), challenge(Ok([2; 32])));
+        let (hello, challenge) = (
+            hello(1).encode(),
+            challenge(Ok(([2; 32], Protection::None))),
+        );
         let proof = proof(b"secret", &hello, &challenge).unwrap();
         let mut forged = welcome(b"", &hello, &challenge, Ok(()));
         forged[16..].copy_from_slice(&proof);
@@ -340,7 +401,10 @@ mod tests {
 
     #[test]
     fn a_refusal_cannot_be_forged_into_a_welcome() {
-        let (hello, challenge) = (hello(1).encode(), challenge(Ok([2; 32])));
+        let (hello, challenge) = (
+            hello(1).encode(),
+            challenge(Ok(([2; 32], Protection::None))),
+        );
         let mut refused = welcome(b"secret", &hello, &challenge, Err(Refusal::Size(4)));
         let outcome = welcomed(b"secret", &hello, &challenge, &refused);
         assert_eq!(outcome, Err(Failure::Refused(Refusal::Size(4))));
@@ -353,7 +417,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_open_nothing(bytes: [u8; 32], more: [u8; 32], last: [u8; 16]) {
             let hello = hello(1).encode();
-            let challenge = challenge(Ok([2; 32]));
+            let challenge = challenge(Ok(([2; 32], Protection::None)));
             prop_assert!(!is_proven(b"secret", &hello, &challenge, &bytes));
             let mut any = [0; HELLO];
             any[..32].copy_from_slice(&bytes);
@@ -368,7 +432,7 @@ mod tests {
 
         #[test]
         fn one_changed_bit_opens_nothing(byte in 0..HELLO + CHALLENGE, bit in 0..8u8) {
-            let (mut hello, mut challenge) = (hello(1).encode(), challenge(Ok([2; 32])));
+            let (mut hello, mut challenge) = (hello(1).encode(), challenge(Ok(([2; 32], Protection::None))));
             let proof = proof(b"secret", &hello, &challenge).unwrap();
             match byte.checked_sub(HELLO) {
                 None => hello[byte] ^= 1 << bit,
@@ -381,7 +445,8 @@ mod tests {
         fn a_hello_survives_its_journey(
             target: u16, rank: u32, size: u32, job: u64, nonce: [u8; 32],
         ) {
-            let hello = Hello { purpose: Purpose::Watch, target, rank, size, job, nonce };
+            let protection = Protection::Authentication;
+            let hello = Hello { purpose: Purpose::Watch, protection, target, rank, size, job, nonce };
             prop_assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
         }
     }

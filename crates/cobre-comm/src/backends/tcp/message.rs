@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use super::channel::{Channel, TAG};
+
 /// Bytes in front of every message's body.
 const HEAD: usize = 32;
 const MAGIC: u32 = 0x6362_7257;
@@ -40,22 +42,23 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    pub(super) const ALL: [Self; 12] = [
+        Self::Card,
+        Self::Roster,
+        Self::Meshed,
+        Self::Start,
+        Self::Ping,
+        Self::Pong,
+        Self::Report,
+        Self::LinkLost,
+        Self::Late,
+        Self::Verdict,
+        Self::Leave,
+        Self::Seated,
+    ];
+
     fn of_number(number: u32) -> Option<Self> {
-        const ALL: [Kind; 12] = [
-            Kind::Card,
-            Kind::Roster,
-            Kind::Meshed,
-            Kind::Start,
-            Kind::Ping,
-            Kind::Pong,
-            Kind::Report,
-            Kind::LinkLost,
-            Kind::Late,
-            Kind::Verdict,
-            Kind::Leave,
-            Kind::Seated,
-        ];
-        ALL.into_iter().find(|kind| *kind as u32 == number)
+        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 }
 
@@ -90,16 +93,60 @@ impl Message {
         out
     }
 
+    /// The message with its tags, as the next one on its connection: the head is a record and so
+    /// is the body, if there is one.
+    fn seal(&self, channel: &Channel) -> Vec<u8> {
+        let mut out = self.encode();
+        let head = channel.seal(&out[..HEAD]);
+        let body = (!self.body.is_empty()).then(|| channel.seal(&self.body));
+        out.splice(HEAD..HEAD, head.into_iter().flatten());
+        out.extend(body.flatten().into_iter().flatten());
+        out
+    }
+
     /// Writes the whole message, or fails.
-    pub(super) fn send(&self, stream: &TcpStream) -> io::Result<()> {
+    pub(super) fn send(&self, stream: &TcpStream, channel: &Channel) -> io::Result<()> {
         let mut stream = stream;
-        stream.write_all(&self.encode())
+        stream.write_all(&self.seal(channel))
     }
 }
 
 /// Messages that are still coming.
 #[derive(Debug, Default)]
-pub(super) struct Inbox(Vec<u8>);
+pub(super) struct Inbox {
+    bytes: Vec<u8>,
+    /// The head of the first message, once it is there and is one.
+    head: Option<Head>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    kind: Kind,
+    figures: [u64; 2],
+    length: usize,
+}
+
+impl Head {
+    fn decode(bytes: &[u8; HEAD]) -> Option<Self> {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
+        let figure = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
+        let (kind, length) = (Kind::of_number(word(4))?, word(24) as usize);
+        let is_one = word(0) == MAGIC && length <= LONGEST && word(28) == 0;
+        is_one.then_some(Self {
+            kind,
+            figures: [figure(8), figure(16)],
+            length,
+        })
+    }
+}
+
+/// The error of a message that the other side did not send, or not now.
+fn forged<E>(_: E) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, FORGED)
+}
+
+/// What is wrong with a message that fails authentication.
+pub(super) const FORGED: &str = "it was changed, left out, repeated or moved on the way";
 
 impl Inbox {
     /// Takes what has come on a stream that does not block; the end of the stream is an error.
@@ -109,8 +156,8 @@ impl Inbox {
             match stream.read(&mut piece) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(length) => {
-                    self.0.extend(&piece[..length]);
-                    if self.0.len() > 2 * (HEAD + LONGEST) {
+                    self.bytes.extend(&piece[..length]);
+                    if self.bytes.len() > 2 * (HEAD + TAG + LONGEST + TAG) {
                         return Err(io::ErrorKind::InvalidData.into());
                     }
                 }
@@ -122,34 +169,65 @@ impl Inbox {
     }
 
     /// The next message that is complete; an error if what came is none.
-    pub(super) fn next(&mut self) -> io::Result<Option<Message>> {
-        let Some(head) = self.0.get(..HEAD) else {
+    pub(super) fn next(&mut self, channel: &Channel) -> io::Result<Option<Message>> {
+        let Head {
+            kind,
+            figures,
+            length,
+        } = match self.head {
+            Some(head) => head,
+            None => match self.take_head(channel)? {
+                Some(head) => *self.head.insert(head),
+                None => return Ok(None),
+            },
+        };
+        let Some(body) = self.take_record(length, channel)? else {
             return Ok(None);
         };
-        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
-        let figure = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight"));
-        let (kind, length) = (Kind::of_number(word(4)), word(24) as usize);
-        let kind = kind.filter(|_| word(0) == MAGIC && length <= LONGEST);
-        let kind = kind.ok_or(io::ErrorKind::InvalidData)?;
-        let figures = [figure(8), figure(16)];
-        if self.0.len() < HEAD + length {
-            return Ok(None);
-        }
-        let body = self.0[HEAD..HEAD + length].to_vec();
-        self.0.drain(..HEAD + length);
+        self.head = None;
         Ok(Some(Message::with_body(kind, figures, body)))
     }
 
+    fn take_head(&mut self, channel: &Channel) -> io::Result<Option<Head>> {
+        let Some(bytes) = self.take_record(HEAD, channel)? else {
+            return Ok(None);
+        };
+        let head = bytes.first_chunk().and_then(Head::decode);
+        head.map(Some).ok_or(io::ErrorKind::InvalidData.into())
+    }
+
+    /// The next record, of this length, once it is there and was opened.
+    fn take_record(&mut self, length: usize, channel: &Channel) -> io::Result<Option<Vec<u8>>> {
+        let whole = length + if length > 0 { channel.tag_len() } else { 0 };
+        if self.bytes.len() < whole {
+            return Ok(None);
+        }
+        let rest = self.bytes.split_off(whole);
+        let mut record = std::mem::replace(&mut self.bytes, rest);
+        if let Some((record, tag)) = record.split_at_mut_checked(length)
+            && let Ok(tag) = (&*tag).try_into()
+        {
+            channel.open(record, tag).map_err(forged)?;
+        }
+        record.truncate(length);
+        Ok(Some(record))
+    }
+
     /// Waits for the next message until `deadline`, on a stream that blocks.
-    pub(super) fn wait(&mut self, stream: &TcpStream, deadline: Instant) -> io::Result<Message> {
+    pub(super) fn wait(
+        &mut self,
+        stream: &TcpStream,
+        channel: &Channel,
+        deadline: Instant,
+    ) -> io::Result<Message> {
         let mut piece = [0; 4096];
         loop {
-            if let Some(message) = self.next()? {
+            if let Some(message) = self.next(channel)? {
                 return Ok(message);
             }
             match read_some(stream, &mut piece, deadline)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                length => self.0.extend(&piece[..length]),
+                length => self.bytes.extend(&piece[..length]),
             }
         }
     }
@@ -192,23 +270,35 @@ fn read_some(stream: &TcpStream, buffer: &mut [u8], deadline: Instant) -> io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backends::tcp::channel::{Protection, Side};
     use proptest::prelude::*;
+
+    fn inbox(bytes: Vec<u8>) -> Inbox {
+        Inbox { bytes, head: None }
+    }
+
+    fn pair(protection: Protection) -> (Channel, Channel) {
+        let channel = |side| Channel::new(protection, side, b"secret", &[b"transcript"]);
+        (channel(Side::Dialer), channel(Side::Listener))
+    }
 
     proptest! {
         #[test]
         fn messages_survive_any_cut(
             bodies in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 1..5),
-            cut in 1..200usize,
+            cut in 1..200usize, protected: bool,
         ) {
+            let protection = if protected { Protection::Authentication } else { Protection::None };
+            let (one, other) = pair(protection);
             let sent: Vec<Message> = bodies
                 .into_iter()
                 .map(|body| Message::with_body(Kind::Report, [7, u64::MAX], body))
                 .collect();
-            let bytes: Vec<u8> = sent.iter().flat_map(Message::encode).collect();
+            let bytes: Vec<u8> = sent.iter().flat_map(|message| message.seal(&one)).collect();
             let (mut inbox, mut found) = (Inbox::default(), Vec::new());
             for piece in bytes.chunks(cut) {
-                inbox.0.extend(piece);
-                while let Some(message) = inbox.next().unwrap() {
+                inbox.bytes.extend(piece);
+                while let Some(message) = inbox.next(&other).unwrap() {
                     found.push(message);
                 }
             }
@@ -217,14 +307,37 @@ mod tests {
 
         #[test]
         fn arbitrary_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), HEAD..200)) {
-            prop_assert!(Inbox(bytes).next().is_err());
+            prop_assert!(inbox(bytes).next(&Channel::plain()).is_err());
         }
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_byte_of_a_protected_message_is_refused(
+            body in proptest::collection::vec(any::<u8>(), 0..100), at: usize, change in 1..=255u8,
+        ) {
+            let (one, other) = pair(Protection::Authentication);
+            let message = Message::with_body(Kind::Report, [7, 8], body);
+            let mut bytes = message.seal(&one);
+            let at = at % bytes.len();
+            bytes[at] ^= change;
+            prop_assert!(inbox(bytes).next(&other).is_err());
+        }
+    }
+
+    #[test]
+    fn a_repeated_message_is_refused() {
+        let (one, other) = pair(Protection::Authentication);
+        let bytes = Message::new(Kind::Leave, [9, 0]).seal(&one);
+        let mut inbox = inbox([&bytes[..], &bytes[..]].concat());
+        assert!(inbox.next(&other).unwrap().is_some());
+        assert!(inbox.next(&other).is_err());
     }
 
     #[test]
     fn a_length_beyond_all_is_refused_before_anything_is_kept_for_it() {
         let mut bytes = Message::new(Kind::Card, [0; 2]).encode();
         bytes[24..28].fill(0xff);
-        assert!(Inbox(bytes).next().is_err());
+        assert!(inbox(bytes).next(&Channel::plain()).is_err());
     }
 }

@@ -1,6 +1,8 @@
 //! Processes of one or several hosts, over sockets.
 
+mod channel;
 mod collectives;
+mod connection;
 mod fate;
 mod frame;
 mod group;
@@ -13,11 +15,13 @@ mod reception;
 mod rendezvous;
 mod roster;
 mod secret;
+mod session;
 mod sys;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::io;
-use std::net::TcpStream;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,6 +40,7 @@ use crate::report;
 use crate::stamp::Stamp;
 use crate::transport::{Fault, HeapTransport, Line, RegionTransport, Transport};
 
+use connection::Connection;
 use fate::{Fate, Order};
 use group::{Group, Patience};
 use rendezvous::Met;
@@ -103,7 +108,8 @@ fn begin(config: &TcpConfig, met: Met) -> io::Result<Group> {
 }
 
 /// Sets up a data connection. There is no timeout on it: only the watch ends a job.
-fn prepare(link: &TcpStream) -> io::Result<()> {
+fn prepare(link: &Connection) -> io::Result<()> {
+    let link = &link.stream;
     link.set_nodelay(true)?;
     link.set_read_timeout(None)?;
     link.set_nonblocking(true)?;

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
+use super::channel::{Channel, Protection, Side};
+use super::connection::Connection;
 use super::handshake::{self, CHALLENGE, Failure, HELLO, Hello, PROOF, Refusal};
 
 /// Guests at the door at any one time.
@@ -30,6 +32,26 @@ pub(super) struct Job<'a> {
     pub(super) size: usize,
     pub(super) id: u64,
     pub(super) secret: &'a [u8],
+    /// Whether the secret is one that ranks of this machine have found by themselves: it opens
+    /// nothing but loopback.
+    pub(super) loopback_only: bool,
+    /// The protection of connections within this machine; between hosts it is authentication at
+    /// least.
+    pub(super) on_loopback: Protection,
+}
+
+impl Job<'_> {
+    /// The least protection that this rank accepts on a connection.
+    pub(super) fn protection(&self, stream: &TcpStream) -> Protection {
+        let is_loopback = |address: io::Result<SocketAddr>| {
+            address.is_ok_and(|address| address.ip().to_canonical().is_loopback())
+        };
+        if is_loopback(stream.local_addr()) && is_loopback(stream.peer_addr()) {
+            self.on_loopback
+        } else {
+            self.on_loopback.max(Protection::Authentication)
+        }
+    }
 }
 
 /// A listener and the guests that are not proven yet.
@@ -47,7 +69,7 @@ pub(super) struct Reception<'a> {
 /// A connection whose other end is a rank of this job.
 pub(super) struct Arrival {
     pub(super) hello: Hello,
-    pub(super) stream: TcpStream,
+    pub(super) connection: Connection,
     pub(super) from: SocketAddr,
 }
 
@@ -101,12 +123,15 @@ impl<'a> Reception<'a> {
                         self.refused.push((rank, guest.from, refusal));
                     }
                 }
-                Progress::Proven(hello) => {
+                Progress::Proven(hello, channel) => {
                     let guest = self.guests.swap_remove(index);
                     return Some(Arrival {
                         hello,
-                        stream: guest.stream,
                         from: guest.from,
+                        connection: Connection {
+                            stream: guest.stream,
+                            channel,
+                        },
                     });
                 }
             }
@@ -162,7 +187,7 @@ enum Progress {
     Waits,
     Gone,
     Refused(u32, Refusal),
-    Proven(Hello),
+    Proven(Hello, Channel),
 }
 
 impl Guest {
@@ -192,7 +217,7 @@ impl Guest {
                 continue;
             }
             match self.asked.take() {
-                None => match self.ask() {
+                None => match self.ask(job) {
                     Some(asked) => self.asked = Some(asked),
                     None => return Progress::Gone,
                 },
@@ -202,13 +227,13 @@ impl Guest {
     }
 
     /// Answers a hello; `None` if there is nothing more to say.
-    fn ask(&mut self) -> Option<(Hello, [u8; CHALLENGE])> {
+    fn ask(&mut self, job: &Job<'_>) -> Option<(Hello, [u8; CHALLENGE])> {
         let said: &[u8; HELLO] = self.said.first_chunk()?;
         match Hello::decode(said) {
             Ok(hello) => {
                 let mut nonce = [0; 32];
                 getrandom::fill(&mut nonce).ok()?;
-                let challenge = handshake::challenge(Ok(nonce));
+                let challenge = handshake::challenge(Ok((nonce, job.protection(&self.stream))));
                 self.say(&challenge)?;
                 Some((hello, challenge))
             }
@@ -244,11 +269,12 @@ impl Guest {
             judge(&hello)
         };
         let welcome = handshake::welcome(job.secret, said, challenge, answer);
+        let channel = handshake::channel(job.secret, Side::Listener, said, challenge);
         if self.say(&welcome).is_none() {
             return Progress::Gone;
         }
         match answer {
-            Ok(()) => Progress::Proven(hello),
+            Ok(()) => Progress::Proven(hello, channel),
             Err(Refusal::Secret) => Progress::Gone,
             Err(refusal) => Progress::Refused(hello.rank, refusal),
         }
@@ -276,6 +302,8 @@ mod tests {
             size: 4,
             id: 7,
             secret: b"a secret of two",
+            loopback_only: false,
+            on_loopback: Protection::None,
         };
         let mut reception = Reception::new(&listener, job(1)).unwrap();
         let deadline = Instant::now() + Duration::from_secs(30);

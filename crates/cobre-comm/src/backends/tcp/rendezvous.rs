@@ -2,28 +2,36 @@
 //! they can, they connect to each other.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::channel::Protection;
+use super::connection::Connection;
 use super::guest::{self, Outcome, Trouble};
 use super::handshake::{Hello, Purpose, Refusal};
-use super::message::{Inbox, Kind, Message};
+use super::message::{FORGED, Inbox, Kind, Message};
 use super::reception::{Job, Reception};
 use super::roster::{self, Card, MOST_RANKS};
-use super::{inherited, secret, watch};
+use super::secret::Secret;
+use super::{inherited, watch};
 use crate::backends::wire;
-use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpTopology};
+use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpProtection, TcpTopology};
 use crate::error::{Cause, Loss};
+use crate::terminal;
 
 /// How long peers may take to reach each other, and how much longer for each rank.
 const MESH: Duration = Duration::from_secs(3);
 const MESH_PER_RANK: Duration = Duration::from_millis(20);
 /// How much longer a rank that has joined waits than rank 0: its answer says more.
 const GRACE: Duration = Duration::from_secs(2);
+/// No rank waits for longer, whatever rank 0 says: as long as a timeout can be set.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(1_000_000_000);
+/// What helps against a rank that knows the secret and does not keep to the protocol.
+const ONE_BUILD: &str = "do all ranks run one build?";
 /// The port of a rank that does not listen.
 const NOWHERE: u16 = 0;
 /// Connections that may wait at the door.
@@ -33,9 +41,9 @@ const BACKLOG: i32 = 1024;
 pub(super) struct Met {
     pub(super) cards: Vec<Card>,
     /// Data connections by rank: on all ranks to rank 0, and to all others if `direct`.
-    pub(super) links: Vec<Option<TcpStream>>,
+    pub(super) links: Vec<Option<Connection>>,
     /// Watching connections by rank: rank 0's to all, the others' to rank 0.
-    pub(super) watches: Vec<Option<(TcpStream, Inbox)>>,
+    pub(super) watches: Vec<Option<(Connection, Inbox)>>,
     /// Whether any two ranks are connected.
     pub(super) direct: bool,
     /// Whether small messages go directly too.
@@ -51,12 +59,19 @@ pub(super) fn meet(config: &TcpConfig) -> Result<Met, String> {
             "{size} ranks are more than the {MOST_RANKS} it can connect"
         ));
     }
-    let secret = secret::load(config)?;
+    // A secret that this rank shares through a file is held until all have met.
+    let secret = Secret::load(config, deadline)?;
     let job = Job {
         rank: config.rank,
         size: config.size,
         id: roster::hash(config.job.as_deref().unwrap_or("").as_bytes()),
-        secret: &secret,
+        secret: secret.bytes(),
+        loopback_only: secret.is_of_this_machine(),
+        on_loopback: match config.protection {
+            TcpProtection::None => Protection::None,
+            TcpProtection::Auto if config.secret_descriptor.is_some() => Protection::None,
+            TcpProtection::Auto | TcpProtection::Authentication => Protection::Authentication,
+        },
     };
     if let Some(address) = &config.listener
         && (config.rank > 0 || config.size == 1)
@@ -89,14 +104,14 @@ fn listen(config: &TcpConfig, job: &Job<'_>) -> Result<TcpListener, String> {
             )
         })?;
         let bound = listener.local_addr().map_err(told)?.ip();
-        return if job.secret.is_empty() && !bound.is_loopback() {
+        return if job.loopback_only && !bound.is_loopback() {
             Err(no_secret(&format!("{} ({bound})", env::TCP_LISTENER)))
         } else {
             Ok(listener)
         };
     }
     let address = config.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    if job.secret.is_empty() && !address.is_loopback() {
+    if job.loopback_only && !address.is_loopback() {
         return Err(no_secret(&format!("{}={address}", env::TCP_BIND)));
     }
     let bound = bind(SocketAddr::new(address, config.port)).map_err(|error| {
@@ -110,12 +125,10 @@ fn listen(config: &TcpConfig, job: &Job<'_>) -> Result<TcpListener, String> {
     })?;
     if config.port == 0 && config.size > 1 {
         let port = bound.local_addr().map_err(told)?.port();
-        // Without a reader there is nobody to tell.
-        let _ = writeln!(
-            io::stderr(),
+        terminal::complain(&format!(
             "cobre: rank 0 listens on {address}: set {}={port} in the others",
             env::TCP_PORT
-        );
+        ));
     }
     Ok(bound)
 }
@@ -142,8 +155,8 @@ fn told(error: io::Error) -> String {
 /// A place at the table, as rank 0 sees it.
 #[derive(Default)]
 struct Seat {
-    watch: Option<(TcpStream, Inbox)>,
-    data: Option<TcpStream>,
+    watch: Option<(Connection, Inbox)>,
+    data: Option<Connection>,
     card: Option<Card>,
     /// From where it came.
     address: Option<IpAddr>,
@@ -203,11 +216,12 @@ fn gather(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, St
 }
 
 fn tell_all(seats: &[Seat], message: &Message) {
-    for (stream, _) in seats.iter().filter_map(|seat| seat.watch.as_ref()) {
+    for (connection, _) in seats.iter().filter_map(|seat| seat.watch.as_ref()) {
+        let Connection { stream, channel } = connection;
         // A rank that is gone is found by its watching connection.
         let _ = stream.set_nonblocking(false);
         let _ = stream.set_write_timeout(Some(GRACE));
-        let _ = message.send(stream);
+        let _ = message.send(stream, channel);
     }
 }
 
@@ -247,20 +261,25 @@ fn fill_seats(
             let seat = &mut seats[arrival.hello.rank as usize];
             match arrival.hello.purpose {
                 Purpose::Watch => {
-                    let _ = watch::prepare(&arrival.stream);
+                    let Connection { stream, channel } = &arrival.connection;
+                    let _ = watch::prepare(stream);
                     seat.address = Some(arrival.from.ip());
                     let left = deadline.saturating_duration_since(Instant::now());
                     let seated = Message::new(Kind::Seated, [left.as_millis() as u64, 0]);
                     // A rank that is gone is found by its watching connection.
-                    let _ = seated.send(&arrival.stream);
-                    seat.watch = Some((arrival.stream, Inbox::default()));
+                    let _ = seated.send(stream, channel);
+                    seat.watch = Some((arrival.connection, Inbox::default()));
                 }
-                Purpose::Data => seat.data = Some(arrival.stream),
+                Purpose::Data => seat.data = Some(arrival.connection),
             }
         }
         for (rank, seat) in seats.iter_mut().enumerate() {
-            if hear(seat).is_err() {
-                return Err(lost(rank, seat.card.as_ref()));
+            match hear(seat) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Err(starting(forged(rank)));
+                }
+                Err(_) => return Err(lost(rank, seat.card.as_ref())),
             }
         }
     }
@@ -279,8 +298,8 @@ fn judge(seats: &[Seat], hello: &Hello) -> Result<(), Refusal> {
 fn await_news(reception: &Reception<'_>, seats: &[Seat], limit: Duration) {
     let mut sources = reception.sources();
     let watches = seats.iter().filter_map(|seat| seat.watch.as_ref());
-    sources
-        .extend(watches.map(|(stream, _)| PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN)));
+    let watches = watches.map(|(connection, _)| connection.stream.as_fd());
+    sources.extend(watches.map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::IN)));
     // Guests have a deadline of their own.
     let limit = Timespec::try_from(limit.min(Duration::from_millis(50))).ok();
     let _ = poll(&mut sources, limit.as_ref());
@@ -288,11 +307,11 @@ fn await_news(reception: &Reception<'_>, seats: &[Seat], limit: Duration) {
 
 /// Takes a rank's card; an error if the rank is gone.
 fn hear(seat: &mut Seat) -> io::Result<()> {
-    let Some((stream, inbox)) = &mut seat.watch else {
+    let Some((connection, inbox)) = &mut seat.watch else {
         return Ok(());
     };
-    let filled = inbox.fill(stream);
-    while let Some(message) = inbox.next()? {
+    let filled = inbox.fill(&connection.stream);
+    while let Some(message) = inbox.next(&connection.channel)? {
         if message.kind == Kind::Card
             && let Some([card]) = roster::decode(&message.body, 1).as_deref()
         {
@@ -304,6 +323,10 @@ fn hear(seat: &mut Seat) -> io::Result<()> {
         }
     }
     filled
+}
+
+fn forged(rank: usize) -> String {
+    format!("what came from rank {rank} fails authentication: {FORGED}")
 }
 
 fn lost(rank: usize, card: Option<&Card>) -> Cause {
@@ -368,14 +391,17 @@ fn await_mesh(
     let deadline = Instant::now() + mesh_limit(config.size) + GRACE;
     let mut complaints = Vec::new();
     for (rank, seat) in seats.iter_mut().enumerate() {
-        let Some((stream, inbox)) = &mut seat.watch else {
+        let Some((connection, inbox)) = &mut seat.watch else {
             continue;
         };
-        match inbox.wait(stream, deadline) {
+        match inbox.wait(&connection.stream, &connection.channel, deadline) {
             Ok(message) if message.kind == Kind::Meshed && message.figures[0] == 1 => {}
             Ok(message) => complaints.push(String::from_utf8_lossy(&message.body).into_owned()),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 complaints.push(format!("rank {rank} does not answer"));
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(starting(forged(rank)));
             }
             Err(_) => return Err(lost(rank, Some(&cards[rank]))),
         }
@@ -389,35 +415,37 @@ fn mesh_limit(size: usize) -> Duration {
 
 /// The other ranks: find rank 0, say who they are, wait for everyone.
 fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, String> {
-    let (stream, address) = find(config, job, deadline)?;
-    watch::prepare(&stream).map_err(told)?;
+    let (watch, address) = find(config, job, deadline)?;
+    watch::prepare(&watch.stream).map_err(told)?;
     let mut inbox = Inbox::default();
     // From here on it is rank 0 that knows how long to wait: it may have started later.
-    let seated = hear_from_rank_0(&mut inbox, &stream, Kind::Seated, deadline + GRACE)?;
-    let deadline = Instant::now() + Duration::from_millis(seated.figures[0]) + GRACE;
+    let seated = hear_from_rank_0(&mut inbox, &watch, Kind::Seated, deadline + GRACE)?;
+    let patience = Duration::from_millis(seated.figures[0]).min(LONGEST_PATIENCE);
+    let deadline = Instant::now() + patience + GRACE;
     // On the address by which rank 0 was reached, and no other; an IPv6 address may need its scope.
-    let mut local = stream.local_addr().map_err(told)?;
+    let mut local = watch.stream.local_addr().map_err(told)?;
     local.set_port(0);
     let listener = bind(local);
     let bound = listener.as_ref().ok().and_then(|it| it.local_addr().ok());
     let port = bound.map_or(NOWHERE, |bound| bound.port());
     let card = roster::encode([&Card::own(port)]);
-    let sent = Message::with_body(Kind::Card, [0; 2], card).send(&stream);
+    let card = Message::with_body(Kind::Card, [0; 2], card);
+    let sent = card.send(&watch.stream, &watch.channel);
     sent.map_err(|error| format!("rank 0 at {address} is gone: {error}"))?;
     let data = guest::persist(address, 0, Purpose::Data, &job, deadline);
     let data = data.map_err(|outcome| {
         let soon = Instant::now() + GRACE;
         // Rank 0 may have given up meanwhile, and knows why.
-        match hear_from_rank_0(&mut inbox, &stream, Kind::Roster, soon) {
+        match hear_from_rank_0(&mut inbox, &watch, Kind::Roster, soon) {
             Err(said) if matches!(outcome, Outcome::Again(_)) => said,
             _ => outcome.text(address, config),
         }
     })?;
 
-    let roster = hear_from_rank_0(&mut inbox, &stream, Kind::Roster, deadline)?;
+    let roster = hear_from_rank_0(&mut inbox, &watch, Kind::Roster, deadline)?;
     let cards = roster::decode(&roster.body, config.size)
         .ok_or("rank 0 sent a list of ranks that is none")?;
-    let mut links: Vec<Option<TcpStream>> = (0..config.size).map(|_| None).collect();
+    let mut links: Vec<Option<Connection>> = (0..config.size).map(|_| None).collect();
     if roster.figures[0] == 1 {
         let meshed = listener
             .map_err(|error| format!("rank {} cannot listen on {local}: {error}", config.rank))
@@ -426,17 +454,24 @@ fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, Stri
             Ok(()) => Message::new(Kind::Meshed, [1, 0]),
             Err(complaint) => Message::with_body(Kind::Meshed, [0; 2], complaint.into_bytes()),
         };
-        report.send(&stream).map_err(told)?;
+        let sent = report.send(&watch.stream, &watch.channel);
+        sent.map_err(told)?;
     }
     let patience = 2 * (mesh_limit(config.size) + GRACE);
-    let start = hear_from_rank_0(&mut inbox, &stream, Kind::Start, Instant::now() + patience)?;
+    let start = hear_from_rank_0(&mut inbox, &watch, Kind::Start, Instant::now() + patience)?;
     let [direct, always_direct] = start.figures.map(|figure| figure == 1);
     if !direct {
         links.fill_with(|| None);
     }
     links[0] = Some(data);
+    let mut peers = (0..config.size).filter(|&peer| peer != config.rank);
+    if always_direct && !direct || direct && peers.any(|peer| links[peer].is_none()) {
+        return Err(format!(
+            "rank 0 at {address} begins with direct connections that are not there; {ONE_BUILD}"
+        ));
+    }
     let mut watches: Vec<_> = (0..config.size).map(|_| None).collect();
-    watches[0] = Some((stream, inbox));
+    watches[0] = Some((watch, inbox));
     Ok(Met {
         cards,
         links,
@@ -449,18 +484,19 @@ fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, Stri
 /// Waits for what rank 0 says next; a verdict ends the start.
 fn hear_from_rank_0(
     inbox: &mut Inbox,
-    stream: &TcpStream,
+    watch: &Connection,
     expected: Kind,
     deadline: Instant,
 ) -> Result<Message, String> {
     let message = inbox
-        .wait(stream, deadline)
+        .wait(&watch.stream, &watch.channel, deadline)
         .map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => format!(
                 "rank 0 was reached, but not all ranks came within the deadline (set {} to wait \
                  longer)",
                 env::TCP_TIMEOUT_SECS
             ),
+            io::ErrorKind::InvalidData => forged(0),
             _ => format!("rank 0 ended before all ranks were there: {error}"),
         })?;
     match message.kind {
@@ -470,7 +506,9 @@ fn hear_from_rank_0(
             Some(cause) => cause.to_string(),
             None => "rank 0 gave up and did not say why".to_owned(),
         }),
-        _ => Err("rank 0 said what it must not say at the start".to_owned()),
+        _ => Err(format!(
+            "rank 0 said what it must not say at the start; {ONE_BUILD}"
+        )),
     }
 }
 
@@ -479,7 +517,7 @@ fn find(
     config: &TcpConfig,
     job: Job<'_>,
     deadline: Instant,
-) -> Result<(TcpStream, SocketAddr), String> {
+) -> Result<(Connection, SocketAddr), String> {
     let host = config.coordinator.as_deref().unwrap_or("localhost");
     // As an address of IPv6 stands in front of a port.
     let bare = host
@@ -496,12 +534,12 @@ fn find(
         };
         let mut last = format!("{host} has no address");
         for address in addresses {
-            if job.secret.is_empty() && !address.ip().is_loopback() {
+            if job.loopback_only && !address.ip().is_loopback() {
                 let what = format!("{}={host} ({})", env::TCP_COORDINATOR, address.ip());
                 return Err(no_secret(&what));
             }
             match guest::connect(address, 0, Purpose::Watch, &job, deadline) {
-                Ok(stream) => return Ok((stream, address)),
+                Ok(connection) => return Ok((connection, address)),
                 Err(outcome) => {
                     last = outcome.text(address, config);
                     match outcome {
@@ -546,7 +584,7 @@ fn mesh(
     job: &Job<'_>,
     (listener, local): (&TcpListener, SocketAddr),
     cards: &[Card],
-    links: &mut [Option<TcpStream>],
+    links: &mut [Option<Connection>],
 ) -> Result<(), String> {
     let (rank, deadline) = (config.rank, Instant::now() + mesh_limit(config.size));
     for (peer, card) in cards.iter().enumerate().take(rank).skip(1) {
@@ -554,7 +592,7 @@ fn mesh(
             return Err(format!("rank {peer} cannot be reached by rank {rank}"));
         }
         let address = seen_from(local, SocketAddr::new(card.address, card.port));
-        if job.secret.is_empty() && !address.ip().is_loopback() {
+        if job.loopback_only && !address.ip().is_loopback() {
             return Err(format!(
                 "rank {rank} has no secret to reach rank {peer} with"
             ));
@@ -572,13 +610,13 @@ fn mesh(
             return Err(format!("rank {absent} did not reach rank {rank} in time"));
         }
         await_news(&reception, &[], left);
-        let judge = |links: &[Option<TcpStream>], hello: &Hello| {
+        let judge = |links: &[Option<Connection>], hello: &Hello| {
             let free = links.get(hello.rank as usize).is_some_and(Option::is_none);
             let fits = free && hello.purpose == Purpose::Data && hello.rank as usize > rank;
             if fits { Ok(()) } else { Err(Refusal::Rank) }
         };
         while let Some(arrival) = reception.receive(|hello| judge(links, hello)) {
-            links[arrival.hello.rank as usize] = Some(arrival.stream);
+            links[arrival.hello.rank as usize] = Some(arrival.connection);
         }
     }
     Ok(())

@@ -1,36 +1,70 @@
-//! The secret that the ranks of a job share: from the user's file, or from the launcher.
+//! The secret that the ranks of a job share: from the user's file, from the launcher, or one that
+//! ranks of one user on one machine make and find by themselves.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Instant;
 
 use super::inherited;
+use super::session::SessionSecret;
 use crate::env::{self, TcpConfig};
 
 /// Shorter ones can be guessed.
 const SHORTEST: usize = 16;
 const LONGEST: u64 = 4096;
 
-/// The secret of the job; empty if there is none, which is enough on loopback alone.
-pub(super) fn load(config: &TcpConfig) -> Result<Vec<u8>, String> {
-    if let Some(address) = &config.secret_descriptor {
-        let file = inherited::reopen(address).ok_or_else(|| {
-            format!(
-                "the launcher's secret ({}) is closed: a program between launcher and rank does \
-                 not pass descriptors on; set {} instead",
-                env::TCP_SECRET,
-                env::TCP_SECRET_FILE
-            )
-        })?;
-        return read(file, "the launcher's secret");
+/// A job's secret.
+pub(super) enum Secret {
+    /// From the user or the launcher.
+    Given(Vec<u8>),
+    /// From a file of this user's session.
+    Session(SessionSecret),
+}
+
+impl Secret {
+    /// The secret of the job that `config` describes. One rank needs none.
+    pub(super) fn load(config: &TcpConfig, deadline: Instant) -> Result<Self, String> {
+        if let Some(address) = &config.secret_descriptor {
+            let file = inherited::reopen(address).ok_or_else(|| {
+                format!(
+                    "the launcher's secret ({}) is closed: a program between launcher and rank \
+                     does not pass descriptors on; set {} instead",
+                    env::TCP_SECRET,
+                    env::TCP_SECRET_FILE
+                )
+            })?;
+            return read(file, "the launcher's secret").map(Self::Given);
+        }
+        match &config.secret_file {
+            Some(path) => from_file(path).map(Self::Given).map_err(|problem| {
+                let (variable, path) = (env::TCP_SECRET_FILE, path.display());
+                format!("{variable}={path}: {problem}")
+            }),
+            None if config.size == 1 => Ok(Self::Given(Vec::new())),
+            None => SessionSecret::share(config.runtime_directory.as_deref(), deadline)
+                .map(Self::Session)
+                .map_err(|problem| {
+                    format!(
+                        "no secret is given, and none can be made that only this user's ranks \
+                         find: {problem}; set {} to a file that all ranks have, with mode 600",
+                        env::TCP_SECRET_FILE
+                    )
+                }),
+        }
     }
-    match &config.secret_file {
-        Some(path) => from_file(path).map_err(|problem| {
-            let (variable, path) = (env::TCP_SECRET_FILE, path.display());
-            format!("{variable}={path}: {problem}")
-        }),
-        None => Ok(Vec::new()),
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Given(bytes) => bytes,
+            Self::Session(secret) => secret.bytes(),
+        }
+    }
+
+    /// Whether only ranks of this machine can have found it.
+    pub(super) fn is_of_this_machine(&self) -> bool {
+        matches!(self, Self::Session(_))
     }
 }
 

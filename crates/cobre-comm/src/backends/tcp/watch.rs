@@ -7,7 +7,7 @@
 //! only when the last question was answered: so a stopped process, whose kernel acknowledges
 //! without end, never fills a buffer and so never looks dead.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -18,15 +18,25 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
+use super::connection::{Connection, Flow, WatchLink, decode_flows, encode_flows};
 use super::fate::{Fate, Order};
 use super::message::{Inbox, Kind, Message};
 use super::sys::{self, Own};
 use crate::backends::origin::Origin;
 use crate::backends::wire;
 use crate::error::{Cause, Loss, Step};
+use crate::terminal;
 
 /// How often rank 0 asks each rank for a sign of life.
 const BEAT: Duration = Duration::from_millis(250);
+/// After how long a question without an answer is asked again, and how often: one that was lost on
+/// the way shows in the numbers of those after it, and a stopped process is not flooded.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+const MOST_QUESTIONS: u32 = 16;
+/// Ranks that wait for longer say what has crossed their data connections.
+const QUIET: Duration = Duration::from_secs(2);
+/// Answers without a change after which bytes that were sent, and are awaited, count as lost: 10 s.
+const UNMOVED: u32 = 40;
 /// How long bytes may stay unacknowledged before the other host counts as gone.
 const SILENCE: Duration = Duration::from_secs(2);
 /// How long a broken data connection may be the first sign of something else.
@@ -47,9 +57,6 @@ pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_tcp_user_timeout(stream, SILENCE.as_millis() as u32)?;
     Ok(())
 }
-
-/// A connection to one rank for the watch, and what has come on it.
-type Connection = (Own<TcpStream>, Inbox);
 
 /// This process's watch over the job. Dropping it is an orderly leave: a worker's ends when what it
 /// has sent has arrived, rank 0's when all others have left, as nobody else finds out that one of
@@ -77,14 +84,14 @@ impl Watch {
     pub(super) fn begin(
         fate: Fate,
         ear: UnixStream,
-        streams: Vec<Option<(TcpStream, Inbox)>>,
+        streams: Vec<Option<(Connection, Inbox)>>,
         limits: Limits,
     ) -> io::Result<Self> {
-        for (stream, _) in streams.iter().flatten() {
-            prepare(stream)?;
-            stream.set_nonblocking(true)?;
+        for (connection, _) in streams.iter().flatten() {
+            prepare(&connection.stream)?;
+            connection.stream.set_nonblocking(true)?;
         }
-        let own = |(stream, inbox)| (Own::new(stream), inbox);
+        let own = |(connection, inbox)| WatchLink::new(connection, inbox);
         let mut connections = streams.into_iter().map(|stream| stream.map(own));
         let (fate, ear) = (Arc::new(fate), Own::new(ear));
         let (shared, alarm) = (fate.clone(), Alarm(fate.clone()));
@@ -162,13 +169,19 @@ fn tell(text: String) {
     let _ = std::thread::Builder::new()
         .name("cobre-report".to_owned())
         .stack_size(64 * 1024)
-        .spawn(move || io::stderr().write_all(text.as_bytes()));
+        .spawn(move || terminal::complain(&terminal::one_line(text.trim_end())));
 }
 
-/// A sign of life as it travels.
-fn pong(fate: &Fate) -> Message {
+/// A sign of life as it travels, with what has crossed this rank's data connections if rank 0 asks.
+fn pong(fate: &Fate, ping: &Message) -> Message {
     let step = fate.step().map_or(0, Step::word);
-    Message::new(Kind::Pong, [step, fate.waited().as_millis() as u64])
+    let flows = if ping.figures[0] == 1 {
+        encode_flows(&fate.flows())
+    } else {
+        Vec::new()
+    };
+    let figures = [step, fate.waited().as_millis() as u64];
+    Message::with_body(Kind::Pong, figures, flows)
 }
 
 /// A worker's side.
@@ -176,7 +189,7 @@ struct Follower {
     fate: Arc<Fate>,
     ear: Own<UnixStream>,
     /// To rank 0; `None` once it has ended.
-    connection: Option<Connection>,
+    connection: Option<WatchLink>,
     limits: Limits,
     /// When rank 0 last said something.
     heard: Instant,
@@ -201,7 +214,7 @@ impl Follower {
     fn new(
         fate: Arc<Fate>,
         ear: Own<UnixStream>,
-        connection: Option<Connection>,
+        connection: Option<WatchLink>,
         limits: Limits,
     ) -> Self {
         Self {
@@ -223,7 +236,7 @@ impl Follower {
                 Leaving::Said => DRAIN,
                 Leaving::Until(until) => until.saturating_duration_since(Instant::now()),
             };
-            let streams = self.connection.iter().map(|(stream, _)| &**stream);
+            let streams = self.connection.iter().map(|link| &*link.socket);
             listen(&self.ear, streams, limit);
             self.hear();
             for order in self.fate.take_orders() {
@@ -237,26 +250,35 @@ impl Follower {
     }
 
     fn hear(&mut self) {
-        let Some((stream, inbox)) = &mut self.connection else {
+        let Some(link) = &mut self.connection else {
             return;
         };
-        let mut ended = inbox.fill(stream).is_err();
+        let mut ended = link.inbox.fill(&link.socket).is_err();
+        let mut forged = false;
         loop {
-            match inbox.next() {
+            match link.inbox.next(&link.channel) {
                 Ok(Some(message)) => {
                     self.heard = Instant::now();
                     match message.kind {
-                        Kind::Ping => drop(pong(&self.fate).send(stream)),
+                        Kind::Ping => link.send(&pong(&self.fate, &message)),
                         Kind::Verdict => self.fate.settle(verdict_of(&message)),
                         _ => {}
                     }
                 }
                 Ok(None) => break,
                 Err(_) => {
-                    ended = true;
+                    (ended, forged) = (true, link.channel.tag_len() > 0);
                     break;
                 }
             }
+        }
+        if forged {
+            // Nothing that comes after it can be believed, not even a verdict: the others are told,
+            // and this rank fails with the words that they get.
+            let cause = wire::encode(&self.fate.forged(0));
+            let report = Message::with_body(Kind::Report, [0; 2], cause);
+            self.say(&report);
+            self.fate.settle(verdict_of(&report));
         }
         if ended {
             self.connection = None;
@@ -286,9 +308,8 @@ impl Follower {
     }
 
     fn say(&self, message: &Message) {
-        if let Some((stream, _)) = &self.connection {
-            // A connection that cannot be written to will say so when it is read.
-            let _ = message.send(stream);
+        if let Some(link) = &self.connection {
+            link.send(message);
         }
     }
 
@@ -332,10 +353,10 @@ impl Follower {
     fn is_gone(&mut self) -> bool {
         if self.leaving == Leaving::Said {
             let mut links = self.fate.links.iter().flatten();
-            if self.fate.is_stopped() || links.all(|link| sys::has_arrived(link)) {
+            if self.fate.is_stopped() || links.all(|link| sys::has_arrived(&link.socket)) {
                 self.leaving = Leaving::Until(Instant::now() + FAREWELL);
-                if let Some((stream, _)) = &self.connection {
-                    let _ = stream.shutdown(Shutdown::Write);
+                if let Some(link) = &self.connection {
+                    let _ = link.socket.shutdown(Shutdown::Write);
                 }
             }
         }
@@ -365,14 +386,34 @@ fn verdict_of(message: &Message) -> Cause {
 /// What rank 0 knows of a worker.
 struct Worker {
     /// `None` once it has ended.
-    connection: Option<Connection>,
+    connection: Option<WatchLink>,
     /// It has left, after this step.
     left: Option<u64>,
-    /// Whether the last question is still open, and when it was last answered.
-    asked: bool,
+    /// Since when the last question is open, how many are, and when one was last answered.
+    asked: Option<Instant>,
+    unanswered: u32,
     answered: Instant,
     step: u64,
     waited: Duration,
+    /// What has crossed its data connections, by rank, and in how many answers since the first that
+    /// said so; empty unless it was asked.
+    flows: Vec<Flow>,
+    unmoved: u32,
+}
+
+impl Worker {
+    fn note_flows(&mut self, flows: Vec<Flow>) {
+        if self.flows == flows {
+            self.unmoved += 1;
+        } else {
+            (self.flows, self.unmoved) = (flows, 0);
+        }
+    }
+
+    /// Its connection with a rank, if nothing has crossed any of its own for long.
+    fn still_flow(&self, peer: usize) -> Option<&Flow> {
+        self.flows.get(peer).filter(|_| self.unmoved >= UNMOVED)
+    }
 }
 
 /// Rank 0's side.
@@ -400,17 +441,20 @@ impl Coordinator {
     fn new(
         fate: Arc<Fate>,
         ear: Own<UnixStream>,
-        connections: Vec<Option<Connection>>,
+        connections: Vec<Option<WatchLink>>,
         limits: Limits,
     ) -> Self {
         let now = Instant::now();
         let workers = connections.into_iter().map(|connection| Worker {
             connection,
             left: None,
-            asked: false,
+            asked: None,
+            unanswered: 0,
             answered: now,
             step: 0,
             waited: Duration::ZERO,
+            flows: Vec::new(),
+            unmoved: 0,
         });
         Self {
             fate,
@@ -458,7 +502,7 @@ impl Coordinator {
         let late = self.late.map(|(_, _, due)| due);
         let due = pending.chain(late).fold(self.next_beat, Instant::min);
         let connections = self.workers.iter().filter_map(|w| w.connection.as_ref());
-        let streams = connections.map(|(stream, _)| &**stream);
+        let streams = connections.map(|link| &*link.socket);
         listen(
             &self.ear,
             streams,
@@ -467,24 +511,28 @@ impl Coordinator {
     }
 
     fn hear(&mut self, rank: usize) {
-        let Some((stream, inbox)) = &mut self.workers[rank].connection else {
+        let Some(link) = &mut self.workers[rank].connection else {
             return;
         };
-        let filled = inbox.fill(stream);
-        let mut ended = filled.is_err();
+        let filled = link.inbox.fill(&link.socket);
+        let (mut ended, mut forged) = (filled.is_err(), false);
         let mut messages = Vec::new();
         loop {
-            match inbox.next() {
+            match link.inbox.next(&link.channel) {
                 Ok(Some(message)) => messages.push(message),
                 Ok(None) => break,
                 Err(_) => {
-                    ended = true;
+                    (ended, forged) = (true, link.channel.tag_len() > 0);
                     break;
                 }
             }
         }
         for message in messages {
             self.take(rank, &message);
+        }
+        if forged {
+            let cause = self.fate.forged(rank);
+            self.decide(&cause);
         }
         if !ended {
             return;
@@ -503,14 +551,17 @@ impl Coordinator {
         let worker = &mut self.workers[rank];
         match message.kind {
             Kind::Pong => {
-                (worker.asked, worker.answered) = (false, Instant::now());
+                (worker.asked, worker.unanswered) = (None, 0);
+                worker.answered = Instant::now();
                 (worker.step, worker.waited) = (first, Duration::from_millis(second));
+                let flows = decode_flows(&message.body, self.fate.cards.len());
+                worker.note_flows(flows);
             }
             Kind::Leave => worker.left = Some(first),
             Kind::Report => self.decide(&verdict_of(message)),
             Kind::LinkLost => {
                 let peer = (first as usize).min(self.workers.len() - 1);
-                self.suspects.push((peer, rank, Instant::now() + SUSPENSE));
+                self.suspect(peer, rank);
             }
             Kind::Late => self.note_late(Step::of_word(first), Duration::from_millis(second)),
             _ => {}
@@ -521,7 +572,7 @@ impl Coordinator {
         match order {
             Order::Report(cause) => self.decide(&cause),
             Order::LinkLost(peer) => {
-                self.suspects.push((peer, 0, Instant::now() + SUSPENSE));
+                self.suspect(peer, 0);
             }
             Order::Late(step, limit) => self.note_late(Some(step), limit),
             Order::Leave => {
@@ -532,6 +583,14 @@ impl Coordinator {
         }
     }
 
+    fn suspect(&mut self, peer: usize, reporter: usize) {
+        let mut known = self.suspects.iter();
+        if !known.any(|&(other, by, _)| (other, by) == (peer, reporter)) {
+            let due = Instant::now() + SUSPENSE;
+            self.suspects.push((peer, reporter, due));
+        }
+    }
+
     fn note_late(&mut self, step: Option<Step>, limit: Duration) {
         if let (Some(step), None) = (step, self.late) {
             self.late = Some((step, limit, Instant::now() + BEAT + BEAT / 2));
@@ -539,20 +598,42 @@ impl Coordinator {
         }
     }
 
-    /// Asks everyone who has answered the last time.
+    /// Asks everyone who has answered the last time, or is silent for so long that the question may
+    /// be lost.
     fn beat(&mut self) {
-        if Instant::now() < self.next_beat {
+        let now = Instant::now();
+        if now < self.next_beat {
             return;
         }
-        self.next_beat = Instant::now() + BEAT;
+        self.next_beat = now + BEAT;
+        let waiting = self.workers.iter().map(|worker| worker.waited);
+        let quiet = waiting.chain([self.fate.waited()]).any(|it| it >= QUIET);
+        let own = if quiet { self.fate.flows() } else { Vec::new() };
+        self.workers[0].note_flows(own);
+        let ping = Message::new(Kind::Ping, [u64::from(quiet), 0]);
         for worker in &mut self.workers {
-            if let Some((stream, _)) = &worker.connection
-                && !worker.asked
-            {
-                // A connection that cannot be written to will say so when it is read.
-                worker.asked = Message::new(Kind::Ping, [0; 2]).send(stream).is_ok();
+            let asks = worker
+                .asked
+                .is_none_or(|since| now >= since + ASK_AGAIN && worker.unanswered < MOST_QUESTIONS);
+            if let Some(link) = worker.connection.as_ref().filter(|_| asks) {
+                link.send(&ping);
+                worker.asked = Some(now);
+                worker.unanswered += 1;
             }
         }
+    }
+
+    /// Bytes that one rank has sent, another waits for, and neither sees move: from whom, to whom and
+    /// how many.
+    fn lost_bytes(&self) -> Option<(usize, usize, u64)> {
+        let ranks = || 0..self.workers.len();
+        let pairs = ranks().flat_map(|from| ranks().map(move |to| (from, to)));
+        pairs.into_iter().find_map(|(from, to)| {
+            let sent = self.workers[from].still_flow(to)?.sent;
+            let there = self.workers[to].still_flow(from)?;
+            let missing = sent.checked_sub(there.received)?;
+            (there.awaited && missing > 0).then_some((from, to, missing))
+        })
     }
 
     /// Decides on what has waited long enough, or has explained itself.
@@ -570,6 +651,16 @@ impl Coordinator {
                     message: "their connection broke, though both are alive".to_owned(),
                 });
             }
+        }
+        if self.fate.verdict().is_none()
+            && let Some((from, to, missing)) = self.lost_bytes()
+        {
+            self.decide(&Cause::Io {
+                action: format!("moving data from rank {from} to rank {to}"),
+                message: format!(
+                    "{missing} bytes that were sent do not arrive, though both ranks are alive"
+                ),
+            });
         }
         if let Some((step, waited, due)) = self.late
             && now >= due
@@ -611,8 +702,8 @@ impl Coordinator {
         }
         let body = wire::encode(cause);
         let verdict = Message::with_body(Kind::Verdict, [0; 2], body);
-        for (stream, _) in self.workers.iter().filter_map(|w| w.connection.as_ref()) {
-            let _ = verdict.send(stream);
+        for link in self.workers.iter().filter_map(|w| w.connection.as_ref()) {
+            link.send(&verdict);
         }
         // As the others read it.
         self.fate.settle(verdict_of(&verdict));

@@ -35,7 +35,7 @@ pub fn many<C: World>(comm: &C, budget: &Budget) {
     }
 }
 
-/// What was written stays: a rank finds its own part in the next write epoch, changes one element,
+/// Written elements stay: a rank finds its own part in the next write epoch, changes one element,
 /// and all see that change alone.
 pub fn contents_stay<C: World>(comm: &C, budget: &Budget) {
     let (rank, size) = (comm.rank(), comm.size());

@@ -7,7 +7,7 @@ use super::{fence, led, parted};
 use crate::budget::Budget;
 use crate::check::{failed, same_bits, succeeded, told};
 use crate::contract::World;
-use crate::element::{Dozen, Record, Triple, samples};
+use crate::element::{Dozen, SampleRecord, Triple, samples};
 use crate::layout::even;
 
 /// New regions hold zeros, also where one that was written has just been dropped.
@@ -48,7 +48,7 @@ pub fn empty<C: World>(comm: &C, _: &Budget) {
             fence(rank, &mut region);
         }
     }
-    let mut region = led::<Record, C>(comm, 0);
+    let mut region = led::<SampleRecord, C>(comm, 0);
     assert!(region.as_mut_slice().is_empty(), "rank {rank}");
     fence(rank, &mut region);
     assert!(region.as_slice().is_empty(), "rank {rank}");
@@ -149,7 +149,7 @@ pub fn thousands<C: World>(comm: &C, budget: &Budget) {
     }
 }
 
-/// What no memory can hold is an error on every rank, not a crash.
+/// A region larger than memory is an error on every rank, not a crash.
 pub fn more_than_memory<C: World>(comm: &C, _: &Budget) {
     let rank = comm.rank();
     let created = comm.create_shared_region::<u8>(isize::MAX as usize - 4096);

@@ -7,7 +7,7 @@ use crate::budget::Budget;
 use crate::check::same_bits;
 use crate::contract::World;
 use crate::element::{Element, Visitor, samples};
-use crate::layout::{Layout, Shape, even};
+use crate::layout::{BlockLayout, Shape, even};
 
 /// Parts of every shape, in three scales, and parts that are all empty but one.
 pub fn shapes<C: World>(comm: &C, budget: &Budget) {
@@ -59,7 +59,7 @@ fn shared<T: CommData, C: World>(comm: &C, counts: &[usize], seed: u64) {
         );
         writable.copy_from_slice(&part(rank));
         fence(rank, &mut region);
-        let layout = Layout::packed(counts);
+        let layout = BlockLayout::packed(counts);
         assert_eq!(
             region.as_slice().len(),
             layout.len,

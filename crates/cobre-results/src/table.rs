@@ -1,20 +1,16 @@
 //! The Parquet tables of a run, read row group by row group.
 
-mod column;
-
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+pub use cobre_files::Values;
+use cobre_files::{Most, TableError};
 
-pub use self::column::Values;
 use crate::error::ResultsError;
 
 /// A table that is open for reading.
 pub struct Table {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
+    table: cobre_files::Table,
     columns: Vec<String>,
 }
 
@@ -24,18 +20,17 @@ impl Table {
     /// # Errors
     /// When the file is damaged or cannot be read.
     pub fn open(path: &Path) -> Result<Option<Self>, ResultsError> {
-        let file = match File::open(path) {
+        let file = match cobre_files::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(ResultsError::io("read", path)(error)),
         };
-        let reader = SerializedFileReader::new(file).map_err(unsound(path))?;
-        let schema = reader.metadata().file_metadata().schema_descr();
-        let columns = schema.columns().iter();
-        let columns = columns.map(|column| column.path().string()).collect();
+        let table = cobre_files::Table::open(file, Most::Written).map_err(unsound(path))?;
+        let columns = table.columns().iter();
+        let columns = columns.map(|column| column.name.clone()).collect();
         Ok(Some(Self {
             path: path.to_owned(),
-            reader,
+            table,
             columns,
         }))
     }
@@ -47,7 +42,7 @@ impl Table {
 
     /// How many row groups it has.
     pub fn groups(&self) -> usize {
-        self.reader.num_row_groups()
+        self.table.groups()
     }
 
     /// A column of a row group as numbers; none is NaN.
@@ -104,8 +99,7 @@ impl Table {
 
     /// The rows of a row group.
     pub fn rows(&self, group: usize) -> usize {
-        let rows = self.reader.metadata().row_group(group).num_rows();
-        usize::try_from(rows).unwrap_or(0)
+        self.table.group_rows(group)
     }
 
     /// The error that says what is wrong with this table.
@@ -124,21 +118,14 @@ impl Table {
     pub fn values(&self, group: usize, column: &str) -> Result<Values, ResultsError> {
         let place = self.columns.iter().position(|name| name == column);
         let place = place.ok_or_else(|| self.damaged(format!("column {column} is missing")))?;
-        let read = || -> Result<Values, ParquetError> {
-            let group = self.reader.get_row_group(group)?;
-            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            let values = column::read(group.get_column_reader(place)?, rows)?;
-            if values.len() == rows {
-                Ok(values)
-            } else {
-                let told = format!("column {column} has {} of {rows} rows", values.len());
-                Err(ParquetError::General(told))
-            }
-        };
-        read().map_err(unsound(&self.path))
+        let cells = self.table.read(group, place);
+        Ok(cells.map_err(unsound(&self.path))?.values)
     }
 }
 
-fn unsound(path: &Path) -> impl Fn(ParquetError) -> ResultsError {
-    move |error| ResultsError::damaged(path, format!("it is no sound Parquet file ({error})"))
+fn unsound(path: &Path) -> impl Fn(TableError) -> ResultsError {
+    move |error| match error {
+        TableError::Io(error) => ResultsError::io("read", path)(error),
+        error => ResultsError::damaged(path, error.to_string()),
+    }
 }

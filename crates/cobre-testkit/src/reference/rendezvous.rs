@@ -1,4 +1,4 @@
-//! Where ranks meet: each brings a call and some bytes, and leaves with everybody's bytes.
+//! A rendezvous of ranks: each brings a call and some bytes, and leaves with everybody's bytes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -10,33 +10,33 @@ use cobre_comm::{Cause, Loss};
 const DEADLINE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub(super) struct Meeting {
+pub(super) struct Rendezvous {
     pub(super) size: usize,
-    state: Mutex<State>,
+    state: Mutex<RendezvousState>,
     changed: Condvar,
 }
 
-/// What every rank brought.
+/// The contributions of every rank.
 pub(super) type Everything = Arc<Vec<Vec<u8>>>;
 
 #[derive(Debug)]
-struct State {
-    /// Meetings that came about.
+struct RendezvousState {
+    /// Number of rendezvous that came about.
     done: u64,
-    /// Who is here for the next one: the call, and the bytes.
+    /// The ranks that have arrived for the next one: the call, and the bytes.
     here: Vec<Option<(String, Vec<u8>)>>,
     last: Everything,
-    /// Why no further meeting comes about.
+    /// The cause for which no further rendezvous comes about.
     over: Option<Cause>,
-    /// How ranks left, if they did.
+    /// The losses of ranks that left.
     left: Vec<Option<Loss>>,
-    /// The nodes' own meetings, by the call that asked for them.
-    nodes: BTreeMap<(u64, usize), Arc<Meeting>>,
+    /// The nodes' own rendezvous, by the call that asked for them.
+    nodes: BTreeMap<(u64, usize), Arc<Rendezvous>>,
 }
 
-impl Meeting {
+impl Rendezvous {
     pub(super) fn new(size: usize) -> Self {
-        let state = State {
+        let state = RendezvousState {
             done: 0,
             here: vec![None; size],
             last: Arc::default(),
@@ -87,7 +87,7 @@ impl Meeting {
         }
     }
 
-    /// No meeting comes about any more; the first cause stays.
+    /// No rendezvous comes about any more; the first cause stays.
     pub(super) fn end(&self, cause: Cause) {
         let mut state = self.state.lock().unwrap();
         state.over.get_or_insert(cause);
@@ -102,16 +102,16 @@ impl Meeting {
         self.changed.notify_all();
     }
 
-    /// The meeting of the ranks of `node`, the same for all of them.
+    /// The rendezvous of the ranks of `node`, the same for all of them.
     pub(super) fn of_node(&self, call: u64, node: usize, size: usize) -> Arc<Self> {
         let mut state = self.state.lock().unwrap();
-        let meeting = state.nodes.entry((call, node));
-        Arc::clone(meeting.or_insert_with(|| Arc::new(Self::new(size))))
+        let rendezvous = state.nodes.entry((call, node));
+        Arc::clone(rendezvous.or_insert_with(|| Arc::new(Self::new(size))))
     }
 }
 
-impl State {
-    /// Lets the meeting come about if all are here and agree; ends it if it cannot any more.
+impl RendezvousState {
+    /// Lets the rendezvous come about if all are here and agree; ends it if it cannot any more.
     fn settle(&mut self) {
         if self.over.is_some() || self.here.iter().all(Option::is_none) {
             return;

@@ -1,25 +1,25 @@
-//! A rank's place in a meeting: one call at a time, each with its number.
+//! A rank's place in a rendezvous: one call at a time, each with its number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cobre_comm::{Cause, Collective, CommError, Loss};
 
-use super::meeting::{Everything, Meeting};
+use super::rendezvous::{Everything, Rendezvous};
 
 /// Shared by a rank's communicator and its regions; the rank has left when all are gone.
 #[derive(Debug)]
-pub(super) struct Seat {
-    pub(super) meeting: Arc<Meeting>,
+pub(super) struct ReferenceRank {
+    pub(super) rendezvous: Arc<Rendezvous>,
     pub(super) rank: usize,
     busy: AtomicBool,
     calls: AtomicU64,
 }
 
-impl Seat {
-    pub(super) fn new(meeting: Arc<Meeting>, rank: usize) -> Self {
+impl ReferenceRank {
+    pub(super) fn new(rendezvous: Arc<Rendezvous>, rank: usize) -> Self {
         Self {
-            meeting,
+            rendezvous,
             rank,
             busy: AtomicBool::new(false),
             calls: AtomicU64::new(0),
@@ -50,7 +50,7 @@ impl Seat {
         };
         let call = format!("call {sequence}: {operation}{call}{refused}");
         // Alone there is nobody who could disagree.
-        let outcome = self.meeting.attend(self.rank, call, bytes);
+        let outcome = self.rendezvous.attend(self.rank, call, bytes);
         self.busy.store(false, Ordering::SeqCst);
         checked.and(outcome.map_err(|cause| failed(sequence, cause)))
     }
@@ -61,7 +61,7 @@ impl Seat {
     }
 
     pub(super) fn abort(&self, reason: &str) {
-        self.meeting.end(Cause::Aborted {
+        self.rendezvous.end(Cause::Aborted {
             rank: self.rank,
             host: "here".to_owned(),
             pid: std::process::id(),
@@ -71,13 +71,13 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ReferenceRank {
     fn drop(&mut self) {
         let how = if std::thread::panicking() {
             Loss::Panic("see above".to_owned())
         } else {
             Loss::Left
         };
-        self.meeting.leave(self.rank, how);
+        self.rendezvous.leave(self.rank, how);
     }
 }

@@ -1,4 +1,4 @@
-//! What a report is made from.
+//! The results that a report is made from.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -6,20 +6,20 @@ use std::rc::Rc;
 use cobre_results::{Results, ResultsError, Table};
 use serde_json::Value;
 
-use crate::simulation::Simulation;
+use crate::simulation::SimulationData;
 
 /// The results of a run, opened for a report.
-pub(crate) struct Source {
+pub(crate) struct ReportInput {
     pub(crate) results: Rc<Results>,
     pub(crate) convergence: Table,
-    pub(crate) simulation: Option<Simulation>,
-    /// Whether a high value is a good one.
+    pub(crate) simulation: Option<SimulationData>,
+    /// True if the problem maximises.
     pub(crate) maximised: bool,
-    /// Whether the bound is one of the mean; under a measure of risk it is not.
+    /// True if the bound is one of the mean; under a risk measure it is not.
     pub(crate) neutral: bool,
 }
 
-impl Source {
+impl ReportInput {
     /// Opens a directory.
     ///
     /// # Errors
@@ -30,14 +30,14 @@ impl Source {
         let (sense, risk) = (said("sense"), said("risk"));
         Ok(Self {
             convergence: results.needed("training/convergence")?,
-            simulation: Simulation::open(&results)?,
+            simulation: SimulationData::open(&results)?,
             maximised: sense == Some("max"),
             neutral: risk == Some("expectation"),
             results,
         })
     }
 
-    /// What the run was of, in short.
+    /// The name of the case, in short.
     pub(crate) fn name(&self) -> String {
         let path = &self.results.path;
         let case = self.results.run.get("case").and_then(Value::as_str);
@@ -48,7 +48,7 @@ impl Source {
         name.to_string_lossy().into_owned()
     }
 
-    /// What totals are called.
+    /// The noun for totals.
     pub(crate) fn value_word(&self) -> &'static str {
         if self.maximised || !self.results.hydrothermal() {
             "value"

@@ -1,4 +1,4 @@
-//! How ranks see each other without the communicator: one small file per rank with a number that
+//! Communication between ranks without the communicator: one small file per rank with a number that
 //! only grows. A barrier cannot vouch for itself, and after a failure nothing else is left to talk
 //! through.
 
@@ -9,26 +9,26 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a rank waits for another's number before it calls the contract broken.
+/// Time a rank waits for another's number before it calls the contract broken.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The numbers of all ranks, each 0 until its rank posts one.
 #[derive(Debug)]
-pub struct Board {
+pub struct RankCounters {
     rank: usize,
     mine: File,
-    all: Vec<Note>,
+    all: Vec<CounterFile>,
 }
 
 #[derive(Debug)]
-struct Note {
+struct CounterFile {
     path: PathBuf,
     /// Opened at the first look that finds it.
     file: OnceLock<File>,
 }
 
-impl Board {
-    /// The board `name` in `directory`, for `rank` of `size` ranks.
+impl RankCounters {
+    /// The counters called `name` in `directory`, for `rank` of `size` ranks.
     pub fn new(directory: &Path, name: &str, rank: usize, size: usize) -> Self {
         let path = |rank: usize| directory.join(format!("{name}-{rank}"));
         let mine = OpenOptions::new()
@@ -37,11 +37,11 @@ impl Board {
             .write(true)
             .open(path(rank))
             .unwrap_or_else(|error| panic!("rank {rank}: {}: {error}", path(rank).display()));
-        let note = |rank| Note {
+        let counter = |rank| CounterFile {
             path: path(rank),
             file: OnceLock::new(),
         };
-        let all = (0..size).map(note).collect();
+        let all = (0..size).map(counter).collect();
         Self { rank, mine, all }
     }
 
@@ -49,20 +49,20 @@ impl Board {
     pub fn post(&self, number: u64) {
         self.mine
             .write_all_at(&number.to_le_bytes(), 0)
-            .unwrap_or_else(|error| panic!("rank {}: writing to the board: {error}", self.rank));
+            .unwrap_or_else(|error| panic!("rank {}: writing its counter: {error}", self.rank));
     }
 
-    /// What `rank` has posted last.
+    /// The number that `rank` has posted last.
     pub fn look(&self, rank: usize) -> u64 {
-        let note = &self.all[rank];
-        if note.file.get().is_none() {
-            match File::open(&note.path) {
-                Ok(file) => drop(note.file.set(file)),
+        let counter = &self.all[rank];
+        if counter.file.get().is_none() {
+            match File::open(&counter.path) {
+                Ok(file) => drop(counter.file.set(file)),
                 Err(_) => return 0,
             }
         }
         let mut bytes = [0; 8];
-        let file = note.file.get().expect("set above");
+        let file = counter.file.get().expect("set above");
         // An empty file is a rank that has not posted yet.
         match file.read_exact_at(&mut bytes, 0) {
             Ok(()) => u64::from_le_bytes(bytes),
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_number_posted_is_seen_and_none_is_zero() {
         let directory = tempfile::tempdir().unwrap();
-        let [a, b] = [0, 1].map(|rank| Board::new(directory.path(), "x", rank, 3));
+        let [a, b] = [0, 1].map(|rank| RankCounters::new(directory.path(), "x", rank, 3));
         assert_eq!((b.look(0), b.look(2)), (0, 0));
         a.post(7);
         assert_eq!((b.look(0), a.look(0)), (7, 7));

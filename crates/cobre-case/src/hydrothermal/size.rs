@@ -1,0 +1,77 @@
+//! How large the linear programs of a case are, before anything of that size is made.
+
+use cobre_sddp::problem::MOST_OPENING_NUMBERS;
+
+use super::files::stages;
+use super::files::{Files, system};
+use crate::finding::{Findings, Place};
+
+/// The most columns of all linear programs of a case together.
+const MOST_COLUMNS: usize = 1 << 23;
+/// Columns of a hydro plant in a block: turbined, spilled, and what may be missing.
+const HYDRO_COLUMNS: usize = 8;
+/// Columns of a bus in a block: load that is not served, in segments, and too much energy.
+const BUS_COLUMNS: usize = 4;
+/// Columns of a line in a block: one for each way.
+const LINE_COLUMNS: usize = 2;
+
+/// Says if a case is too large to be built.
+pub(super) fn check(files: &Files, findings: &mut Findings) -> bool {
+    let list = &files.stages.stages;
+    let blocks = list.iter().map(|stage| stage.blocks.len());
+    let blocks = blocks.fold(0, usize::saturating_add);
+    let hydros = files.hydros.hydros.len();
+    let thermals = files.thermals.thermals.len();
+    let (buses, lines) = (files.buses.buses.len(), files.lines.lines.len());
+    let sources = files.sources.as_ref();
+    let sources = sources.map_or(0, |file| file.non_controllable_sources.len());
+    let per_block =
+        hydros * HYDRO_COLUMNS + thermals + buses * BUS_COLUMNS + lines * LINE_COLUMNS + sources;
+    let columns = per_block.saturating_mul(list.len().saturating_add(blocks));
+    if columns > MOST_COLUMNS {
+        let message = format!(
+            "{} stages with {blocks} blocks, {hydros} hydro plants, {thermals} thermal plants, {buses} buses, {lines} \
+             lines and {sources} sources make about {columns} columns; at most {MOST_COLUMNS} are possible",
+            list.len()
+        );
+        findings.wrong(&Place::file(stages::FILE), message);
+        return false;
+    }
+    // An opening changes the inflow of each plant, and in each block the load of a bus and the most of a source.
+    let numbers = list.iter().map(|stage| {
+        let by_block = (buses + sources).saturating_mul(stage.blocks.len());
+        let numbers = hydros.saturating_mul(2).saturating_add(by_block);
+        let numbers = numbers.saturating_mul(2).saturating_add(1);
+        numbers.saturating_mul(stage.num_scenarios.0)
+    });
+    let numbers = numbers.fold(0, usize::saturating_add);
+    if numbers > MOST_OPENING_NUMBERS {
+        let message = format!(
+            "the openings of all stages put about {numbers} numbers into linear programs; at most \
+             {MOST_OPENING_NUMBERS} are possible: lower num_scenarios"
+        );
+        findings.wrong(&Place::file(stages::FILE), message);
+        return false;
+    }
+    segments(files, blocks, findings)
+}
+
+/// Says if the segments of load that is not served are too many.
+fn segments(files: &Files, blocks: usize, findings: &mut Findings) -> bool {
+    let usual = files.penalties.bus.deficit_segments.len();
+    let count = |bus: &system::Bus| bus.deficit_segments.as_ref().map_or(usual, Vec::len);
+    let segments = files
+        .buses
+        .buses
+        .iter()
+        .map(count)
+        .fold(0, usize::saturating_add);
+    let columns = segments.saturating_mul(blocks);
+    if columns > MOST_COLUMNS {
+        let message = format!(
+            "{segments} segments in {blocks} blocks make {columns} columns; at most {MOST_COLUMNS} are possible"
+        );
+        findings.wrong(&Place::file(system::BUSES), message);
+    }
+    columns <= MOST_COLUMNS
+}

@@ -1,0 +1,51 @@
+//! How many rows the tables of a case can need.
+
+/// The most lags of the inflow of a plant in a stage.
+const MOST_LAGS: u64 = 60;
+/// Rows that a table may have in any case.
+const FREE_ROWS: u64 = 1000;
+/// The most rows of a table of which nobody knows how many the case can need.
+const UNKNOWN_ROWS: u64 = 1_000_000;
+
+/// How many things of each kind a case has; none where its file is wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) stages: Option<usize>,
+    /// Of all stages together.
+    pub(crate) blocks: Option<usize>,
+    pub(crate) hydros: Option<usize>,
+    pub(crate) buses: Option<usize>,
+    pub(crate) lines: Option<usize>,
+    pub(crate) thermals: Option<usize>,
+    pub(crate) sources: Option<usize>,
+}
+
+impl Sizes {
+    /// A row for each thing and stage.
+    pub(crate) fn by_stage(&self, things: Option<usize>) -> Option<u64> {
+        Some((things? as u64).saturating_mul(self.stages? as u64))
+    }
+
+    /// A row for each thing and stage, those before the first included that lags go back to.
+    pub(crate) fn by_past_stage(&self, things: Option<usize>) -> Option<u64> {
+        Some((things? as u64).saturating_mul(self.stages? as u64 + MOST_LAGS))
+    }
+
+    /// A row for each thing and stage as a whole, and one for each block.
+    pub(crate) fn by_block(&self, things: Option<usize>) -> Option<u64> {
+        Some((things? as u64).saturating_mul(self.stages? as u64 + self.blocks? as u64))
+    }
+
+    /// A row for each thing, stage and lag.
+    pub(crate) fn by_lag(&self, things: Option<usize>) -> Option<u64> {
+        Some(self.by_stage(things)?.saturating_mul(MOST_LAGS))
+    }
+
+    /// The most rows of a table that needs so many. Twice as many are read, so that what is wrong with them can be
+    /// said.
+    pub(super) fn most_rows(needed: Option<u64>) -> u64 {
+        needed.map_or(UNKNOWN_ROWS, |needed| {
+            needed.saturating_mul(2).saturating_add(FREE_ROWS)
+        })
+    }
+}

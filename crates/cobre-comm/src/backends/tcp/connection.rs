@@ -1,0 +1,139 @@
+//! A connection to a rank that has proven itself: its socket, and how what crosses it is protected.
+
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use super::channel::Channel;
+use super::message::{Inbox, Message};
+use super::sys::Own;
+
+/// A socket and its channel.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) channel: Channel,
+}
+
+/// A data connection, as the collectives use it.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) socket: Own<TcpStream>,
+    pub(super) channel: Channel,
+    pub(super) traffic: Traffic,
+}
+
+/// A connection for the watch, and what has come on it.
+#[derive(Debug)]
+pub(super) struct WatchLink {
+    pub(super) socket: Own<TcpStream>,
+    pub(super) channel: Channel,
+    pub(super) inbox: Inbox,
+}
+
+/// What has crossed a data connection. Written by the thread that computes, read by the one that
+/// watches.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    /// Bytes that the kernel has taken.
+    sent: AtomicU64,
+    /// Bytes that have come.
+    received: AtomicU64,
+    /// Whether this rank sleeps until more comes.
+    awaited: AtomicBool,
+}
+
+impl Link {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self {
+            socket: Own::new(connection.stream),
+            channel: connection.channel,
+            traffic: Traffic::default(),
+        }
+    }
+}
+
+impl WatchLink {
+    pub(super) fn new(connection: Connection, inbox: Inbox) -> Self {
+        Self {
+            socket: Own::new(connection.stream),
+            channel: connection.channel,
+            inbox,
+        }
+    }
+
+    /// Sends a message. A connection that cannot be written to says so when it is read.
+    pub(super) fn send(&self, message: &Message) {
+        let _ = message.send(&self.socket, &self.channel);
+    }
+}
+
+/// What has crossed a data connection, as one rank tells it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Flow {
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    pub(super) awaited: bool,
+}
+
+/// Bytes of a flow on its way.
+const FLOW: usize = 16;
+
+/// Flows as they travel; whether bytes are awaited is the highest bit of those received.
+pub(super) fn encode_flows(flows: &[Flow]) -> Vec<u8> {
+    let words = flows.iter().flat_map(|flow| {
+        let awaited = u64::from(flow.awaited) << 63;
+        [flow.sent, flow.received | awaited]
+    });
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+/// Those of exactly `count` connections, or none.
+pub(super) fn decode_flows(bytes: &[u8], count: usize) -> Vec<Flow> {
+    if bytes.len() != count * FLOW {
+        return Vec::new();
+    }
+    let word = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |word, &b| word << 8 | u64::from(b))
+    };
+    let flows = bytes.chunks_exact(FLOW).map(|flow| {
+        let (sent, received) = flow.split_at(8);
+        let (sent, received) = (word(sent), word(received));
+        Flow {
+            sent,
+            received: received & !(1 << 63),
+            awaited: received >> 63 == 1,
+        }
+    });
+    flows.collect()
+}
+
+impl Traffic {
+    pub(super) fn flow(&self) -> Flow {
+        Flow {
+            sent: self.sent.load(Relaxed),
+            received: self.received.load(Relaxed),
+            awaited: self.awaited.load(Relaxed),
+        }
+    }
+
+    pub(super) fn note_sent(&self, bytes: usize) {
+        add(&self.sent, bytes);
+    }
+
+    pub(super) fn note_received(&self, bytes: usize) {
+        add(&self.received, bytes);
+        self.awaited.store(false, Relaxed);
+    }
+
+    pub(super) fn note_awaited(&self) {
+        self.awaited.store(true, Relaxed);
+    }
+}
+
+/// One thread at a time adds.
+fn add(count: &AtomicU64, bytes: usize) {
+    count.store(count.load(Relaxed) + bytes as u64, Relaxed);
+}

@@ -1,0 +1,398 @@
+//! Peers that know the secret and do not keep to the protocol: an error, never a panic and never a
+//! wait without end.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::TcpBackend;
+use super::channel::Protection;
+use super::connection::Connection;
+use super::frame::{self, Header};
+use super::guest;
+use super::handshake::{Hello, Purpose};
+use super::message::{Inbox, Kind, Message};
+use super::reception::{Job, Reception};
+use super::roster::{self, Card};
+use crate::backends::wire;
+use crate::communicator::{Communicator, ReduceOp};
+use crate::env::{self, TcpConfig, TcpProtection, TcpTopology};
+use crate::error::{Cause, Step};
+use crate::stamp::{Collective, Stamp};
+
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+
+/// Jobs without [`COUNT`] set.
+const JOBS: u64 = 60;
+const COUNT: &str = "COBRE_HOSTILE";
+const SEED: &str = "COBRE_HOSTILE_SEED";
+
+fn setting(variable: &str, otherwise: u64) -> u64 {
+    let given = std::env::var(variable).ok();
+    given.map_or(otherwise, |text| text.parse().expect(variable))
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.bits() % limit
+    }
+
+    fn bytes(&mut self, most: u64) -> Vec<u8> {
+        let length = self.below(most + 1);
+        (0..length).map(|_| self.bits() as u8).collect()
+    }
+
+    /// A number that means something, or is at a limit, or is any.
+    fn figure(&mut self) -> u64 {
+        match self.below(6) {
+            0 => 0,
+            1 => 1,
+            2 => self.below(300),
+            3 => u64::MAX - self.below(3),
+            4 => 1 << self.below(64),
+            _ => self.bits(),
+        }
+    }
+
+    /// A message of any kind, with a body that may belong to it.
+    fn message(&mut self) -> Message {
+        let kind = Kind::ALL[self.below(Kind::ALL.len() as u64) as usize];
+        self.message_of(kind)
+    }
+
+    fn message_of(&mut self, kind: Kind) -> Message {
+        let mut body = match self.below(5) {
+            0 => Vec::new(),
+            1 => self.bytes(300),
+            2 => roster::encode(&vec![Card::own(self.bits() as u16); self.below(4) as usize]),
+            3 => wire::encode(&self.cause()),
+            _ => vec![self.bits() as u8; self.below(64 * 1024) as usize],
+        };
+        if !body.is_empty() && self.below(2) == 0 {
+            let at = self.below(body.len() as u64) as usize;
+            body[at] ^= 1 << self.below(8);
+        }
+        Message::with_body(kind, [self.figure(), self.figure()], body)
+    }
+
+    fn cause(&mut self) -> Cause {
+        match self.below(3) {
+            0 => Cause::Aborted {
+                rank: self.figure() as usize,
+                host: "\u{1b}[2J".to_owned(),
+                pid: self.bits() as u32,
+                reason: String::from_utf8_lossy(&self.bytes(100)).into_owned(),
+                last: Step::of_word(self.figure()),
+            },
+            1 => Cause::Deadline {
+                waited: Duration::from_millis(self.figure()),
+                missing: vec![self.figure() as usize; self.below(400) as usize],
+            },
+            _ => Cause::Io {
+                action: "x".to_owned(),
+                message: String::new(),
+            },
+        }
+    }
+
+    /// A message that fits this moment, changed or not, or another one.
+    fn instead_of(&mut self, right: Message) -> Message {
+        match self.below(8) {
+            0 => self.message(),
+            1 => self.message_of(right.kind),
+            2 => Message {
+                figures: [self.figure(), self.figure()],
+                ..right
+            },
+            3 => Message {
+                body: self.bytes(400),
+                ..right
+            },
+            _ => right,
+        }
+    }
+
+    /// Bytes on a data connection: frames of any call, or anything.
+    fn frames(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for _ in 0..self.below(4) {
+            let mut stamp = Stamp::new(Collective::Allreduce).at(self.below(4));
+            if self.below(2) == 0 {
+                stamp = stamp.elements::<f64>(self.figure() as usize);
+            }
+            let header = Header {
+                kind: frame::Kind::Direct,
+                round: self.below(3),
+                stamp,
+                length: self.figure(),
+            };
+            out.extend(header.encode());
+            out.extend(self.bytes(200));
+        }
+        out
+    }
+}
+
+/// A file with the secret.
+struct SecretFile(PathBuf);
+
+impl SecretFile {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("peers-{}-{name}", std::process::id()));
+        std::fs::write(&path, SECRET).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        Self(path)
+    }
+
+    fn config(&self, rank: usize, size: usize, port: u16) -> TcpConfig {
+        TcpConfig {
+            rank,
+            size,
+            coordinator: Some("127.0.0.1".to_owned()),
+            port,
+            bind: None,
+            secret_file: Some(self.0.clone()),
+            runtime_directory: None,
+            protection: TcpProtection::None,
+            topology: TcpTopology::Star,
+            job: None,
+            listener: None,
+            secret_descriptor: None,
+            timeout: Some(Duration::from_secs(2)),
+            stall: env::DEFAULT_STALL,
+        }
+    }
+}
+
+impl Drop for SecretFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn job(rank: usize, size: usize) -> Job<'static> {
+    Job {
+        rank,
+        size,
+        id: roster::hash(b""),
+        secret: SECRET,
+        loopback_only: false,
+        on_loopback: Protection::None,
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+/// A rank 0 that says what `script` wants: first a place, then the roster, then the start.
+struct FalseRank0 {
+    listener: TcpListener,
+}
+
+impl FalseRank0 {
+    fn new() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        Self { listener }
+    }
+
+    fn port(&self) -> u16 {
+        self.listener.local_addr().unwrap().port()
+    }
+
+    fn accept(reception: &mut Reception<'_>, purpose: Purpose) -> Option<Connection> {
+        let deadline = Instant::now() + Duration::from_secs(6);
+        let fits = |hello: &Hello| {
+            (hello.purpose == purpose)
+                .then_some(())
+                .ok_or(super::handshake::Refusal::Rank)
+        };
+        while Instant::now() < deadline {
+            if let Some(arrival) = reception.receive(fits) {
+                arrival.connection.stream.set_nonblocking(false).unwrap();
+                return Some(arrival.connection);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    /// Its side of a job of `size` ranks; what it has when it is over ends with it.
+    fn play(
+        &self,
+        size: usize,
+        mut script: impl FnMut(Message) -> Message,
+        last: impl FnOnce(&Connection, &Connection),
+    ) {
+        let mut reception = Reception::new(&self.listener, job(0, size)).unwrap();
+        let Some(watch) = Self::accept(&mut reception, Purpose::Watch) else {
+            return;
+        };
+        let mut say = |message| {
+            let message = script(message);
+            let _ = message.send(&watch.stream, &watch.channel);
+            message
+        };
+        let seated = say(Message::new(Kind::Seated, [2000, 0]));
+        if seated.kind != Kind::Seated {
+            return;
+        }
+        let mut inbox = Inbox::default();
+        let _ = inbox.wait(&watch.stream, &watch.channel, soon());
+        let Some(data) = Self::accept(&mut reception, Purpose::Data) else {
+            return;
+        };
+        let cards = vec![Card::own(0); size];
+        say(Message::with_body(
+            Kind::Roster,
+            [0; 2],
+            roster::encode(&cards),
+        ));
+        say(Message::new(Kind::Start, [0, 0]));
+        last(&watch, &data);
+    }
+}
+
+/// What a rank of a job with false peers gets, which is no panic.
+fn outcome(config: &TcpConfig) -> String {
+    let run = || -> Result<(), String> {
+        let comm = TcpBackend::connect(config).map_err(|error| error.to_string())?;
+        for _ in 0..3 {
+            let mut sum = [0.0; 4];
+            let reduced = comm.allreduce(&[1.0; 4], &mut sum, ReduceOp::Sum);
+            reduced.map_err(|error| format!("{error:?}"))?;
+        }
+        Ok(())
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(run));
+    let text = outcome.expect("no panic").err().unwrap_or_default();
+    assert!(!text.contains("panicked"), "{text}");
+    text
+}
+
+#[test]
+fn a_start_that_does_not_fit_is_an_error() {
+    let secret = SecretFile::new("start");
+    for figures in [[1, 1], [1, 0], [0, 1]] {
+        let false_rank_0 = FalseRank0::new();
+        let config = secret.config(1, 3, false_rank_0.port());
+        let text = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let script = |message: Message| match message.kind {
+                    Kind::Start => Message::new(Kind::Start, figures),
+                    _ => message,
+                };
+                false_rank_0.play(3, script, |_, _| {});
+            });
+            outcome(&config)
+        });
+        assert!(text.contains("are not there"), "{figures:?}: {text}");
+    }
+}
+
+#[test]
+fn a_rank_0_that_waits_for_ever_is_an_error_and_no_overflow() {
+    let secret = SecretFile::new("patience");
+    let false_rank_0 = FalseRank0::new();
+    let config = secret.config(1, 3, false_rank_0.port());
+    let text = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let script = |message: Message| match message.kind {
+                Kind::Seated => Message::new(Kind::Seated, [u64::MAX, 0]),
+                _ => Message::new(Kind::Leave, [0; 2]),
+            };
+            false_rank_0.play(3, script, |_, _| {});
+        });
+        outcome(&config)
+    });
+    assert!(text.contains("must not say"), "{text}");
+}
+
+#[test]
+fn whatever_a_rank_0_says_that_knows_the_secret_is_no_panic() {
+    let secret = SecretFile::new("rank-0");
+    let (jobs, seed) = (setting(COUNT, JOBS), setting(SEED, 1));
+    for number in 0..jobs {
+        println!("job {number} of seed {seed}");
+        let (mut random, mut after) = (Random(seed ^ number << 20), Random(seed ^ !number));
+        let size = 2 + random.below(3) as usize;
+        let false_rank_0 = FalseRank0::new();
+        let config = secret.config(1, size, false_rank_0.port());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                false_rank_0.play(
+                    size,
+                    |message| random.instead_of(message),
+                    |watch, data| {
+                        let _ = (&data.stream).write_all(&after.frames());
+                        for _ in 0..after.below(6) {
+                            let _ = after.message().send(&watch.stream, &watch.channel);
+                        }
+                    },
+                );
+            });
+            outcome(&config);
+        });
+    }
+}
+
+#[test]
+fn whatever_a_worker_says_that_knows_the_secret_is_no_panic() {
+    let secret = SecretFile::new("worker");
+    let (jobs, seed) = (setting(COUNT, JOBS), setting(SEED, 1));
+    for number in 0..jobs {
+        println!("job {number} of seed {seed}");
+        let mut random = Random(seed ^ number << 20);
+        let size = 2 + random.below(3) as usize;
+        let port = FalseRank0::new().port();
+        let config = TcpConfig {
+            topology: [TcpTopology::Star, TcpTopology::Auto][random.below(2) as usize],
+            ..secret.config(0, size, port)
+        };
+        std::thread::scope(|scope| {
+            for rank in 1..size {
+                let mut random = Random(random.bits());
+                scope.spawn(move || false_worker(&mut random, rank, size, port));
+            }
+            outcome(&config);
+        });
+    }
+}
+
+/// A worker that joins and then says anything.
+fn false_worker(random: &mut Random, rank: usize, size: usize, port: u16) {
+    let (job, address) = (job(rank, size), (Ipv4Addr::LOCALHOST, port).into());
+    let deadline = Instant::now() + Duration::from_secs(2);
+    let Ok(watch) = guest::persist(address, 0, Purpose::Watch, &job, deadline) else {
+        return;
+    };
+    let say = |message: Message| {
+        let _ = message.send(&watch.stream, &watch.channel);
+    };
+    let card = roster::encode([&Card::own(random.bits() as u16)]);
+    say(random.instead_of(Message::with_body(Kind::Card, [0; 2], card)));
+    let Ok(data) = guest::persist(address, 0, Purpose::Data, &job, deadline) else {
+        return;
+    };
+    let meshed = Message::new(Kind::Meshed, [random.below(2), 0]);
+    say(random.instead_of(meshed));
+    let _ = (&data.stream).write_all(&random.frames());
+    for _ in 0..random.below(6) {
+        say(random.message());
+    }
+    std::thread::sleep(Duration::from_millis(random.below(20)));
+}

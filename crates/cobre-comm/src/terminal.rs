@@ -1,0 +1,116 @@
+//! Text on a terminal: the one place that writes to standard output and standard error.
+//!
+//! Names of files, hosts, keys and programs come from others and may hold anything: escape sequences that steer a
+//! terminal, line breaks that pass for messages, marks that turn the direction of what follows. What is written here
+//! shows them escaped, so that no message can forget to. Only what ranks of a user's program write is passed on as it
+//! is, by their launcher.
+
+use std::fmt::{Arguments, Write as _};
+use std::io::{self, Write as _};
+
+/// Whether a letter is no text but steers what shows it: control characters, marks of direction, line and paragraph
+/// separators, and letters that are there but never seen.
+pub fn steers(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A text on one line: letters that [steer](steers) a terminal are escaped, line breaks among them.
+pub fn one_line(text: &str) -> String {
+    escaped(text, |letter, line| line.extend(letter.escape_default()))
+}
+
+/// A text on the lines that it has: as [`one_line`], but line breaks stay.
+pub fn lines(text: &str) -> String {
+    escaped(text, |letter, lines| match letter {
+        '\n' => lines.push('\n'),
+        letter => lines.extend(letter.escape_default()),
+    })
+}
+
+/// A line of JSON: what [steers](steers) a terminal is escaped as JSON does, so that readers get it back. Such letters
+/// stand inside strings alone.
+pub fn json(text: &str) -> String {
+    escaped(text, |letter, line| {
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            // Writing to a text does not fail.
+            let _ = write!(line, "\\u{unit:04x}");
+        }
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if steers(letter) {
+            escape(letter, &mut safe);
+        } else {
+            safe.push(letter);
+        }
+    }
+    safe
+}
+
+/// Writes one line to standard output.
+///
+/// # Errors
+/// When that does not take it.
+pub fn say(text: Arguments<'_>) -> io::Result<()> {
+    out(one_line(&text.to_string()))
+}
+
+/// Writes one line of JSON to standard output.
+///
+/// # Errors
+/// When that does not take it.
+pub fn say_json(text: &str) -> io::Result<()> {
+    out(json(text))
+}
+
+/// Writes lines to standard error. Without a reader there is nobody to tell.
+pub fn complain(text: &str) {
+    let mut text = lines(text);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+fn out(mut line: String) -> io::Result<()> {
+    line.push('\n');
+    io::stdout().write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "a\u{1b}[2J\0b\r\nc\td\u{7f}\u{9b}\u{202e}\u{2066}\u{2028}\u{e0041}ç´é日";
+
+    #[test]
+    fn nothing_that_steers_a_terminal_is_left() {
+        for text in [one_line(HOSTILE), json(HOSTILE)] {
+            assert!(!text.chars().any(steers), "{text:?}");
+        }
+        assert_eq!(lines(HOSTILE).matches(steers).collect::<String>(), "\n");
+        assert_eq!(
+            one_line(HOSTILE),
+            "a\\u{1b}[2J\\u{0}b\\r\\nc\\td\\u{7f}\\u{9b}\\u{202e}\\u{2066}\\u{2028}\\u{e0041}ç´é日"
+        );
+    }
+
+    #[test]
+    fn what_is_safe_stays_as_it_is() {
+        let text = "Itaipú: 14 000 MW, \"d'água\" \\ 日本 👩‍🔧";
+        assert_eq!(one_line(text), text);
+        assert_eq!(one_line(&one_line(HOSTILE)), one_line(HOSTILE));
+    }
+
+    #[test]
+    fn json_escapes_have_four_digits_each() {
+        assert_eq!(json("\u{7f}\u{9b}"), "\\u007f\\u009b");
+        assert_eq!(json("\u{e0041}"), "\\udb40\\udc41");
+    }
+}

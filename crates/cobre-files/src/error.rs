@@ -1,0 +1,55 @@
+//! Reasons why a file is not written, replaced or removed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a file is not written, replaced or removed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// Something that Cobre did not write is where it would write.
+    #[error(
+        "{} {what}, and nothing shows that Cobre wrote it: it is left as it is; move it away, or choose another place",
+        path.display()
+    )]
+    Foreign {
+        /// The file or directory.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
+    /// The system refused something.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl FileError {
+    /// Something in the way that Cobre did not write.
+    pub fn foreign(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+        Self::Foreign {
+            path: path.into(),
+            what: what.into(),
+        }
+    }
+
+    pub(crate) fn io<E: Into<io::Error>>(
+        action: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(E) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source: source.into(),
+        }
+    }
+}

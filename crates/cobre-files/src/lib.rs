@@ -1,0 +1,24 @@
+//! The files that Cobre reads and writes.
+//!
+//! Input, whoever wrote it: regular files of bounded size ([`open`], [`read`]), and Parquet tables that may be
+//! damaged ([`Table`]). Every input of cases, policies, checkpoints and results is opened here.
+//!
+//! Output below the user's directories: written whole or not at all ([`WholeFile`]), and removed or replaced only
+//! where Cobre can prove that it wrote the file ([`Register`]).
+
+mod below;
+mod error;
+mod lock;
+mod proof;
+mod register;
+mod regular;
+mod table;
+mod whole;
+
+pub use error::FileError;
+pub use lock::Lock;
+pub use proof::replaceable;
+pub use register::Register;
+pub use regular::{MOST_TEXT_BYTES, open, read, read_text};
+pub use table::{Cells, ColumnKind, Most, Table, TableColumn, TableError, Values};
+pub use whole::WholeFile;

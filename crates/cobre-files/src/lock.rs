@@ -1,0 +1,130 @@
+//! One run at a time writes to a directory.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::error::FileError;
+
+/// The file that is locked.
+pub(crate) const LOCK: &str = ".lock";
+
+/// The right to write to a directory. The system takes it back when the process ends, however it
+/// ends, so nothing stale is ever in the way.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Refuses a directory whose lock file Cobre did not write. Writes nothing.
+    ///
+    /// # Errors
+    /// When it is such a file, or cannot be read.
+    pub fn check(directory: &Path) -> Result<(), FileError> {
+        let place = directory.join(LOCK);
+        match place.symlink_metadata() {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(FileError::io("lock", &place)(error)),
+            Ok(found) if !found.is_file() => Err(FileError::foreign(place, "is no regular file")),
+            Ok(_) => {
+                let file = File::open(&place).map_err(FileError::io("lock", &place))?;
+                owner(&place, &file).map(drop)
+            }
+        }
+    }
+
+    /// Takes it; `host` is the name of this machine, for those who come later.
+    ///
+    /// # Errors
+    /// When another run has it, when the lock file is another program's, and when it cannot be opened.
+    pub fn take(directory: &Path, host: &str) -> Result<Self, FileError> {
+        Self::check(directory)?;
+        let place = directory.join(LOCK);
+        let error = || FileError::io("lock", &place);
+        let opened = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&place);
+        let mut file = opened.map_err(error())?;
+        let taken = file.try_lock();
+        let owner = owner(&place, &file)?;
+        match taken {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let owner = owner.trim();
+                let told =
+                    format!("another run writes there ({owner}); give this one another --output");
+                return Err(FileError::io("use", directory)(io::Error::other(told)));
+            }
+            Err(TryLockError::Error(lost)) => return Err(error()(lost)),
+        }
+        let pid = std::process::id();
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(format!("process {pid} on {host}\n").as_bytes()))
+            .map_err(error())?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// The words of who has written a lock file.
+fn owner(place: &Path, file: &File) -> Result<String, FileError> {
+    let mut bytes = Vec::new();
+    let read = file.take(1024).read_to_end(&mut bytes);
+    read.map_err(FileError::io("lock", place))?;
+    let own = |text: &String| {
+        let words = text.strip_prefix("process ");
+        text.is_empty() || words.is_some_and(|words| words.contains(" on "))
+    };
+    String::from_utf8(bytes)
+        .ok()
+        .filter(own)
+        .ok_or_else(|| FileError::foreign(place, "is there already"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_owner_is_told_of_the_first() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = Lock::take(directory.path(), "here").expect("nobody has it");
+        let error = Lock::take(directory.path(), "here").expect_err("it is taken");
+        let FileError::Io { source, .. } = &error else {
+            panic!("{error}");
+        };
+        let pid = std::process::id().to_string();
+        assert!(source.to_string().contains(&pid), "{source}");
+        drop(first);
+        Lock::take(directory.path(), "here").expect("it is free again");
+    }
+
+    #[test]
+    fn the_lock_of_another_program_and_a_link_are_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (lock, other) = (directory.path().join(LOCK), directory.path().join("other"));
+        std::fs::write(&lock, "4711").expect("a file");
+        Lock::take(directory.path(), "here").expect_err("another program's");
+        assert_eq!(std::fs::read(&lock).expect("it is there"), b"4711");
+        std::fs::remove_file(&lock).expect("it is removed");
+        std::fs::write(&other, "precious").expect("a file");
+        std::os::unix::fs::symlink(&other, &lock).expect("a link");
+        Lock::take(directory.path(), "here").expect_err("a link");
+        assert_eq!(std::fs::read(&other).expect("it is there"), b"precious");
+    }
+}

@@ -1,0 +1,262 @@
+//! A proxy between the ranks of a job and rank 0, which damages what crosses it at one place.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use cobre_testkit::random::Random;
+
+/// Bytes of the first message on a connection.
+const HELLO: usize = 64;
+/// How long a rank 0 that is not there yet is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The purpose of a connection, as the first message says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Watch = 1,
+    Data = 2,
+}
+
+/// The way that bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    ToRank0,
+    FromRank0,
+}
+
+/// What is done to the bytes from a place on.
+#[derive(Debug, Clone, Copy)]
+pub enum Damage {
+    /// These bits of one byte are changed.
+    Flip(u8),
+    /// So many bytes are left out.
+    Drop(usize),
+    /// The connection ends here, both ways.
+    Truncate,
+    /// So many bytes come twice.
+    Repeat(usize),
+    /// So many bytes come after as many that follow them.
+    Swap(usize),
+    /// So many bytes come in between.
+    Insert(usize),
+}
+
+/// Damage, and its place: which rank's connection, which way, and after how many bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Attack {
+    pub rank: u32,
+    pub purpose: Purpose,
+    pub way: Way,
+    pub after: usize,
+    pub damage: Damage,
+}
+
+impl Attack {
+    /// One of all kinds, on a job of `size` ranks.
+    pub fn random(random: &mut Random, size: usize) -> Self {
+        let purpose = *random.pick(&[Purpose::Data, Purpose::Data, Purpose::Data, Purpose::Watch]);
+        let way = *random.pick(&[Way::ToRank0, Way::FromRank0]);
+        // Bytes of the handshake, the same both ways.
+        let handshake = 96;
+        // A frame without data, and a message without a body, as they travel.
+        let unit = if purpose == Purpose::Data { 136 } else { 48 };
+        let reach = if purpose == Purpose::Data {
+            1 << 20
+        } else {
+            1500
+        };
+        let after = match random.below(10) {
+            0 => random.below(handshake),
+            1..=3 => handshake + unit * random.below(20),
+            4..=6 => handshake + random.below(4000),
+            _ => handshake + random.below(reach),
+        };
+        let length = match random.below(3) {
+            0 => unit,
+            1 => 1 + random.below(64),
+            _ => 1 + random.below(1000),
+        };
+        let damage = match random.below(8) {
+            0..=2 => Damage::Flip(1 << random.below(8)),
+            3 => Damage::Drop(length),
+            4 => Damage::Truncate,
+            5 => Damage::Repeat(length),
+            6 => Damage::Swap(length),
+            _ => Damage::Insert(length),
+        };
+        Self {
+            rank: 1 + random.below(size - 1) as u32,
+            purpose,
+            way,
+            after,
+            damage,
+        }
+    }
+}
+
+/// A port that leads to rank 0. It ends with the connections that go through it.
+pub struct Proxy {
+    pub port: u16,
+    /// Whether the damage is done.
+    pub struck: Arc<AtomicBool>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Proxy {
+    /// Passes everything on to `port`, except what `attack` says.
+    pub fn start(port: u16, attack: Attack) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let own = listener.local_addr().unwrap().port();
+        let (struck, stopped) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+        let (flag, stop) = (struck.clone(), stopped.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if stop.load(SeqCst) {
+                    return;
+                }
+                let flag = flag.clone();
+                std::thread::spawn(move || drop(pass(&stream, port, attack, &flag)));
+            }
+        });
+        Self {
+            port: own,
+            struck,
+            stopped,
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stopped.store(true, SeqCst);
+        // Wakes the thread that accepts.
+        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
+    }
+}
+
+fn pass(client: &TcpStream, port: u16, attack: Attack, struck: &AtomicBool) -> io::Result<()> {
+    let mut hello = [0; HELLO];
+    (&mut &*client).read_exact(&mut hello)?;
+    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    server.set_write_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let rank = u32::from_le_bytes(hello[16..20].try_into().unwrap());
+    let aimed = rank == attack.rank && hello[12] == attack.purpose as u8;
+    let damage = |way| (aimed && way == attack.way).then(|| Filter::new(attack, struck));
+    std::thread::scope(|scope| {
+        scope.spawn(|| pump(&server, client, &[], damage(Way::FromRank0)));
+        pump(client, &server, &hello, damage(Way::ToRank0));
+    });
+    Ok(())
+}
+
+/// Passes on what `from` says until it ends.
+fn pump(mut from: &TcpStream, mut to: &TcpStream, first: &[u8], mut filter: Option<Filter<'_>>) {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut bytes = first.to_vec();
+    loop {
+        let (out, ends) = match &mut filter {
+            Some(filter) => filter.apply(&bytes),
+            None => (std::mem::take(&mut bytes), false),
+        };
+        if to.write_all(&out).is_err() || ends {
+            break;
+        }
+        match from.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(length) => bytes = buffer[..length].to_vec(),
+        }
+    }
+    if let Some(filter) = filter {
+        let _ = to.write_all(&filter.held);
+        if matches!(filter.attack.damage, Damage::Truncate) && filter.is_done {
+            let _ = from.shutdown(Shutdown::Both);
+            let _ = to.shutdown(Shutdown::Both);
+            return;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+/// Damages a stream once.
+struct Filter<'a> {
+    attack: Attack,
+    struck: &'a AtomicBool,
+    passed: usize,
+    /// Bytes that wait for those they change places with.
+    held: Vec<u8>,
+    dropped: usize,
+    is_done: bool,
+}
+
+impl<'a> Filter<'a> {
+    fn new(attack: Attack, struck: &'a AtomicBool) -> Self {
+        Self {
+            attack,
+            struck,
+            passed: 0,
+            held: Vec::new(),
+            dropped: 0,
+            // Another connection of the same rank has had it.
+            is_done: struck.load(SeqCst),
+        }
+    }
+
+    /// What goes on of these bytes, and whether the stream ends here.
+    fn apply(&mut self, bytes: &[u8]) -> (Vec<u8>, bool) {
+        let before = self.attack.after.saturating_sub(self.passed);
+        if self.is_done || bytes.len() <= before {
+            self.passed += bytes.len();
+            return (bytes.to_vec(), false);
+        }
+        let (clean, rest) = bytes.split_at(before);
+        self.passed += clean.len();
+        let (mut out, mut rest) = (clean.to_vec(), rest.to_vec());
+        match self.attack.damage {
+            Damage::Flip(bits) => rest[0] ^= bits,
+            Damage::Truncate => {
+                self.finish();
+                return (out, true);
+            }
+            Damage::Insert(length) => out.extend((0..length).map(|byte| byte as u8)),
+            Damage::Drop(length) => {
+                let left = length - self.dropped;
+                let taken = left.min(rest.len());
+                rest.drain(..taken);
+                self.dropped += taken;
+                if self.dropped < length {
+                    return (out, false);
+                }
+            }
+            Damage::Repeat(length) => {
+                self.held.append(&mut rest);
+                if self.held.len() < length {
+                    return (out, false);
+                }
+                out.extend(&self.held[..length]);
+                rest = std::mem::take(&mut self.held);
+            }
+            Damage::Swap(length) => {
+                self.held.append(&mut rest);
+                if self.held.len() < 2 * length {
+                    return (out, false);
+                }
+                rest = std::mem::take(&mut self.held);
+                rest[..2 * length].rotate_left(length);
+            }
+        }
+        self.finish();
+        out.append(&mut rest);
+        (out, false)
+    }
+
+    fn finish(&mut self) {
+        self.is_done = true;
+        self.struck.store(true, SeqCst);
+    }
+}
