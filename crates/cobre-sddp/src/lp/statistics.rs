@@ -33,6 +33,14 @@ pub struct LpStatistics {
 }
 
 impl LpStatistics {
+    /// The largest of the counts.
+    pub(crate) fn largest(self) -> u64 {
+        let solved = self.solves.max(self.highs).max(self.remembered);
+        let repeated = self.refactored.max(self.cold_starts).max(self.fallbacks);
+        let checked = self.retries.max(self.checked);
+        solved.max(self.pivots).max(repeated).max(checked)
+    }
+
     /// The counts by name, without the number of solves.
     pub fn json(self) -> serde_json::Value {
         serde_json::json!({

@@ -21,10 +21,12 @@ pub use sample::{Hydrothermal, hydrothermal};
 pub use summary::{Range, Summary};
 pub use template::{Column, ColumnId, Row, RowId, StateColumns, Template};
 
+use serde::Serialize;
+
 use crate::risk::Risk;
 
 /// The sense of the objective.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Sense {
     /// The objective is a cost.
     Minimize,
@@ -51,7 +53,7 @@ impl Sense {
 }
 
 /// A quantity that one stage hands to the next.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct State {
     /// The modeller's name.
     pub name: String,
@@ -60,7 +62,7 @@ pub struct State {
 }
 
 /// A node of the policy graph: one linear program and the openings it may face.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Node {
     /// The modeller's name.
     pub name: String,
@@ -80,7 +82,7 @@ pub struct Node {
 }
 
 /// One step of a [`Problem::validation`] scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ValidationStep {
     /// The node visited.
     pub node: usize,
@@ -90,7 +92,7 @@ pub struct ValidationStep {
 
 /// A multistage stochastic linear program that makes sense, always to be minimised inside; what is
 /// shown to people is multiplied by [`Sense::sign`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Problem {
     /// The modeller's sense.
     pub sense: Sense,

@@ -1,5 +1,7 @@
 //! The linear program of a node, as the modeller wrote it.
 
+use serde::Serialize;
+
 use super::error::ProblemError;
 use super::limits::{check_bounds, check_number};
 
@@ -12,7 +14,7 @@ pub struct ColumnId(pub(crate) usize);
 pub struct RowId(pub(crate) usize);
 
 /// A decision.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
     /// The modeller's name.
     pub name: String,
@@ -25,7 +27,7 @@ pub struct Column {
 }
 
 /// A constraint: lower ≤ Σ coefficient × column ≤ upper.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The modeller's name.
     pub name: String,
@@ -38,7 +40,7 @@ pub struct Row {
 }
 
 /// The two columns that stand for a state variable in a linear program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StateColumns {
     /// The value the node before left.
     pub incoming: usize,
@@ -47,7 +49,7 @@ pub struct StateColumns {
 }
 
 /// A linear program with an incoming and an outgoing column for each state variable.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Template {
     /// The decisions.
     pub columns: Vec<Column>,
@@ -58,6 +60,7 @@ pub struct Template {
     /// By state variable, in the order of the problem; complete once the problem is built.
     pub states: Vec<StateColumns>,
     /// State variables by name, as the modeller gave them.
+    #[serde(skip)]
     pub(crate) named_states: Vec<(String, StateColumns)>,
 }
 

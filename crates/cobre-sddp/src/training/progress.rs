@@ -13,7 +13,7 @@ const ESTIMATE_PATHS: usize = 100;
 /// The longest time that training can have taken, in seconds: a thousand years.
 const LONGEST: f64 = 3.2e10;
 /// The most that training can have counted of anything; sums of it are far from overflow.
-const MOST_COUNTED: f64 = 1e15;
+const MOST_COUNTED: u64 = 1 << 53;
 
 /// The progress of training so far, in the modeller's sense.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -43,7 +43,8 @@ impl Progress {
                 .into_iter()
                 .all(|(iteration, number)| iteration.number == number)
             && times.all(|seconds| (0.0..=LONGEST).contains(&seconds))
-            && counts.all(|counts| counts.numbers().iter().all(|count| *count <= MOST_COUNTED))
+            && counts
+                .all(|counts| counts.largest() <= MOST_COUNTED && counts.difference.is_finite())
             && self
                 .bounds
                 .iter()
@@ -51,7 +52,7 @@ impl Progress {
                 .all(|value| value.is_finite())
     }
 
-    /// Where the time went, earlier runs included.
+    /// The time spent, earlier runs included.
     pub(crate) fn time(&self) -> TimeSplit {
         let last = self.iterations.last();
         last.map_or_else(TimeSplit::default, |last| last.time)
