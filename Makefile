@@ -6,7 +6,7 @@ cobre := target/release/cobre
 features = $(shell ci/mpi.sh $(mpi))
 differential = COBRE_DIFFERENTIAL=100000 cargo test --release --workspace $(features)
 
-.PHONY: help setup build demo test features wheel book pictures bench chaos openmpi differential
+.PHONY: help setup build demo test features wheel book pictures bench chaos hostile openmpi differential
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,7 @@ book: setup ## build the book into book/book
 	target/tools/bin/mdbook build book
 
 pictures: build ## draw the pictures of the book anew
+	@ci/setup.sh tests
 	ci/pictures.sh
 
 bench: build ## measure training and the collectives, alone and beside the MPI libraries installed
@@ -52,6 +53,9 @@ chaos: build ## end ranks in every way, at random instants, and check what the o
 	ci/chaos.py 2000
 	@ci/setup.sh tests
 	ci/chaos_run.py 200
+
+hostile: build ## give the command hostile input of every kind, and judge what it does
+	ci/hostile.py 6000 2026
 
 openmpi: setup ## every contract of the backend mpi on Open MPI, if that is installed
 	ci/openmpi.sh

@@ -38,9 +38,9 @@ WAYS = {
 }
 # System calls that a sandbox may deny.
 DENIED = [("futex_waitv",), ("futex_waitv", "set_robust_list"), ("futex_waitv", "set_robust_list", "pidfd_open")]
-HANG_SECS = 20
+HANG_SECS = 60
 # Bounds the rendezvous, where a rank that dies before it has signed in is only missed, not noticed.
-DEADLINE_SECS = 3
+DEADLINE_SECS = 6
 
 
 class Row:

@@ -263,6 +263,8 @@ def main():
     study_seed = 3_000_000_000 + os.getpid() * 10_000
     hosts = Hosts(scratch)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of `finally`
+    # A script's `&` hands down that it is ignored; what is handled here is the default in what this starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if "hosts" in backends and not hosts.build():
             print("hosts         left out: network namespaces are not permitted here, or there is no ip command")
@@ -314,7 +316,7 @@ def main():
                 elif not done:
                     slowest[who] = max(slowest.get(who, 0.0), taken)
                 # The keeper may need a moment after a launcher that was killed.
-                deadline = time.monotonic() + 5.0
+                deadline = time.monotonic() + 30.0
                 while processes(study_seed) and time.monotonic() < deadline:
                     time.sleep(0.01)
                 for pid in processes(study_seed):
@@ -339,7 +341,11 @@ def main():
             send(pid, signal.SIGKILL)
         hosts.remove()
         shutil.rmtree(scratch, ignore_errors=True)
-    counts["left"] += len(shared_memory() - before)
+    # Other jobs of this machine come and go: only a name that stays was left.
+    left, deadline = shared_memory() - before, time.monotonic() + 30.0
+    while left & shared_memory() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    counts["left"] += len(left & shared_memory())
     told = lambda counted: ", ".join(f"{name} {count}" for name, count in sorted(counted.items()))
     print(f"on            {told(by_backend)}")
     print(f"disturbed     {told(by_target)}")

@@ -49,6 +49,11 @@ crates/cobre-comm/src/terminal.rs
 crates/cobre-launch/src/output/console.rs
 '
 
+# The only file with a tree to remove: one that its tests make.
+test_trees='
+crates/cobre-comm/src/cgroups.rs
+'
+
 # breach RULE < lines "file:line:text": prints them with the rule.
 breach() {
     while IFS= read -r line; do printf '%s: %s\n' "$1" "$line"; done
@@ -124,11 +129,16 @@ rules() {
     depends cobre-comm 'cobre-simd' | breach 'cobre-comm depends on cobre-simd only'
     library | grep -v '^crates/cobre-testkit/' | in_files '\be?print(ln)?!|\bstd(out|err)\(\)\.(lock|write)|\bio::std(out|err)\(\)[,;)]|stdio::std(out|err)' |
         grep -vE ':[0-9]+: *//' | except "$terminal_files" | breach 'the terminal is written to in terminal.rs only'
+    library | grep '^crates/cobre-sddp/' | grep -vE '/(ranks/|tests\.rs)' |
+        in_files 'cobre_comm::.*\b(Communicator|SharedMemoryProvider|SharedRegion)\b' |
+        breach 'in cobre-sddp only ranks/ knows of other processes'
+    library | grep -vE '/tests\.rs$' | in_files 'remove_dir_all' | except "$test_trees" |
+        breach 'files are removed one by one, never a tree'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
     depends cobre-files 'none' | breach 'cobre-files depends on nothing of ours'
     depends cobre-sddp 'cobre-comm|cobre-files|cobre-simd' | breach 'cobre-sddp depends on cobre-comm, cobre-files and cobre-simd only'
     depends cobre-results 'cobre-files' | breach 'cobre-results depends on cobre-files only'
-    depends cobre-report 'cobre-results' | breach 'cobre-report depends on cobre-results only'
+    depends cobre-report 'cobre-files|cobre-results' | breach 'cobre-report depends on cobre-files and cobre-results only'
     depends cobre-case 'cobre-sddp|cobre-files' | breach 'cobre-case depends on cobre-sddp and cobre-files only'
 }
 
@@ -165,9 +175,11 @@ crates/x/src/a.rs|/// What it is.
 crates/x/tests/a.rs|    //! Whether it works.
 crates/x/src/a.rs|struct Twice;\npub(crate) enum Twice {}
 crates/cobre-simd/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
+crates/cobre-sddp/src/a.rs|use cobre_comm::{CommError, Communicator};
+crates/x/src/a.rs|std::fs::remove_dir_all(path)
+crates/cobre-files/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 crates/cobre-comm/Cargo.toml|[dependencies]\ncobre-launch.workspace = true
 crates/cobre-launch/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
-crates/cobre-files/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 crates/cobre-sddp/Cargo.toml|[dependencies]\ncobre-case.workspace = true
 crates/cobre-results/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-report/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true

@@ -7,7 +7,7 @@ python=target/python-test/bin/python
 python3 -m venv --clear target/python-test
 extras='pandas,polars,pyarrow,matplotlib,cloudpickle'
 "$python" -m pip install --quiet "$(echo target/wheels/cobre-*.whl)[$extras]" \
-    pytest mypy nbclient ipykernel
+    pytest mypy nbclient ipykernel scipy
 export PYTHONDONTWRITEBYTECODE=1
 cd crates/cobre-python
 ../../"$python" -m mypy --strict --cache-dir=/dev/null -p cobre

@@ -35,6 +35,7 @@ step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc $all --no-deps --q
 step 'reports in a browser' ci/report.py
 step 'a sample of chaos' ci/chaos.py 60 2026
 step 'a sample of chaos in training' ci/chaos_run.py 8 2026 local,shm,tcp,hosts
+step 'a sample of hostile input' ci/hostile.py 700 2026
 step 'tables' ci/tables.sh
 step 'python' ci/python.sh
 step 'book' target/tools/bin/mdbook build book

@@ -3,6 +3,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 import struct
 
@@ -10,7 +11,8 @@ from hostility import mutants, network, parquet
 from hostility.kind import Kind
 from hostility.network import Tcp
 from hostility.other_user import OtherUser
-from hostility.process import LAUNCH_CODES, SOF, judge, run, same, tree, unchanged
+from hostility.storage import Disk, Foreign
+from hostility.process import LAUNCH_CODES, ROOT, SOF, judge, run, same, tree, unchanged
 
 CASES = ["one-reservoir", "cascade", "four-regions"]
 SHORT = ["--threads=1", "--iterations=2", "--forward-passes=1", "--simulate=2"]
@@ -64,6 +66,8 @@ def tried(chance, place, problem, extra=()):
         words = ["run", str(problem), *SHORT, "--quiet", "--checkpoint=none", *extra]
         if chance.random() < 0.5:
             words += ["--output", str(output)]
+        if chance.random() < 0.15:
+            words += ["-n2", f"--backend={chance.choice(['shm', 'tcp'])}"]
     ended = run(place, words + ["--json"] * is_json)
     wrong = judge(ended, {0, 1, 2, 3}, is_json)
     if problem.is_dir():
@@ -344,10 +348,7 @@ class Arguments(Kind):
 
 
 class Variables(Kind):
-    NAMES = ["COMM_BACKEND", "STALL_SECS", "SHM_NAME", "SHM_RANK", "SHM_SIZE", "SHM_BUFFER_BYTES", "SHM_WAIT", "SHM_REGIONS",
-             "SHM_JOB", "TCP_COORDINATOR", "TCP_PORT", "TCP_RANK", "TCP_SIZE", "TCP_BIND", "TCP_SECRET_FILE", "TCP_TOPOLOGY",
-             "TCP_JOB", "TCP_LISTENER", "TCP_SECRET", "MPI_CHECK", "LAUNCH_RANK", "LAUNCH_SIZE", "LAUNCH_REPORT",
-             "SHM_TIMEOUT_SECS", "TCP_TIMEOUT_SECS"]
+    NAMES = sorted(set(re.findall(r'"COBRE_([A-Z_]+)"', (ROOT / "crates/cobre-comm/src/env.rs").read_text())))
     # A name that has to be looked up elsewhere would be a test of the resolver.
     HOSTS = ["", "256.256.256.256", "::1", "127.0.0.1", "0.0.0.0", "1.2.3", "[::1]", "127.0.0.1:80", "a b", "\x1b[31m"]
     PLACES = ["1:2:3", "0:0:0", "-1:0:0", "99999999999:1:1", "1", ":", "2:x:y", "255:18446744073709551616:0"]
@@ -461,6 +462,8 @@ KINDS = {
     "arguments": Arguments(20),
     "variables": Variables(10),
     "names": Names(3),
+    "disk": Disk(5),
+    "foreign": Foreign(4),
     "tcp": Tcp(1),
     "user": OtherUser(0.4),
 }

@@ -50,7 +50,7 @@ def prepare(base):
 
 def wait_for(port, job):
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and job.process.poll() is None:
+    while time.monotonic() < deadline and job.runs():
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return True

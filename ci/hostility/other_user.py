@@ -1,6 +1,5 @@
 """Another user of the machine, who tries to read, join and spoil the jobs of this one."""
 import ctypes
-import fcntl
 import os
 import pathlib
 import shutil
@@ -54,6 +53,14 @@ def as_nobody(act):
     return lines if status == 0 else ["the kit's other user failed"]
 
 
+def own(entry):
+    """Whether an object is this user's; it may be gone again."""
+    try:
+        return entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
 def can(act):
     """Whether something is allowed."""
     try:
@@ -79,7 +86,8 @@ def intrude(pids, objects, output):
                       for mode in (os.O_RDONLY, os.O_RDWR)]
             tries.append((f"remove {name}", lambda name=name: os.unlink(name)))
         lock = str(output / ".lock")
-        tries += [(f"lock {lock}", lambda: fcntl.flock(os.open(lock, os.O_RDONLY), fcntl.LOCK_SH | fcntl.LOCK_NB)),
+        # Whoever can open it can lock it, and keep all later runs out.
+        tries += [(f"open {lock}", lambda: os.open(lock, os.O_RDONLY)),
                   (f"write {lock}", lambda: os.open(lock, os.O_WRONLY)),
                   (f"write into {output}", lambda: os.open(output / "mine", os.O_CREAT | os.O_WRONLY)),
                   (f"write into {output}/checkpoint", lambda: os.open(output / "checkpoint/1.json", os.O_CREAT | os.O_WRONLY))]
@@ -110,8 +118,8 @@ class OtherUser(Kind):
         output = place / "out"
         job = Job(place, [COBRE, *TRAIN, "-n2", "--backend", backend, "--output", str(output)], wall=60.0)
         wrong, tried, deadline = [], 0, time.monotonic() + 2
-        while job.process.poll() is None and time.monotonic() < deadline:
-            objects = [f"/dev/shm/{name}" for name in os.listdir("/dev/shm")]
+        while job.runs() and time.monotonic() < deadline:
+            objects = [entry.path for entry in os.scandir("/dev/shm") if own(entry)]
             pids = descendants(job.process.pid)
             found, count = intrude([job.process.pid, *pids], objects, output)
             wrong, tried = wrong + found, tried + count
@@ -124,9 +132,9 @@ class OtherUser(Kind):
         """A job of ranks started by hand, without a secret: another user starts one too."""
         port, cobre = network.free_port(), base / "cobre"
         if not cobre.exists():
-            shutil.copy(COBRE, cobre.with_suffix(".new"))
-            os.replace(cobre.with_suffix(".new"), cobre)
-            cobre.chmod(0o755)
+            copy = shutil.copy(COBRE, place / "cobre")
+            os.chmod(copy, 0o755)
+            os.replace(copy, cobre)
         first = network.rank(place, 0, port, timeout=3)
         network.wait_for(port, first)
         theirs = place / "theirs"

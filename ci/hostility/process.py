@@ -10,7 +10,7 @@ import time
 import unicodedata
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-COBRE = ROOT / "target/release/cobre"
+COBRE = pathlib.Path(os.environ.get("HOSTILE_COBRE", ROOT / "target/release/cobre"))
 SOF = ROOT / "examples/two_reservoirs.sof.json"
 WALL_SECS = 30.0
 ADDRESS_BYTES = 6 << 30
@@ -61,7 +61,7 @@ class Ended:
 class Job:
     """A command that runs under ceilings."""
 
-    def __init__(self, place, words, environment=None, wall=WALL_SECS, user=None, name="job"):
+    def __init__(self, place, words, environment=None, wall=WALL_SECS, user=None, name="job", file_bytes=None):
         self.words = [os.fsencode(word) for word in words]
         self.wall, self.files = wall, [place / f"{name}.out", place / f"{name}.err"]
         here = place / "here"
@@ -73,6 +73,8 @@ class Job:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_BYTES, ADDRESS_BYTES))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if file_bytes is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
             if user is not None:
                 os.setgroups([])
                 os.setgid(user)
@@ -83,6 +85,10 @@ class Job:
             self.start = time.monotonic()
             self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=here,
                                             env=settings, preexec_fn=prepare)
+
+    def runs(self):
+        """Whether it has not ended; its end stays to be waited for."""
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def wait(self):
         pause, late = 0.001, False

@@ -1,4 +1,4 @@
-//! Why there is no problem to solve.
+//! Errors of reading a problem.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::finding::{Finding, Severity};
 
-/// Why there is no problem to solve.
+/// Errors of reading a problem.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaseError {
@@ -17,7 +17,7 @@ pub enum CaseError {
         path.display()
     )]
     UnknownKind {
-        /// What was given.
+        /// The path that was given.
         path: PathBuf,
     },
     /// A directory that has nothing of a case.
@@ -26,7 +26,7 @@ pub enum CaseError {
         path.display()
     )]
     NotACase {
-        /// What was given.
+        /// The path that was given.
         path: PathBuf,
     },
     /// Overrides of a file that is not there.
@@ -35,7 +35,7 @@ pub enum CaseError {
         path.display()
     )]
     NoConfig {
-        /// What was given.
+        /// The path that was given.
         path: PathBuf,
     },
     /// The file cannot be read.
@@ -43,7 +43,7 @@ pub enum CaseError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file makes no sense.
@@ -65,17 +65,6 @@ pub enum CaseError {
 }
 
 impl CaseError {
-    /// The message without the list that it ends with where several things are wrong.
-    pub fn headline(&self) -> String {
-        let errors = self.errors().len();
-        match self {
-            Self::Invalid { path, .. } | Self::Case { path, .. } if errors > 1 => {
-                format!("{}: {errors} errors", path.display())
-            }
-            _ => self.to_string(),
-        }
-    }
-
     /// Everything that is wrong, one by one, where there can be several things.
     pub fn errors(&self) -> Vec<String> {
         match self {

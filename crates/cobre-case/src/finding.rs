@@ -1,9 +1,9 @@
-//! What is wrong with a case, or looks wrong: file, place, and what to do.
+//! Findings: errors and warnings about a case, with file, place and what to do.
 
 use std::collections::HashMap;
 use std::fmt;
 
-/// Whether a case can be used in spite of a finding.
+/// The severity of a finding: an error, or a warning with which the case can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// It cannot.
@@ -15,23 +15,27 @@ pub enum Severity {
 /// One thing that is wrong with a case, or looks wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether the case can be used all the same.
+    /// Its severity.
     pub severity: Severity,
     /// The file, as a path below the case.
     pub file: String,
     /// The key or the row; empty for the file as a whole.
     pub place: String,
-    /// What was found and what was expected.
+    /// The value found and the one expected.
     pub message: String,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.file)?;
-        if !self.place.is_empty() {
-            write!(f, "{}: ", self.place)?;
-        }
-        f.write_str(&self.message)
+        let Self {
+            file,
+            place,
+            message,
+            ..
+        } = self;
+        let colon = if place.is_empty() { "" } else { ": " };
+        // A finding is one line of a list, whatever the names in it.
+        f.write_str(&format!("{file}: {place}{colon}{message}").replace('\n', "\\n"))
     }
 }
 
@@ -44,7 +48,7 @@ const MOST_OF_FILE: usize = 50;
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     told: Vec<Finding>,
-    /// How many of each severity a file has, those that are not told included.
+    /// Counts by file and severity, those that are not told included.
     counts: HashMap<(String, Severity), usize>,
 }
 
@@ -72,12 +76,12 @@ impl Findings {
         }
     }
 
-    /// How many there are, those that are not told included.
+    /// The number of findings, those that are not told included.
     pub(crate) fn count(&self) -> usize {
         self.counts.values().sum()
     }
 
-    /// Whether there is an error.
+    /// True if there is an error.
     pub(crate) fn any_wrong(&self) -> bool {
         self.told
             .iter()

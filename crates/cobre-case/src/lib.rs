@@ -1,4 +1,4 @@
-//! What users bring, read into problems that the engine can solve: hydrothermal cases and
+//! Readers of problem files into problems that `cobre-sddp` can solve: hydrothermal cases and
 //! StochOptFormat files.
 
 mod error;
@@ -23,32 +23,32 @@ use cobre_sddp::problem::Problem;
 use cobre_sddp::risk::Risk;
 use cobre_sddp::training::Stopping;
 
-/// What the command line adds to a file.
+/// Options of the command line that change the problem of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Options {
     /// A bound that the cost to go is never below (or the revenue to go above).
     pub bound: Option<f64>,
-    /// How uncertain costs are weighed, instead of what the files say; files that say nothing mean
+    /// The risk measure, in place of that of the files; files without one mean
     /// the expectation.
     pub risk: Option<Risk>,
 }
 
-/// What a user has brought.
+/// A problem that a user has brought, with all that its files say.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What kind of case it is, in one word.
+    /// The kind of the case, in one word.
     pub kind: &'static str,
     /// The problem.
     pub problem: Problem,
-    /// What is written of simulated paths.
+    /// The tables of simulated paths.
     pub tables: Arc<dyn Tables>,
-    /// How it wants to be solved, if it says so.
+    /// Its settings of training and simulation, if it has any.
     pub settings: Option<CaseSettings>,
-    /// What looks wrong.
+    /// Warnings.
     pub warnings: Vec<Finding>,
 }
 
-/// How a case wants to be solved.
+/// Settings of training and simulation that a case has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseSettings {
     /// Forward passes per iteration.
@@ -67,7 +67,7 @@ pub struct CaseSettings {
 /// kind it is.
 ///
 /// # Errors
-/// What cannot be read, and everything that is wrong with what can.
+/// Files that cannot be read, and everything that is wrong with those that can.
 pub fn load(path: &Path, options: &Options) -> Result<Case, CaseError> {
     load_with(path, options, None)
 }

@@ -1,18 +1,18 @@
-//! What a caller asks of a run, before what the case says.
+//! Options of the caller, which take precedence over those of the case.
 
 use cobre_sddp::policy::Selection;
 use cobre_sddp::training::{StopRule, Stopping};
 
 use crate::CaseSettings;
 
-/// What a caller asks of a run; what it leaves open, the case says, else it is as usual.
+/// Options of the caller; those left out come from the case, else from the defaults.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
     /// Iterations of training.
     pub iterations: Option<usize>,
     /// Rules to stop by.
     pub stop: Vec<StopRule>,
-    /// Whether all rules must agree.
+    /// True if all rules must agree.
     pub stop_when_all: bool,
     /// Forward passes per iteration.
     pub forward_passes: Option<usize>,

@@ -44,33 +44,16 @@ pub(crate) fn say_json(value: &Value) {
     let _ = terminal::say_json(&value.to_string());
 }
 
-/// Says something of `command` on standard error, on one line.
+/// Says something of `command` on standard error. Lines after the first are indented: none passes for another message.
 pub(crate) fn note(command: &str, text: &str) {
-    note_list(command, text, &[]);
+    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+    terminal::complain(&format!("{command}: {}", lines.join("\n  ")));
 }
 
 /// Prints the lines of a message on standard error; nothing if it is empty.
 pub(crate) fn complain(message: &str) {
     if !message.is_empty() {
         terminal::complain(message);
-    }
-}
-
-/// As [`note`], with a list below, an item on each line.
-pub(crate) fn note_list(command: &str, text: &str, items: &[String]) {
-    let mut lines = format!("{command}: {}", terminal::one_line(text));
-    for item in items {
-        lines += "\n  ";
-        lines += &terminal::one_line(item);
-    }
-    terminal::complain(&lines);
-}
-
-/// Says on standard error what is wrong with a problem, with everything below where that is several things.
-pub(crate) fn note_case(command: &str, error: &CaseError) {
-    match (error.source(), error.errors()) {
-        (None, errors) if errors.len() > 1 => note_list(command, &error.headline(), &errors),
-        _ => note(command, &told(error)),
     }
 }
 

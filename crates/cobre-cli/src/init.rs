@@ -1,5 +1,6 @@
 //! `cobre init`: a complete case to start from.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use cobre_case::template::{TEMPLATES, Template};
@@ -26,11 +27,13 @@ pub(crate) struct Args {
 /// Writes the case and returns the code to exit with.
 pub(crate) fn run(args: &Args) -> u8 {
     let Some(template) = Template::find(&args.template) else {
-        let known = TEMPLATES.iter();
-        let known = known.map(|template| format!("{:<14} {}", template.name, template.about));
-        let problem = format!("there is no template {}; there are", args.template);
-        exit::note_list(NAME, &problem, &known.collect::<Vec<_>>());
-        return exit::USAGE;
+        let mut known = String::new();
+        for template in TEMPLATES {
+            // Writing to memory does not fail.
+            let _ = write!(known, "\n  {:<14} {}", template.name, template.about);
+        }
+        let problem = format!("there is no template {}; there are{known}", args.template);
+        return exit::fail(exit::USAGE, NAME, &problem);
     };
     let directory = args.directory.display();
     match template.files().write(&args.directory) {

@@ -72,7 +72,7 @@ fn tell(args: &Args, case: &Case) {
 
 fn refuse(args: &Args, error: &CaseError) {
     let CaseError::Case { findings, .. } = error else {
-        exit::note_case(NAME, error);
+        exit::fail(exit::of_case(error), NAME, &exit::told(error));
         return;
     };
     for finding in findings {

@@ -285,3 +285,48 @@ fn what_is_no_result_or_is_damaged_is_named() {
         refused(&place, "the run has not finished");
     }
 }
+
+#[test]
+fn tables_of_results_that_are_damaged_anywhere_are_an_error_and_never_a_panic() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, other) = (directory.path().join("a"), directory.path().join("b"));
+    for place in [&one, &other] {
+        run("cascade", &["--simulate=5", "--threads=1"], place);
+    }
+    for name in [
+        "training/convergence",
+        "simulation/paths",
+        "simulation/costs",
+    ] {
+        let place = one.join(format!("{name}.parquet"));
+        let whole = std::fs::read(&place).expect("it is there");
+        for round in 0..12 {
+            let mut bytes = whole.clone();
+            let at = round * 7919 % bytes.len();
+            bytes[at] ^= 0x55;
+            std::fs::write(&place, &bytes).expect("it is written");
+            let shown = finish(cobre(&["summary"]).arg(&one));
+            let compared = compare(&one, &other);
+            for output in [shown, compared] {
+                let code = output.status.code();
+                assert!(
+                    code.is_some_and(|code| code <= 2),
+                    "{name}, {at}: {output:?}"
+                );
+                let told = told(&output);
+                assert!(!told.contains("panicked"), "{name}, {at}: {told}");
+            }
+        }
+        std::fs::write(&place, &whole).expect("it is written");
+    }
+    // A pipe in the place of a table is not waited for.
+    let place = one.join("simulation/paths.parquet");
+    std::fs::remove_file(&place).expect("it was there");
+    let made = Command::new("mkfifo").arg(&place).status();
+    assert!(made.expect("mkfifo is there").success());
+    let shown = finish(cobre(&["summary"]).arg(&one));
+    assert!(
+        told(&shown).contains("it is a pipe; a file is expected"),
+        "{shown:?}"
+    );
+}

@@ -7,12 +7,13 @@ mod outputs;
 mod processes;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use processes::wait_until;
+use processes::{command, wait_until};
 
 /// Files that hold times, or that are no results.
 const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
@@ -26,7 +27,7 @@ fn cobre(output: &Path, options: &[&str]) -> Command {
 }
 
 fn cobre_on(problem: &Path, output: &Path, options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    let mut command = command(env!("CARGO_BIN_EXE_cobre"));
     command.arg("run").arg(problem);
     command.args([
         "--bound=0",
@@ -151,6 +152,67 @@ fn what_is_not_whole_is_passed_over_for_the_one_before() {
     }
 }
 
+/// Manifests that differ from one in a value that is another or missing.
+fn mutants(manifest: &serde_json::Value) -> Vec<(String, serde_json::Value)> {
+    let keys = manifest.as_object().expect("an object").iter();
+    let inner = |(key, value): (&String, &serde_json::Value)| {
+        let inner = value.as_object().into_iter().flatten();
+        let inner = inner.map(|(inner, _)| (format!("/{key}"), inner.clone()));
+        let own = (String::new(), key.clone());
+        std::iter::once(own).chain(inner).collect::<Vec<_>>()
+    };
+    let places = keys.flat_map(inner);
+    let mutants = places.flat_map(|(around, key)| {
+        let changed = |change: fn(&mut serde_json::Map<String, serde_json::Value>, &str)| {
+            let mut other = manifest.clone();
+            let object = other
+                .pointer_mut(&around)
+                .and_then(|found| found.as_object_mut());
+            change(object.expect("an object"), &key);
+            (format!("{around}/{key}"), other)
+        };
+        let other = changed(|object, key| {
+            object[key] = "7".into();
+        });
+        let missing = changed(|object, key| {
+            object.remove(key);
+        });
+        [other, missing]
+    });
+    mutants.collect()
+}
+
+#[test]
+fn a_manifest_with_any_field_changed_is_passed_over() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (whole, part) = (scratch.path().join("whole"), scratch.path().join("part"));
+    finish(&mut cobre(&whole, &["--iterations=12"]), 0);
+    let expected = results(&whole);
+    finish(
+        &mut cobre(&part, &["--iterations=9", "--checkpoint=iterations:5"]),
+        0,
+    );
+    let before = outputs::files(&part);
+    let newest = newest(&part).0.with_extension("json");
+    let text = std::fs::read(&newest).expect("a manifest");
+    let manifest = serde_json::from_slice(&text).expect("it is JSON");
+    let mutants = mutants(&manifest);
+    assert!(mutants.len() > 20, "{}", mutants.len());
+    for (field, mutant) in mutants {
+        std::fs::remove_dir_all(&part).expect("it is removed");
+        for (name, bytes) in &before {
+            let place = part.join(name);
+            std::fs::create_dir_all(place.parent().expect("a directory")).expect("it is made");
+            std::fs::write(place, bytes).expect("it is written");
+        }
+        std::fs::write(&newest, format!("{mutant:#}\n")).expect("it is written");
+        let told = finish(&mut cobre(&part, &["--iterations=12", "--resume"]), 0);
+        assert!(told.contains("passed over"), "{field}: {told}");
+        assert!(!told.contains("there is no checkpoint"), "{field}: {told}");
+        assert!(results(&part) == expected, "{field}");
+    }
+}
+
 #[test]
 fn the_last_two_whole_ones_are_kept_and_nothing_else() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -159,6 +221,7 @@ fn the_last_two_whole_ones_are_kept_and_nothing_else() {
         let mut names: Vec<String> = entries
             .map(|entry| entry.expect("it is there").file_name().into_string())
             .map(|name| name.expect("a name"))
+            .filter(|name| name != ".cobre-files")
             .collect();
         names.sort();
         names
@@ -170,6 +233,13 @@ fn the_last_two_whole_ones_are_kept_and_nothing_else() {
         0,
     );
     let place = |name: &str| killed.join("checkpoint").join(name);
+    let register = std::fs::File::options()
+        .append(true)
+        .open(place(".cobre-files"));
+    let noted = b"\"00000009.state\"\n\"00000009.json\"\n\"00000010.state\"\n";
+    register
+        .and_then(|mut file| file.write_all(noted))
+        .expect("it is written");
     std::fs::write(place("00000009.state"), "a state").expect("it is written");
     std::fs::write(place(".00000010.state.part"), "half").expect("it is written");
     std::fs::write(place("notes.txt"), "of the user").expect("it is written");
@@ -352,7 +422,7 @@ fn an_interrupted_run_says_how_to_go_on_and_does() {
 fn a_second_signal_ends_a_long_iteration_at_once() {
     let scratch = tempfile::tempdir().expect("a directory");
     let (case, output) = (scratch.path().join("case"), scratch.path().join("output"));
-    let new = || Command::new(env!("CARGO_BIN_EXE_cobre"));
+    let new = || command(env!("CARGO_BIN_EXE_cobre"));
     finish(new().args(["init", "large"]).arg(&case), 0);
     let mut command = new();
     command.args(["run", "--quiet", "--forward-passes=1000", "--output"]);
@@ -417,7 +487,7 @@ fn a_lost_rank_is_made_good_by_retries() {
     assert_eq!(results(&output), results(&fresh));
 }
 
-/// The ranks that a launcher has started: its keeper's children.
+/// The ranks that a launcher has started: the children of its guard's child, the keeper.
 fn ranks_of(launcher: u32) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -426,7 +496,8 @@ fn ranks_of(launcher: u32) -> Vec<u32> {
             .filter_map(|pid| pid.parse().ok())
             .collect()
     };
-    children(launcher).into_iter().flat_map(children).collect()
+    let guard = children(launcher).into_iter();
+    guard.flat_map(children).flat_map(children).collect()
 }
 
 #[test]

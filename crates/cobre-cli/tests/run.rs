@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use outputs::{files, finish, json};
-use processes::{wait_until, with_argument};
+use processes::{command, wait_until, with_argument};
 use serde_json::Value;
 
 /// Backend, ranks, threads: every way to run that must give the same bits. Backends that are not
@@ -40,7 +40,7 @@ fn example() -> PathBuf {
 }
 
 fn cobre(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    let mut command = command(env!("CARGO_BIN_EXE_cobre"));
     command.arg("run").args(arguments);
     command
 }
@@ -313,7 +313,7 @@ fn endless(ranks: &str, seed: u64, output: &Path) -> Command {
     command
 }
 
-/// The processes of the job with this seed: the launcher, its keeper and the ranks.
+/// The processes of the job with this seed: the launcher and the ranks, and guard and keeper while they start.
 fn of_job(seed: u64) -> Vec<i32> {
     with_argument(&format!("--seed={seed}"))
 }
@@ -366,7 +366,7 @@ fn a_killed_rank_ends_the_run_with_code_4() {
         "communication",
         "{output:?}"
     );
-    wait_until("all processes end", Duration::from_secs(5), || {
+    wait_until("all processes end", Duration::from_secs(60), || {
         of_job(seed).is_empty()
     });
 }

@@ -1,8 +1,8 @@
 //! One run at a time writes to a directory.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -57,6 +57,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&place);
         let mut file = opened.map_err(error())?;
@@ -72,6 +73,7 @@ impl Lock {
             }
             Err(TryLockError::Error(lost)) => return Err(error()(lost)),
         }
+        restrict(&file, directory);
         let pid = std::process::id();
         file.set_len(0)
             .and_then(|()| file.rewind())
@@ -79,6 +81,21 @@ impl Lock {
             .map_err(error())?;
         Ok(Self { _file: file })
     }
+}
+
+/// Lets those open the lock who may write to the directory, and nobody else: whoever can open it can lock it, and keep
+/// all later runs out. What a file system or another owner does not allow stays as it is.
+fn restrict(file: &File, directory: &Path) {
+    let Ok(found) = directory.metadata() else {
+        return;
+    };
+    let (bits, sticky) = (found.permissions().mode(), 0o1000);
+    let mut allowed = 0o600;
+    if bits & sticky == 0 {
+        let writers = bits & 0o022;
+        allowed |= writers | writers << 1;
+    }
+    let _ = file.set_permissions(Permissions::from_mode(allowed));
 }
 
 /// The words of who has written a lock file.
@@ -99,6 +116,27 @@ fn owner(place: &Path, file: &File) -> Result<String, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_those_who_may_write_to_the_directory_can_open_the_lock() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join(LOCK);
+        std::fs::write(&place, "").expect("a file");
+        for (of_directory, of_lock) in [
+            (0o755, 0o600),
+            (0o700, 0o600),
+            (0o775, 0o660),
+            (0o777, 0o666),
+            (0o1777, 0o600),
+        ] {
+            let wide = |mode| Permissions::from_mode(mode);
+            std::fs::set_permissions(&place, wide(0o644)).expect("it is ours");
+            std::fs::set_permissions(directory.path(), wide(of_directory)).expect("it is ours");
+            drop(Lock::take(directory.path(), "here").expect("nobody has it"));
+            let found = place.metadata().expect("it is there").permissions().mode();
+            assert_eq!(found & 0o777, of_lock, "{of_directory:o}");
+        }
+    }
 
     #[test]
     fn a_second_owner_is_told_of_the_first() {

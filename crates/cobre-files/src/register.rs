@@ -235,7 +235,9 @@ impl Register {
             }
         }
         let mut text = self.header();
-        kept.iter().for_each(|name| text.push_str(&line(name)));
+        for name in &kept {
+            text.push_str(&line(name));
+        }
         let path = self.path();
         let beside = path.with_file_name(part_name(REGISTER));
         // What a process left that was killed.
@@ -258,8 +260,8 @@ impl Register {
         Ok(())
     }
 
-    /// Removes every file that it holds, one by one, the register itself, and the directory if Cobre made it and
-    /// nothing else is in it.
+    /// Removes every file that it holds, one by one; then, if nothing else is in the directory, the register itself,
+    /// and the directory if Cobre made it.
     ///
     /// # Errors
     /// When the system refuses.
@@ -268,6 +270,11 @@ impl Register {
         let names: Vec<String> = self.names.iter().rev().cloned().collect();
         for name in names {
             self.remove(&name)?;
+        }
+        let entries = std::fs::read_dir(&self.directory);
+        let others = entries.into_iter().flatten().flatten();
+        if others.filter(|entry| entry.file_name() != REGISTER).count() > 0 {
+            return self.settle();
         }
         let path = self.path();
         match std::fs::remove_file(&path) {
@@ -525,7 +532,9 @@ mod tests {
             &absolute,
         ];
         let mut text = "{\"cobre\":\"files\",\"format\":1,\"made\":true}\n".to_owned();
-        names.iter().for_each(|name| text.push_str(&line(name)));
+        for name in names {
+            text.push_str(&line(name));
+        }
         text.push_str("nonsense\n\"cut off");
         std::fs::write(inside.join(".cobre-files"), text).expect("a file");
         std::fs::write(inside.join(".lock"), "").expect("a file");

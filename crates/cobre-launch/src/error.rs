@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::launch::MAX_RANKS;
+use cobre_comm::MAX_RANKS;
+
 use crate::message::list;
 
 /// The launcher could not do its part. In every case no process of the job is left running, except

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cobre_comm::MAX_RANKS;
+
 use crate::binding::Bind;
 use crate::course::Course;
 use crate::error::LaunchError;
@@ -23,8 +25,6 @@ use crate::settings;
 use crate::signals::Catch;
 use crate::watch::{Ending, Known, Watch};
 
-/// Most ranks of one launch.
-pub const MAX_RANKS: usize = 256;
 /// Between asking a rank to end and killing it, unless set otherwise.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 

@@ -15,12 +15,12 @@
 //!
 //! # Who is who
 //!
-//! The caller of [`Launch::run`] is the *launcher*. It forks a *keeper*, and the keeper starts the
-//! ranks. The keeper is the parent of every rank and adopts every process a rank leaves behind, so
+//! The caller of [`Launch::run`] is the *launcher*. It forks a *guard*, the guard a *keeper*, and the
+//! keeper starts the ranks. The keeper is the parent of every rank and adopts every process a rank leaves behind, so
 //! that it can end them all, also when the launcher was killed; it holds no output, no policy and
-//! no text. The launcher reads what ranks write, decides when to end the job, and finds the cause.
+//! no text. The guard does the same should the keeper die. The launcher reads what ranks write, decides when to end the job, and finds the cause.
 //!
-//! Linux only: the keeper needs a child subreaper and `/proc`.
+//! Linux only: guard and keeper need a child subreaper and `/proc`.
 
 mod abandoned;
 mod binding;
@@ -49,9 +49,10 @@ mod tcp;
 mod watch;
 
 pub use binding::Bind;
+pub use cobre_comm::MAX_RANKS;
 pub use error::LaunchError;
 pub use interrupt::Interrupt;
-pub use launch::{DEFAULT_GRACE, Launch, MAX_RANKS};
+pub use launch::{DEFAULT_GRACE, Launch};
 pub use mpiexec::{MpiLaunchers, mpi_launchers};
 pub use outcome::{Cause, Outcome, RankOutcome, Status};
 pub use output::Output;

@@ -11,16 +11,17 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::error::LaunchError;
-use crate::keeper::keep;
+use crate::keeper::guard;
 use crate::plan::{Plan, above_stdio};
 use crate::protocol::{Decoder, Event, Order, RECORD, encode};
 use crate::sys::fork;
 
-/// How long a keeper may take to end everything once the connection is closed.
+/// How long keeper and guard may take to end everything once the connection is closed.
 const KEEPER_LIMIT: Duration = Duration::from_secs(6);
 
-/// A running keeper. Dropping this ends the job and waits until nothing of it is left.
+/// A running keeper, under its guard. Dropping this ends the job and waits until nothing of it is left.
 pub(crate) struct Link {
+    /// The guard.
     pub(crate) pid: Pid,
     /// `None` only while it is dropped.
     socket: Option<OwnedFd>,
@@ -28,12 +29,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Forks a keeper, which starts the ranks of `plan`.
+    /// Forks a guard, which forks the keeper, which starts the ranks of `plan`.
     pub(crate) fn start(plan: Plan) -> Result<Self, LaunchError> {
         let action = "connect to the keeper of the ranks";
         let (ours, theirs) = pair().map_err(LaunchError::system(action))?;
         let launcher = rustix::process::getpid();
-        let pid = fork(move || keep(plan, theirs, launcher))
+        let pid = fork(move || guard(plan, theirs, launcher))
             .map_err(LaunchError::system("fork the keeper of the ranks"))?;
         Ok(Self {
             pid,

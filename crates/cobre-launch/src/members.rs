@@ -8,7 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::launch::MAX_RANKS;
+use cobre_comm::MAX_RANKS;
+
 use crate::message::list;
 use crate::outcome::Status;
 use crate::sys::exit_status;

@@ -41,6 +41,8 @@ pub(crate) struct Setup {
     pub(crate) parent: Pid,
     pub(crate) open_files: Rlimit,
     pub(crate) processor: Option<usize>,
+    /// The reading end of a pipe whose other end the keeper alone holds.
+    pub(crate) leash: Option<RawFd>,
 }
 
 impl Setup {
@@ -62,7 +64,35 @@ impl Setup {
             rustix::thread::sched_setaffinity(None, &only)?;
         }
         rustix::process::setrlimit(Resource::Nofile, self.open_files)?;
+        if let Some(leash) = self.leash {
+            tie(leash);
+        }
         Ok(())
+    }
+}
+
+/// Sets the signal of a descriptor: the number of Linux, which `libc` does not have everywhere.
+const F_SETSIG: libc::c_int = 10;
+
+/// Lets the kernel kill the process group that this process leads as soon as the last writer of the
+/// pipe closes it: a pipe that sends a signal when its state changes, to a group, and the signal is
+/// SIGKILL. That works while any process holds `leash`, so this one keeps it, and so do its children.
+///
+/// The rank itself dies with the keeper in any case; where the system refuses this, its group does not.
+fn tie(leash: RawFd) {
+    let group = -rustix::process::getpid().as_raw_pid();
+    let settings = [
+        (libc::F_SETOWN, group),
+        (F_SETSIG, libc::SIGKILL),
+        (libc::F_SETFL, libc::O_ASYNC),
+        // Last: it outlives the exec only if all the rest is as it should be.
+        (libc::F_SETFD, 0),
+    ];
+    for (command, value) in settings {
+        // SAFETY: takes no pointer; the descriptor is this process's own copy.
+        if unsafe { libc::fcntl(leash, command, value) } == -1 {
+            return;
+        }
     }
 }
 

@@ -76,8 +76,7 @@ fn nothing_survives_a_killed_program_with_two_jobs() {
         wait_until("all run", LIMIT, || with_argument(&mark).len() == 2 * 3 * 3);
         program.kill().unwrap();
         program.wait().unwrap();
-        let second = Duration::from_secs(1);
-        wait_until("all are dead", second, || with_argument(&mark).is_empty());
+        wait_until("all are dead", LIMIT, || with_argument(&mark).is_empty());
     }
 }
 

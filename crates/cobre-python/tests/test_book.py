@@ -7,6 +7,8 @@ import re
 import cobre
 from conftest import ROOT
 
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
 
 def test_the_guide_runs_from_its_first_block_to_its_last(tmp_path, monkeypatch, case, capsys):
     monkeypatch.chdir(tmp_path)
@@ -19,3 +21,16 @@ def test_the_guide_runs_from_its_first_block_to_its_last(tmp_path, monkeypatch, 
     for block in blocks:
         exec(compile(block, "book/src/guide/python.md", "exec"), names)
     assert names["result"].iterations == 60
+
+
+def test_the_tutorial_that_builds_sddp_prints_what_it_shows_and_agrees_with_cobre(capsys):
+    page = "book/src/tutorials/sddp.md"
+    names: dict[str, object] = {}
+    shown = []
+    for language, block in BLOCK.findall((ROOT / page).read_text()):
+        if language == "python":
+            exec(compile(block, page, "exec"), names)
+        elif language == "text":
+            shown.append(block)
+            assert capsys.readouterr().out == block
+    assert len(shown) == 3

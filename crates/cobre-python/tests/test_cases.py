@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -235,3 +236,61 @@ def test_results_of_a_simulation_are_shown_and_drawn():
     assert "paths" in repr(tried) and "<table>" in tried._repr_html_()
     assert tried.plot_values().get_xlabel() == "cost"
     assert len(trained.plot_timings().get_lines()) == 4
+
+
+def test_a_damaged_table_is_a_validation_error_whatever_byte_is_wrong(tmp_path):
+    case = tmp_path / "case"
+    shutil.copytree(CASE, case)
+    table = next((case / "scenarios").glob("*.parquet"))
+    whole = table.read_bytes()
+    for place in range(0, len(whole), 13):
+        table.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        # A byte that is wrong may go unnoticed; anything but a ValidationError would end this test.
+        cobre.validate(case)
+
+
+def test_limits_are_those_of_the_command(tmp_path):
+    passes = {"training": {"forward_passes": 10_000_000}}
+    with pytest.raises(cobre.ValidationError, match="forward_passes: a whole number from 1 to 100000"):
+        cobre.train(CASE, config_overrides=passes)
+    with pytest.raises(cobre.ValidationError, match="simulate=100000000: a whole number of at most 10000000"):
+        cobre.train(CASE, config_overrides=FEW, simulate=100_000_000)
+    pipe = tmp_path / "pipe.sof.json"
+    os.mkfifo(pipe)
+    with pytest.raises(cobre.IOError, match="it is a pipe; a file is expected"):
+        cobre.load(pipe, bound=0.0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"checkpoint": "none"}, {"resume": True}])
+def test_files_of_others_in_the_way_of_results_are_refused_and_stay(tmp_path, workers, options):
+    mine = tmp_path / "out/checkpoint/deep/model.pt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("precious")
+    with pytest.raises(cobre.ValidationError, match="out/checkpoint holds deep"):
+        cobre.train(CASE, iterations=2, num_workers=workers, output=tmp_path / "out", **options)
+    assert mine.read_text() == "precious"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint"]
+
+
+def test_a_policy_is_saved_over_a_policy_and_over_nothing_else(tmp_path):
+    policy = cobre.train(CASE, iterations=2).policy
+    for _ in range(2):
+        policy.save(tmp_path / "policy")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/cuts.parquet").write_text("precious")
+    with pytest.raises(cobre.ValidationError, match="mine/cuts.parquet"):
+        policy.save(tmp_path / "mine")
+    assert (tmp_path / "mine/cuts.parquet").read_text() == "precious"
+
+
+def test_a_limit_on_the_size_of_files_is_an_io_error(tmp_path):
+    limited = (
+        "import cobre, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try: cobre.train(sys.argv[1], iterations=9, output=sys.argv[2], checkpoint='iterations:1')\n"
+        "except cobre.IOError as error: print(error)\n"
+    )
+    words = [sys.executable, "-c", limited, str(CASE), str(tmp_path / "out")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "File too large" in ended.stdout

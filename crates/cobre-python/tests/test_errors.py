@@ -163,7 +163,7 @@ def test_a_killed_worker_is_named(case, backend, victim):
 
     with pytest.raises(cobre.WorkerError) as caught:
         cobre.train(case, bound=0.0, iterations=10**6, num_workers=3, backend=backend, progress=kill)
-    assert time.monotonic() - killed[0] < 5.0
+    assert time.monotonic() - killed[0] < 30.0
     assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (victim, -9, None)
     assert "SIGKILL" in str(caught.value)
     assert eventually(lambda: not started())
@@ -244,7 +244,7 @@ def test_ctrl_c_while_workers_start_ends_them_at_once_and_without_a_word(case):
         assert eventually(lambda: any("COBRE_LAUNCH_RANK" in of_one for of_one in started().values()))
         time.sleep(delay)
         run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=30)
+        out, err = run.communicate(timeout=60)
         assert (out, err) == ("interrupted\n", ""), delay
         assert eventually(lambda: not started())
 

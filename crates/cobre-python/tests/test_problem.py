@@ -95,3 +95,19 @@ def test_a_case_is_loaded_and_trained(case):
     assert cobre.train(loaded, iterations=5).policy_sha256 == direct.policy_sha256
     with pytest.raises(AttributeError):
         loaded.sense = "max"
+
+
+@pytest.mark.parametrize("price", [1e16, float("nan"), float("inf")])
+def test_numbers_too_large_to_be_meant_are_refused_with_their_place(price):
+    with pytest.raises(cobre.ValidationError, match="the cost of column bought is"):
+        cobre.train(newsvendor(price), iterations=1)
+
+
+def test_bounds_are_infinite_or_can_be_meant():
+    problem = cobre.Problem(bound=0.0)
+    program = problem.program()
+    program.column("free", upper=float("inf"))
+    program.row("far", {program.column("x", cost=1.0): 1.0}, lower=1e31)
+    problem.node("only", program)
+    with pytest.raises(cobre.ValidationError, match=r"node only: row far has a bound of 1e31, beyond ±1e15"):
+        cobre.train(problem, iterations=1)

@@ -10,7 +10,7 @@ use crate::error::ResultsError;
 /// A table that is open for reading.
 pub struct Table {
     path: PathBuf,
-    table: cobre_files::Table,
+    file: cobre_files::Table,
     columns: Vec<String>,
 }
 
@@ -25,12 +25,12 @@ impl Table {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(ResultsError::io("read", path)(error)),
         };
-        let table = cobre_files::Table::open(file, Most::Written).map_err(unsound(path))?;
-        let columns = table.columns().iter();
+        let file = cobre_files::Table::open(file, Most::Written).map_err(unsound(path))?;
+        let columns = file.columns().iter();
         let columns = columns.map(|column| column.name.clone()).collect();
         Ok(Some(Self {
             path: path.to_owned(),
-            table,
+            file,
             columns,
         }))
     }
@@ -42,7 +42,7 @@ impl Table {
 
     /// How many row groups it has.
     pub fn groups(&self) -> usize {
-        self.table.groups()
+        self.file.groups()
     }
 
     /// A column of a row group as numbers; none is NaN.
@@ -99,7 +99,7 @@ impl Table {
 
     /// The rows of a row group.
     pub fn rows(&self, group: usize) -> usize {
-        self.table.group_rows(group)
+        self.file.group_rows(group)
     }
 
     /// The error that says what is wrong with this table.
@@ -118,7 +118,7 @@ impl Table {
     pub fn values(&self, group: usize, column: &str) -> Result<Values, ResultsError> {
         let place = self.columns.iter().position(|name| name == column);
         let place = place.ok_or_else(|| self.damaged(format!("column {column} is missing")))?;
-        let cells = self.table.read(group, place);
+        let cells = self.file.read(group, place);
         Ok(cells.map_err(unsound(&self.path))?.values)
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time a rank waits for another's number before it calls the contract broken.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(50);
 
 /// The numbers of all ranks, each 0 until its rank posts one.
 #[derive(Debug)]

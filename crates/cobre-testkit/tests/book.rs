@@ -470,7 +470,7 @@ fn every_variable_has_its_row_which_says_what_the_launcher_does_with_it() {
 }
 
 #[test]
-fn every_backend_of_this_build_has_its_page_with_all_headings() {
+fn every_page_of_a_backend_has_all_headings() {
     let reference = root().join("book/src/reference");
     let adding = fs::read_to_string(reference.join("adding-a-backend.md")).unwrap();
     let template = blocks(&adding).pop().unwrap().lines;
@@ -480,13 +480,14 @@ fn every_backend_of_this_build_has_its_page_with_all_headings() {
         .skip(1)
         .collect();
     assert_eq!(template.len(), 9);
-    for backend in cobre_comm::available_backends() {
-        let page = fs::read_to_string(reference.join(format!("backends/{backend}.md"))).unwrap();
+    for entry in fs::read_dir(reference.join("backends")).unwrap() {
+        let path = entry.unwrap().path();
+        let page = fs::read_to_string(&path).unwrap();
         let headings: Vec<_> = page
             .lines()
             .filter(|line| line.starts_with("## "))
             .collect();
-        assert_eq!(headings, template, "{backend}");
+        assert_eq!(headings, template, "{}", path.display());
     }
 }
 

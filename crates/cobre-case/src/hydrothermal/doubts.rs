@@ -1,4 +1,4 @@
-//! What is legal but suspicious.
+//! Warnings: input that is legal but suspicious.
 
 use cobre_sddp::problem::{Problem, Range};
 

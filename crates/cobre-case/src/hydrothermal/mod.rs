@@ -27,7 +27,7 @@ use self::system::System;
 use crate::finding::{Finding, Findings, Place};
 use crate::{Case, Options};
 
-/// Whether a directory looks like a case.
+/// True if a directory looks like a case.
 pub(crate) fn is_case(path: &Path) -> bool {
     let files = files::json_files();
     files
@@ -35,7 +35,7 @@ pub(crate) fn is_case(path: &Path) -> bool {
         .any(|(file, needed, _)| *needed && path.join(file).exists())
 }
 
-/// Whether there is anything at a path: a directory or a link to nothing is not what was meant, but it is
+/// True if there is anything at a path: a directory or a link to nothing is not what was meant, but it is
 /// there.
 fn is_there(path: &Path) -> bool {
     let absent = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;

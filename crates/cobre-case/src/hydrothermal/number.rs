@@ -116,7 +116,7 @@ const ANY_COUNT: usize = u32::MAX as usize;
 /// The most openings of a stage.
 const MOST_OPENINGS: usize = 100_000;
 
-/// How many, from one to the most that makes sense.
+/// A count, from one to the largest that makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count<const MOST: usize = ANY_COUNT>(pub(crate) usize);
 
@@ -149,7 +149,7 @@ impl<const MOST: usize> Read for Count<MOST> {
     }
 }
 
-/// What chance starts from.
+/// The seed of random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seed(pub(crate) u64);
 

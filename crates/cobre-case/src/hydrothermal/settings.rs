@@ -1,4 +1,4 @@
-//! How the case wants to be trained and tried.
+//! Settings of training and simulation in a case's config.json.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn switches(config: &Config, file: &Place, findings: &mut Findings) {
             "policy.checkpointing.enabled",
             checkpointing.and_then(|it| it.enabled),
             false,
-            "there are no checkpoints",
+            "use --checkpoint",
         ),
         (
             "exports.states",

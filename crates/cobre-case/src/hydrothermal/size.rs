@@ -1,4 +1,4 @@
-//! How large the linear programs of a case are, before anything of that size is made.
+//! Sizes of the linear programs of a case, computed before anything of that size is allocated.
 
 use cobre_sddp::problem::MOST_OPENING_NUMBERS;
 

@@ -1,4 +1,4 @@
-//! What is in a file, as it is written.
+//! The contents of a file, as written.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -165,11 +165,13 @@ impl<'f> Graph<'_, 'f> {
                     "nodes.{name}.realizations: none, but subproblem {wanted} has random variables"
                 ));
             }
+            self.draft
+                .announce(node.realizations.len(), program.changes_of_opening());
+            // The draft says so when it is built.
+            if self.draft.is_too_large() {
+                return;
+            }
             for (place, realization) in node.realizations.iter().enumerate() {
-                // The draft says so when it is built.
-                if self.draft.is_too_large() {
-                    return;
-                }
                 let place = format!("nodes.{name}.realizations[{place}]");
                 let changes = program.changes(&place, &realization.support, errors);
                 self.draft.opening(id, realization.probability, changes);

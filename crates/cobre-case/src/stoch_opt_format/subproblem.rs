@@ -9,7 +9,7 @@ use super::Errors;
 use super::entries::Entries;
 use super::file::{Constraint, Function, Product, Subproblem, Term};
 
-/// What a name in a subproblem stands for.
+/// The meaning of a name in a subproblem.
 #[derive(Debug, Clone, Copy)]
 enum Meaning {
     Decision(ColumnId),
@@ -158,7 +158,13 @@ impl Program {
         }
     }
 
-    /// What these values of the random variables change.
+    /// The largest number of changes that an opening makes.
+    pub(super) fn changes_of_opening(&self) -> usize {
+        let rows = self.rows.iter().map(|row| 1 + row.sum.random_terms.len());
+        rows.sum::<usize>() + self.objective.random_terms.len() + 1
+    }
+
+    /// The changes that these values of the random variables make.
     pub(super) fn changes(
         &self,
         place: &str,
@@ -210,7 +216,7 @@ impl Program {
     }
 }
 
-/// What random variables add to a sum's constant.
+/// The amount that random variables add to a sum's constant.
 fn shift(sum: &Sum, values: &[f64]) -> f64 {
     let terms = sum.random_constant.iter();
     terms.map(|&(random, factor)| factor * values[random]).sum()

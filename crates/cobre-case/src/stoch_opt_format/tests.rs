@@ -191,3 +191,97 @@ fn a_misspelt_step_is_refused() {
     );
     assert!(!refused(&format!("{FILE} and more")).is_empty());
 }
+
+#[test]
+fn numbers_too_large_to_be_meant_are_refused_with_their_place() {
+    for (from, to, said) in [
+        (
+            r#""type": "EqualTo", "value": 0.0"#,
+            r#""type": "EqualTo", "value": 1e31"#,
+            "node second: row balance has a bound of 1e31, beyond ±1e15",
+        ),
+        (
+            r#""variable": "x_in", "coefficient": -1.0"#,
+            r#""variable": "x_in", "coefficient": -1e16"#,
+            "node second: the coefficient of column x_in in row balance is -1e16, beyond ±1e15",
+        ),
+        (
+            r#"{"type": "LessThan", "upper": 4}"#,
+            r#"{"type": "GreaterThan", "lower": -1e20}"#,
+            "",
+        ),
+        (
+            r#""lower": 0, "upper": 9"#,
+            r#""lower": -1e20, "upper": 9"#,
+            "node first: column x has a bound of -1e20, beyond ±1e15",
+        ),
+        (
+            r#"{"x": 2.0}"#,
+            r#"{"x": 2e15}"#,
+            "the initial value of state x is 2000000000000000.0, beyond ±1e15",
+        ),
+        // Each of the two is allowed, and their product is not.
+        (
+            r#""price": 5.0"#,
+            r#""price": 1e15"#,
+            "node second, opening 2: the cost of column x is 2000000000000001.0, beyond ±1e15",
+        ),
+        (
+            r#""constant": 7.0"#,
+            r#""constant": 1e300"#,
+            "node second: the constant of the objective is 1e300, beyond ±1e15",
+        ),
+    ] {
+        assert!(FILE.contains(from), "{from}");
+        let read = read(FILE.replace(from, to).as_bytes(), &OPTIONS);
+        match read {
+            Ok(_) => assert_eq!(said, "", "{to}"),
+            Err(errors) => assert!(
+                !said.is_empty() && errors.iter().any(|error| error.contains(said)),
+                "{to}: {errors:#?}"
+            ),
+        }
+    }
+    let options = Options {
+        bound: Some(-1e18),
+        ..OPTIONS
+    };
+    let errors = read(FILE.as_bytes(), &options).expect_err("nothing costs that");
+    assert!(
+        errors[0].contains("the bound on the cost to go is -1e18, beyond"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn openings_that_multiply_are_refused_before_they_are_made() {
+    // 20,000 rows that a random variable is in, and 20,000 openings: 400 million changes from 3 MB.
+    let row = r#"{"function": {"type": "ScalarAffineFunction", "constant": 0.0, "terms": [
+        {"variable": "rain", "coefficient": 1.0}]}, "set": {"type": "LessThan", "upper": 9.0}}"#;
+    let rows = vec![row; 20_000].join(",");
+    let text = FILE.replace(
+        r#""constraints": [{"name": "balance","#,
+        &format!(r#""constraints": [{rows}, {{"name": "balance","#),
+    );
+    let opening = r#"{"probability": 0.00005, "support": {"rain": 1.0, "price": 3.0}}"#;
+    let openings = vec![opening; 20_000].join(",");
+    let start = text.find(r#""realizations": ["#).expect("it is there") + 17;
+    let end = start + text[start..].find("]}},").expect("it is there");
+    let text = format!("{}{openings}{}", &text[..start], &text[end..]);
+    let errors = refused(&text);
+    assert!(
+        errors
+            .iter()
+            .any(|error| error.contains("at most 67108864 are possible")),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_random_variable_that_is_given_twice_is_refused() {
+    let errors = refused(&FILE.replace(r#"["rain", "price"]"#, r#"["rain", "price", "rain"]"#));
+    assert!(
+        errors[0].contains("random_variables: rain is given twice"),
+        "{errors:?}"
+    );
+}

@@ -7,7 +7,7 @@ use super::parts::{self, Hydro, Months};
 
 const REGIONS: [&str; 4] = ["south", "centre", "coast", "north"];
 
-/// How large a system is.
+/// The size of a system.
 struct Size {
     hydros: usize,
     /// Plants of one river; the first of each stores most.

@@ -14,7 +14,7 @@ pub use self::files::{CaseFiles, Column};
 pub struct Template {
     /// The name it is asked for by.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
     make: fn(&mut CaseFiles),
 }

@@ -1,4 +1,4 @@
-//! What templates have in common.
+//! Parts that templates share.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const MONTHS: [i32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 /// The months of a study.
 #[derive(Debug, Clone)]
 pub(super) struct Months {
-    /// How many.
+    /// The number of months.
     pub(super) count: usize,
     /// Names of blocks, with the part of a month that each has.
     pub(super) blocks: Vec<(&'static str, f64)>,
@@ -20,7 +20,7 @@ pub(super) struct Months {
     pub(super) discount: f64,
     /// α and λ of CVaR.
     pub(super) cvar: Option<(f64, f64)>,
-    /// Whether inflows remember, so that the month before the first matters.
+    /// True for PAR(p) inflows with p ≥ 1, which depend on the month before the first.
     pub(super) before: usize,
 }
 
@@ -76,7 +76,7 @@ fn first_of(month: isize) -> String {
     )
 }
 
-/// How a case is trained and tried.
+/// Settings of training and simulation.
 pub(super) fn config(passes: usize, iterations: usize, simulated: usize) -> Value {
     json!({
         "training": {
@@ -91,7 +91,7 @@ pub(super) fn config(passes: usize, iterations: usize, simulated: usize) -> Valu
     })
 }
 
-/// What violations cost.
+/// Costs of violations.
 pub(super) fn penalties() -> Value {
     json!({
         "bus": {

@@ -24,13 +24,13 @@ fn written(files: &CaseFiles) -> tempfile::TempDir {
     directory
 }
 
-/// What looks wrong with a case that is not.
+/// The warnings about a case without errors.
 fn warnings(files: &CaseFiles) -> Vec<String> {
     let case = load(written(files).path(), &Options::default()).expect("it is legal");
     case.warnings.iter().map(ToString::to_string).collect()
 }
 
-/// What is wrong with a case.
+/// The errors of a case.
 fn errors(files: &CaseFiles) -> Vec<String> {
     said_of(written(files).path())
 }
@@ -77,7 +77,10 @@ fn changed(path: &str, pointer: &str, value: &Value) -> CaseFiles {
 
 /// Changes of JSON files: file, place, value, and what must be said about it.
 const WRONG: &str = r#"
-config.json | /training/forward_passes | "four" | training.forward_passes: a whole number that is at least 1 is expected, "four" is found
+config.json | /training/forward_passes | "four" | training.forward_passes: a whole number from 1 to 100000 is expected, "four" is found
+config.json | /training/forward_passes | 10000000 | training.forward_passes: a whole number from 1 to 100000 is expected, 10000000 is found
+config.json | /simulation/num_scenarios | 4294967295 | simulation.num_scenarios: a whole number from 1 to 10000000 is expected
+stages.json | /stages/0/num_scenarios | 4294967295 | stages[0].num_scenarios: a whole number from 1 to 100000 is expected, 4294967295 is found
 config.json | /training/forward_passes | null | training.forward_passes: the key is missing
 config.json | /training/pases | 4 | training.pases: unknown key; forward_passes, 
 config.json | /training/stopping_rules | [] | training.stopping_rules: there is no rule
@@ -221,7 +224,7 @@ fn files_that_nothing_reads_are_named() {
     let found = said_of(directory.path());
     assert_eq!(
         found[1],
-        format!("scenarios/{load}: it is a directory; one file is expected")
+        format!("scenarios/{load}: it cannot be read: it is a directory; a file is expected")
     );
     assert!(
         found[0].starts_with("scenarios/load_factors.json: it cannot be read"),
@@ -433,10 +436,117 @@ fn a_table_that_is_compressed_by_something_else_or_too_long_is_said_to_be() {
     files.insert(INFLOWS, table);
     let said = format!("{INFLOWS}: it is compressed by GZIP; snappy, zstd or nothing is expected");
     assert_eq!(errors(&files)[0], said);
-    let ids = || Column::Ids(vec![0; 10_000_001]);
+    // 2 plants in 12 stages and 60 before them.
+    let ids = || Column::Ids(vec![0; 1_000_001]);
     files.table(INFLOWS, &[("hydro_id", ids()), ("stage_id", ids())]);
-    let said = format!("{INFLOWS}: it has 10000001 rows; at most 10000000 are expected");
+    let said = format!("{INFLOWS}: it has 1000001 rows; at most 1288 are expected");
     assert_eq!(errors(&files)[0], said);
+}
+
+#[test]
+fn of_many_errors_of_a_table_the_first_are_told_and_the_rest_counted() {
+    let found = errors(&inflows(|_, row| {
+        row.2 = f64::NAN;
+        true
+    }));
+    assert!(found[4].contains("row 5: mean_m3s"), "{found:#?}");
+    assert_eq!(found[5], format!("{INFLOWS}: and 23 more errors"));
+    assert_eq!(found.len(), 6);
+}
+
+#[test]
+fn unknown_columns_are_refused_before_anything_is_decoded() {
+    let mut files = sound();
+    let columns = [
+        ("thermal_id", Column::Ids(vec![0; 3])),
+        ("stage_id", Column::Ids(vec![99; 3])),
+        ("cost", Column::Numbers(vec![f64::NAN; 3])),
+    ];
+    files.table("constraints/thermal_bounds.parquet", &columns);
+    let found = errors(&files);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].contains("column cost: unknown column"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_pipe_or_a_device_is_refused_and_nobody_waits() {
+    for file in ["config.json", "stages.json", INFLOWS] {
+        let directory = written(&sound());
+        let place = directory.path().join(file);
+        std::fs::remove_file(&place).expect("it was there");
+        let made = std::process::Command::new("mkfifo").arg(&place).status();
+        assert!(made.expect("mkfifo is there").success());
+        let found = said_of(directory.path());
+        let said = "it cannot be read: it is a pipe; a file is expected";
+        assert_eq!(found[0], format!("{file}: {said}"));
+        std::fs::remove_file(&place).expect("it was there");
+        std::os::unix::fs::symlink("/dev/zero", &place).expect("a link");
+        let found = said_of(directory.path());
+        assert!(
+            found[0].contains("it is a device; a file is expected"),
+            "{found:#?}"
+        );
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().join("a.sof.json");
+    let made = std::process::Command::new("mkfifo").arg(&place).status();
+    assert!(made.expect("mkfifo is there").success());
+    let error = load(&place, &Options::default()).expect_err("it is a pipe");
+    let source = std::error::Error::source(&error).expect("the system said it");
+    assert_eq!(source.to_string(), "it is a pipe; a file is expected");
+}
+
+#[test]
+fn an_object_of_very_many_keys_takes_time_in_proportion() {
+    let mut files = sound();
+    let keys: Vec<String> = (0..200_000).map(|key| format!("\"key{key}\": 0")).collect();
+    files.insert("penalties.json", format!("{{{}}}", keys.join(",")));
+    let start = std::time::Instant::now();
+    let found = errors(&files);
+    // Every key with every other would take 20 s and more on an idle machine.
+    assert!(start.elapsed().as_secs() < 15, "{:?}", start.elapsed());
+    let last = found.iter().find(|error| error.contains("more errors"));
+    assert!(
+        last.is_some_and(|last| last.contains("penalties.json: and 1999")),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn a_case_too_large_to_be_built_is_refused_with_the_numbers() {
+    let mut stages = text(&sound(), "stages.json");
+    for stage in stages["stages"].as_array_mut().expect("a list") {
+        stage["num_scenarios"] = json!(100_000);
+    }
+    let mut files = sound();
+    let mut hydros = text(&files, "system/hydros.json");
+    let one = hydros["hydros"][1].clone();
+    for id in 100..200 {
+        let mut plant = one.clone();
+        plant["id"] = json!(id);
+        hydros["hydros"].as_array_mut().expect("a list").push(plant);
+    }
+    files.insert("system/hydros.json", hydros.to_string());
+    files.insert("stages.json", stages.to_string());
+    let found = errors(&files);
+    let said = "stages.json: the openings of all stages put about";
+    assert!(found[0].starts_with(said), "{found:#?}");
+    assert!(
+        found[0].contains("at most 67108864 are possible"),
+        "{found:#?}"
+    );
+    let mut stages = text(&sound(), "stages.json");
+    let block = json!({"id": 0, "name": "b", "hours": 1.0});
+    stages["stages"][0]["blocks"] = json!(vec![block; 1_000_000]);
+    files.insert("stages.json", stages.to_string());
+    let found = errors(&files);
+    let said = found
+        .iter()
+        .find(|error| error.contains("at most 8388608 are possible"));
+    assert!(said.is_some(), "{found:#?}");
 }
 
 #[test]

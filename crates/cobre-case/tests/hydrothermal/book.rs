@@ -26,7 +26,7 @@ a run says the same about that run. Numbers have units in their names. Money is 
 turns it into money of the first one. A table about things that a case has none of is not written.
 ";
 
-/// What a value must be, in a few words.
+/// The constraint on a value, in a few words.
 fn kind(schema: &Value) -> String {
     if let Some(options) = schema["anyOf"].as_array() {
         let null = serde_json::json!({"type": "null"});
@@ -182,7 +182,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Whether a page of the book is as it should be.
+/// Compares a page of the book with its expected text.
 fn compare(page: &str, expected: &str) {
     let place = root().join("book/src").join(page);
     let found = std::fs::read_to_string(place).unwrap_or_default();

@@ -4,6 +4,7 @@
 mod bad_cases;
 mod balances;
 mod book;
+mod mutants;
 mod non_negativity;
 mod reference_cases;
 mod tables;

@@ -33,7 +33,7 @@ fn wild(method: &str) -> Problem {
     wild_case(method).problem
 }
 
-/// What the model of inflows gives in an opening, before anything is done about it.
+/// The inflow of the model in an opening, before any truncation.
 fn modelled(problem: &Problem, node: usize, opening: usize, plant: &str, decided: &Decided) -> f64 {
     let template = problem.template(node);
     let name = format!("inflow_model.{plant}");

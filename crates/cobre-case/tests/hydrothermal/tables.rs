@@ -159,7 +159,7 @@ fn sums(results: &Results) {
     }
 }
 
-/// What comes to a bus in a block is what goes.
+/// The energy balance of a bus in a block.
 fn energy(results: &Results) {
     let keys = ["scenario", "stage", "block", "bus_id"];
     let mut balance: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
@@ -197,7 +197,7 @@ fn energy(results: &Results) {
     }
 }
 
-/// What is in a reservoir is what was there, what came and what went; downstream is given by plant.
+/// The water balance of a reservoir; downstream is given by plant.
 fn water(results: &Results, downstream: &[Option<usize>]) {
     let hydros = Whole::read(results, "hydros").expect("it is there");
     let blocks = Whole::read(results, "hydro_blocks").expect("it is there");

@@ -17,9 +17,6 @@ use crate::exit::{self, say_json};
 pub(super) struct Failure {
     kind: String,
     message: String,
-    /// The message as a person reads it: a line, and a list below.
-    headline: String,
-    list: Vec<String>,
     more: Map<String, Value>,
     /// Whether another rank has failed, and this one has learned of it.
     second_hand: bool,
@@ -27,12 +24,9 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(kind: &str, message: impl Into<String>) -> Self {
-        let message = message.into();
         Self {
             kind: kind.to_owned(),
-            headline: message.clone(),
-            list: Vec::new(),
-            message,
+            message: message.into(),
             more: Map::new(),
             second_hand: false,
         }
@@ -48,10 +42,6 @@ impl Failure {
         let errors = error.errors();
         if !errors.is_empty() {
             failure.more.insert("errors".to_owned(), json!(errors));
-        }
-        if errors.len() > 1 {
-            failure.headline = error.headline();
-            failure.list = errors;
         }
         failure
     }
@@ -80,7 +70,7 @@ impl Failure {
 
     /// Says it on standard error, and as JSON if asked for; returns `code`.
     pub(super) fn tell(self, code: u8, json: bool) -> u8 {
-        exit::note_list(NAME, &self.headline, &self.list);
+        exit::note(NAME, &self.message);
         if json {
             self.tell_json();
         }
@@ -270,4 +260,67 @@ pub(super) fn results(sense: Sense, results: &Results, load: f64, total: f64) ->
             "validation": results.validation,
             "policy_sha256": results.policy_sha256,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use cobre_launch::RankOutcome;
+
+    use super::*;
+
+    fn outcome(statuses: &[Status], rank: usize) -> Outcome {
+        let ranks = statuses.iter().map(|status| RankOutcome {
+            pid: 1,
+            status: *status,
+            ended: false,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        });
+        let (blame, tail) = (None, Vec::new());
+        Outcome {
+            ranks: ranks.collect(),
+            cause: Some(Cause::Rank { rank, blame, tail }),
+            survivors: false,
+            through: None,
+            root: None,
+            statements: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_rank_that_panics_or_is_killed_has_explained_nothing() {
+        for (status, expected) in [
+            (Status::Exited(2), true),
+            (Status::Exited(64), true),
+            (Status::Exited(101), false),
+            (Status::Exited(0), false),
+            (Status::Killed(9), false),
+        ] {
+            let outcome = outcome(&[Status::Exited(4), status], 1);
+            let cause = outcome.cause.as_ref().expect("a cause");
+            assert_eq!(explained(&outcome, cause), expected, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn the_error_is_that_of_a_rank_that_knows() {
+        let said = |second_hand: bool, message: &str| json!({ SECOND_HAND: second_hand, ERROR: {"message": message} });
+        let outcome = outcome(&[Status::Exited(3); 3], 1);
+        let cause = outcome.cause.as_ref().expect("a cause");
+        let found = |statements: &[(usize, Value)]| {
+            let statements: BTreeMap<usize, Value> = statements.iter().cloned().collect();
+            let found = the_error(cause, &statements);
+            found.map(|(rank, error)| (rank, error["message"].to_string()))
+        };
+        let (own, heard) = (said(false, "own"), said(true, "heard"));
+        let all = [(0, heard.clone()), (1, heard.clone()), (2, own.clone())];
+        assert_eq!(found(&all), Some((2, "\"own\"".to_owned())));
+        assert_eq!(
+            found(&[(0, own.clone()), (1, own)]),
+            Some((1, "\"own\"".to_owned()))
+        );
+        assert_eq!(found(&all[..2]), Some((1, "\"heard\"".to_owned())));
+        assert_eq!(found(&all[..1]), Some((0, "\"heard\"".to_owned())));
+        assert_eq!(found(&[(0, json!({ RESULTS: {} }))]), None);
+    }
 }

@@ -2,6 +2,8 @@
 //! knows which of them are part of a build.
 
 mod heap;
+#[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
+mod host;
 pub(crate) mod local;
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -9,6 +11,8 @@ mod mpi;
 mod origin;
 #[cfg(feature = "shm")]
 mod shm;
+#[cfg(any(feature = "shm", feature = "tcp"))]
+mod spin;
 #[cfg(feature = "tcp")]
 mod tcp;
 #[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
@@ -46,6 +50,9 @@ pub fn shm_detector() -> Option<Detector> {
 pub fn shm_detector() -> Option<Detector> {
     None
 }
+
+/// Most ranks of a job on `shm` or `tcp`, and of one launch; MPI has limits of its own.
+pub const MAX_RANKS: usize = 256;
 
 use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible};

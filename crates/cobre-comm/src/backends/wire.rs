@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::MAX_RANKS;
 use crate::error::{Call, Cause, Loss, Step};
 use crate::stamp::Stamp;
 
@@ -20,10 +21,11 @@ const DEADLINE: u8 = 3;
 const OTHER: u8 = 4;
 const LOST: u8 = 5;
 
+/// The action of a failure that another rank has reported.
+const ELSEWHERE: &str = "another rank failed";
+
 /// Longest text in a record; longer ones are cut.
 const TEXT: usize = 1024;
-/// Most ranks that a record names.
-const MOST_RANKS: usize = 256;
 
 /// The cause as bytes, at most [`LONGEST`] of them.
 pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
@@ -80,10 +82,15 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
         Cause::Deadline { waited, missing } => {
             out.push(DEADLINE);
             number(&mut out, waited.as_millis() as u64);
-            number(&mut out, missing.len().min(MOST_RANKS) as u64);
-            for &rank in missing.iter().take(MOST_RANKS) {
+            number(&mut out, missing.len().min(MAX_RANKS) as u64);
+            for &rank in missing.iter().take(MAX_RANKS) {
                 number(&mut out, rank as u64);
             }
+        }
+        // Passed on, not told again.
+        Cause::Io { action, message } if action == ELSEWHERE => {
+            out.push(OTHER);
+            text(&mut out, message);
         }
         other => {
             out.push(OTHER);
@@ -153,13 +160,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
         }
         DEADLINE => {
             let waited = Duration::from_millis(rest.number()?);
-            let missing = (0..rest.number()?.min(MOST_RANKS as u64))
+            let missing = (0..rest.number()?.min(MAX_RANKS as u64))
                 .map(|_| rest.number().map(|rank| rank as usize))
                 .collect::<Option<_>>()?;
             Some(Cause::Deadline { waited, missing })
         }
         OTHER => Some(Cause::Io {
-            action: "another rank failed".to_owned(),
+            action: ELSEWHERE.to_owned(),
             message: rest.text()?,
         }),
         _ => None,
@@ -255,6 +262,17 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_that_travels_twice_is_told_once() {
+        let cause = Cause::Io {
+            action: "reading".into(),
+            message: "no".into(),
+        };
+        let once = decode(&encode(&cause)).unwrap();
+        assert_eq!(once.to_string(), "another rank failed: reading: no");
+        assert_eq!(decode(&encode(&once)), Some(once));
+    }
+
+    #[test]
     fn the_longest_cause_fits() {
         let long = "ä".repeat(10_000);
         let panic = lost(Loss::Panic(long.clone()), STEP);
@@ -262,7 +280,7 @@ mod tests {
             aborted(&long),
             panic,
             mismatch(),
-            late(MOST_RANKS),
+            late(MAX_RANKS),
             late(9999),
         ] {
             assert!(encode(&cause).len() <= LONGEST);

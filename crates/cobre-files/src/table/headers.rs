@@ -65,14 +65,10 @@ fn read_at(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unreadable(error: io::Error) -> String {
-    error.to_string()
-}
-
 /// Checks that the footer of a file is as long as it claims and that its schema is flat.
 pub(super) fn check_footer(file: &File, length: u64) -> Result<(), String> {
     let end = length.checked_sub(TAIL).ok_or_else(cut_off)?;
-    let tail = read_at(file, end, TAIL).map_err(unreadable)?;
+    let tail = read_at(file, end, TAIL).map_err(|error| error.to_string())?;
     let (own, mark) = tail.split_at(4);
     if mark != b"PAR1" {
         return Err("its end is not that of a Parquet file".to_owned());
@@ -87,7 +83,7 @@ pub(super) fn check_footer(file: &File, length: u64) -> Result<(), String> {
             "its footer has {own} bytes; at most {LARGEST_FOOTER} are read"
         ));
     }
-    let footer = read_at(file, start, own).map_err(unreadable)?;
+    let footer = read_at(file, start, own).map_err(|error| error.to_string())?;
     let mut columns = None;
     let mut reader = Reader::new(&footer);
     let read = reader.structure(0, |number, kind, reader| {
@@ -194,7 +190,7 @@ fn page(reader: &mut Reader<'_>) -> Result<Page, Broken> {
 fn page_at(file: &File, at: u64, left: u64) -> Result<(Page, u64), String> {
     let mut length = USUAL_HEADER.min(left);
     loop {
-        let bytes = read_at(file, at, length).map_err(unreadable)?;
+        let bytes = read_at(file, at, length).map_err(|error| error.to_string())?;
         let mut reader = Reader::new(&bytes);
         match page(&mut reader) {
             Ok(page) => return Ok((page, reader.position() as u64)),

@@ -199,13 +199,13 @@ fn what_a_page_claims_is_refused_beyond_what_its_rows_can_have() {
             (double >> 14) as u8,
         ]
     };
-    let [a, b] = zigzag(4000);
-    let [c, d, e] = size(1_000_000);
+    let [first, second] = zigzag(4000);
+    let huge = size(1_000_000);
     let at = bytes
         .windows(3)
-        .position(|part| part == [0x15, a, b])
+        .position(|part| part == [0x15, first, second])
         .expect("4000 bytes");
-    bytes.splice(at + 1..at + 3, [c, d, e]);
+    bytes.splice(at + 1..at + 3, huge);
     // Everything behind it has moved by a byte, but the header comes first.
     let error = all(&bytes).expect_err("it is refused").to_string();
     assert!(

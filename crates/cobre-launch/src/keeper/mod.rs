@@ -1,14 +1,18 @@
 //! The keeper: a forked process between launcher and ranks. It starts the ranks, collects them,
-//! passes signals on, and outlives the launcher just long enough to end what it left.
+//! passes signals on, and outlives the launcher just long enough to end what it left. Its parent is
+//! the [`guard`], which does the same for the keeper.
 //!
-//! It runs in a fork of a program that may have threads, so nothing here takes a lock, prints, or
+//! Both run in a fork of a program that may have threads, so nothing here takes a lock, prints, or
 //! reads the environment.
 
+mod guard;
 mod sweep;
 mod title;
 
+pub(crate) use guard::guard;
+
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,6 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{RecvFlags, SendFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, wait};
 
 use crate::plan::{Plan, RankPlan, above_stdio};
@@ -24,13 +29,13 @@ use crate::protocol::{Decoder, Event, Exit, Order, RECORD, encode};
 use crate::signals::{self, Catch};
 use crate::sys::{Setup, close_all_but};
 
-/// How often the keeper looks for the launcher although nothing told it to.
+/// How often keeper and guard look for their parents although nothing told them to.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Tells the keeper that the launcher died.
-const LAUNCHER_DIED: Signal = Signal::USR1;
+/// Tells the keeper and the guard that their parent died.
+const PARENT_DIED: Signal = Signal::USR1;
 
-/// Signals that would end the keeper, or that it waits for. What is sent to a whole session or
+/// Signals that would end keeper or guard, or that they wait for. What is sent to a whole session or
 /// control group is the launcher's business, which tells the ranks in its own time.
 const CAUGHT: [i32; 9] = [
     libc::SIGCHLD,
@@ -45,12 +50,12 @@ const CAUGHT: [i32; 9] = [
 ];
 
 /// The whole life of the keeper; the result is its exit code.
-pub(crate) fn keep(plan: Plan, socket: OwnedFd, launcher: Pid) -> i32 {
+fn keep(plan: Plan, socket: OwnedFd, guard: Pid) -> i32 {
     let Ok(catch) = settle_in(&plan, &socket) else {
         return 1;
     };
     let mut keeper = Keeper {
-        launcher,
+        guard,
         socket,
         catch,
         orders: Decoder::default(),
@@ -65,13 +70,30 @@ pub(crate) fn keep(plan: Plan, socket: OwnedFd, launcher: Pid) -> i32 {
         except: None,
     });
     let survivors = !sweep::end_descendants();
-    keeper.tell(Event::Done { survivors });
+    // A launcher that outlives the guard sees the socket close: the job has not come to its end.
+    if !keeper.orphaned() {
+        keeper.tell(Event::Done { survivors });
+    }
     0
 }
 
-/// Cuts the ties to the launcher's session, signals and files, and becomes the one who adopts
-/// orphans.
+/// Makes ready to start ranks.
 fn settle_in(plan: &Plan, socket: &OwnedFd) -> io::Result<Catch> {
+    // Another launch of the same process waits for the end of its own pipes: holding on to copies
+    // of them would keep it from seeing that.
+    let mut keep = plan.descriptors();
+    keep.push(socket.as_raw_fd());
+    let catch = detach(&keep)?;
+    for descriptor in &plan.inherited {
+        rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?;
+    }
+    title::set(title::KEEPER);
+    Ok(catch)
+}
+
+/// Cuts the ties to the session, signals and files of the parent, all but `keep`, and becomes one who
+/// adopts orphans and hears of the parent's death.
+fn detach(keep: &[RawFd]) -> io::Result<Catch> {
     signals::reset_all();
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -81,24 +103,26 @@ fn settle_in(plan: &Plan, socket: &OwnedFd) -> io::Result<Catch> {
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
-    // Another launch of the same process waits for the end of its own pipes: holding on to copies
-    // of them would keep it from seeing that.
-    let mut keep = plan.descriptors();
-    keep.extend([socket.as_raw_fd(), null.as_raw_fd()]);
-    close_all_but(&keep);
-    for descriptor in &plan.inherited {
-        rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?;
-    }
+    close_all_but(&[keep, &[null.as_raw_fd()]].concat());
 
     let catch = Catch::after_fork(&CAUGHT)?;
     signals::unblock_all();
-    rustix::process::set_parent_process_death_signal(Some(LAUNCHER_DIED))?;
-    title::set();
+    rustix::process::set_parent_process_death_signal(Some(PARENT_DIED))?;
     Ok(catch)
 }
 
+/// Waits for a signal, for `others`, or until it is time to look.
+fn wait_for(catch: &Catch, others: &[&OwnedFd]) {
+    let poll_in = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
+    let mut sources = vec![poll_in(catch.pipe())];
+    sources.extend(others.iter().map(|other| poll_in(other.as_fd())));
+    let look = Timespec::try_from(LOOK).ok();
+    // An interrupted wait is one that has news.
+    let _ = poll(&mut sources, look.as_ref());
+}
+
 struct Keeper {
-    launcher: Pid,
+    guard: Pid,
     socket: OwnedFd,
     catch: Catch,
     orders: Decoder,
@@ -111,6 +135,17 @@ struct Rank {
     /// `None` once collected; until then the number cannot belong to another process.
     pid: Option<Pid>,
     signalled: bool,
+    /// Open in this process alone: when it dies, the kernel kills the rank's process group.
+    _leash: Option<OwnedFd>,
+}
+
+/// A rank's leash: the end that the rank gets, under a number that no shell script uses, and the
+/// keeper's. `None` if there are no descriptors left: the leash is the last of several means.
+fn leash() -> Option<(OwnedFd, OwnedFd)> {
+    const HIGH: RawFd = 100;
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).ok()?;
+    let reader = rustix::io::fcntl_dupfd_cloexec(&reader, HIGH).or_else(|_| above_stdio(reader));
+    Some((reader.ok()?, above_stdio(writer).ok()?))
 }
 
 impl Keeper {
@@ -146,10 +181,12 @@ impl Keeper {
                 .stdout(stdout)
                 .stderr(stderr)
                 .process_group(0);
+            let (leash, held) = leash().unzip();
             let setup = Setup {
                 parent,
                 open_files,
                 processor,
+                leash: leash.as_ref().map(AsRawFd::as_raw_fd),
             };
             setup.install(&mut command);
             let started = command.spawn().map(|child| Pid::from_child(&child));
@@ -158,6 +195,7 @@ impl Keeper {
                     self.ranks.push(Rank {
                         pid: Some(pid),
                         signalled: false,
+                        _leash: held,
                     });
                     self.tell(Event::Started {
                         rank: number,
@@ -182,24 +220,13 @@ impl Keeper {
     /// Collects ranks and obeys orders until no rank is left, or no launcher.
     fn watch(&mut self) {
         while self.ranks.iter().any(|rank| rank.pid.is_some()) {
-            self.wait();
+            wait_for(&self.catch, &[&self.socket]);
             self.catch.read();
             self.collect();
             if self.orphaned() || !self.obey() {
                 return;
             }
         }
-    }
-
-    fn wait(&self) {
-        let events = PollFlags::IN;
-        let mut sources = [
-            PollFd::from_borrowed_fd(self.socket.as_fd(), events),
-            PollFd::from_borrowed_fd(self.catch.pipe(), events),
-        ];
-        let look = Timespec::try_from(LOOK).ok();
-        // An interrupted wait is one that has news.
-        let _ = poll(&mut sources, look.as_ref());
     }
 
     /// Collects every child that has ended, ranks and adopted orphans alike.
@@ -254,10 +281,9 @@ impl Keeper {
         }
     }
 
-    /// Whether the launcher is dead. Its end of the socket may live on in a process that was
-    /// forked from it, so the end of the socket alone is no proof of life.
+    /// Whether the guard is dead. It ends the keeper if the launcher is.
     fn orphaned(&self) -> bool {
-        rustix::process::getppid() != Some(self.launcher)
+        rustix::process::getppid() != Some(self.guard)
     }
 
     /// If the launcher does not listen any more, [`Keeper::watch`] will see it.

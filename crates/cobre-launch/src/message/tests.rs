@@ -18,6 +18,7 @@ fn text(ranks: Vec<RankOutcome>, cause: Cause) -> String {
         survivors: false,
         through: None,
         root: None,
+        statements: std::collections::BTreeMap::new(),
     }
     .message("cobre launch")
 }

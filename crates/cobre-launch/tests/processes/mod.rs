@@ -1,8 +1,22 @@
-//! Finding the processes of a job, and waiting for what they do.
+//! Starting the processes of a test, finding those of a job, and waiting for what they do.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+/// A command whose process begins with the default action of every signal: a script's `&` and `nohup`
+/// hand down that some are ignored, and a test that sends one of those would wait for nothing.
+#[allow(
+    dead_code,
+    reason = "not every test that includes this file starts programs"
+)]
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(program);
+    command
+}
 
 /// A number of seconds that no other process sleeps for.
 #[allow(dead_code, reason = "not every test that includes this file sleeps")]

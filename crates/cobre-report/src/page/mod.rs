@@ -216,6 +216,7 @@ mod tests {
             rows: vec![vec![name.to_owned(), name.to_owned()]],
         });
         Report {
+            results: std::path::PathBuf::new(),
             name: name.to_owned(),
             version: name.to_owned(),
             headline: vec![(name.to_owned(), name.to_owned())],

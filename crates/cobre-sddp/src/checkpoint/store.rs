@@ -372,3 +372,59 @@ fn prune(register: &mut Register, iteration: usize, damaged: &[usize]) {
     // Else the register grows with every checkpoint.
     let _ = register.settle();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_with_any_byte_changed_is_damaged_or_says_the_same() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = b"a state";
+        let manifest = checked(json!({
+            "format": FORMAT,
+            "iteration": 7,
+            "bytes": state.len(),
+            "sha256": Fingerprint::of_parts(&[state]).to_string(),
+            "belongs_to": {"seed": "0", "problem": "ab", "warm start": "none"},
+        }));
+        let place = |kind: &str| directory.path().join(name(7, kind));
+        std::fs::write(place("state"), state).expect("it is written");
+        let text = format!("{manifest:#}\n").into_bytes();
+        let mut found = 0;
+        for at in 0..text.len() {
+            for other in [text[at] ^ 1, text[at] ^ 0x20, b'0', b' ', 0xff] {
+                let mut text = text.clone();
+                text[at] = other;
+                std::fs::write(place("json"), &text).expect("it is written");
+                match whole(directory.path(), 7) {
+                    Err(_) => found += 1,
+                    Ok((mut read, bytes)) => {
+                        read[CHECK] = manifest[CHECK].clone();
+                        assert_eq!((read, &bytes[..]), (manifest.clone(), &state[..]), "{at}");
+                    }
+                }
+            }
+        }
+        assert!(found > 3 * text.len(), "{found}");
+    }
+
+    #[test]
+    fn a_manifest_of_the_version_before_is_refused_and_known_as_ours() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = b"a state";
+        let manifest = json!({
+            "format": FORMAT - 1,
+            "iteration": 7,
+            "bytes": state.len(),
+            "sha256": Fingerprint::of_parts(&[state]).to_string(),
+            "belongs_to": {"seed": "0"},
+        });
+        let place = |kind: &str| directory.path().join(name(7, kind));
+        std::fs::write(place("state"), state).expect("it is written");
+        std::fs::write(place("json"), manifest.to_string()).expect("it is written");
+        let refused = whole(directory.path(), 7).expect_err("another version");
+        assert!(refused.contains("format"), "{refused}");
+        assert!(is_manifest(&place("json"), &name(7, "json")));
+    }
+}

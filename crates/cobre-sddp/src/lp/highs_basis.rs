@@ -32,8 +32,8 @@ pub(super) fn is_tight(status: i32) -> bool {
 }
 
 impl HighsBasis {
-    /// Checks that a basis that may have been read belongs to a linear program with so many columns
-    /// and rows, without cuts.
+    /// True if a basis that may have been read can be one of a linear program with so many columns and rows, those of
+    /// cuts not among them.
     pub(super) fn fits(&self, columns: usize, rows: usize) -> bool {
         let known = |status: &i8| (0..=LAST_STATUS).contains(status);
         self.columns.len() == columns

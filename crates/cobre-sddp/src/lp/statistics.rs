@@ -6,6 +6,9 @@ use std::ops::{AddAssign, Sub};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
+/// The most that a run can have counted of anything.
+const MOST_COUNTED: u64 = 1_000_000_000_000_000;
+
 /// Counts of linear programs, by the way they were solved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
@@ -33,14 +36,6 @@ pub struct LpStatistics {
 }
 
 impl LpStatistics {
-    /// The largest of the counts.
-    pub(crate) fn largest(self) -> u64 {
-        let solved = self.solves.max(self.highs).max(self.remembered);
-        let repeated = self.refactored.max(self.cold_starts).max(self.fallbacks);
-        let checked = self.retries.max(self.checked);
-        solved.max(self.pivots).max(repeated).max(checked)
-    }
-
     /// The counts by name, without the number of solves.
     pub fn json(self) -> serde_json::Value {
         serde_json::json!({
@@ -54,6 +49,11 @@ impl LpStatistics {
             "checked": self.checked,
             "largest_difference": self.difference,
         })
+    }
+
+    /// True if counts that were read can be those of a run: sums of them are far from overflow.
+    pub(crate) fn is_plausible(self) -> bool {
+        self.difference.is_finite() && self == self.zip(self, |count, _| count.min(MOST_COUNTED))
     }
 
     fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {

@@ -91,8 +91,9 @@ pub struct Draft {
     root: Vec<Edge>,
     risk: Risk,
     validation: Vec<Vec<Step>>,
-    /// How many numbers openings and validation scenarios put in place.
+    /// How many numbers openings and validation scenarios put in place, and how many of openings were announced.
     numbers: usize,
+    announced: usize,
 }
 
 impl Draft {
@@ -109,13 +110,21 @@ impl Draft {
             risk: Risk::EXPECTATION,
             validation: Vec::new(),
             numbers: 0,
+            announced: 0,
         }
     }
 
     /// True if openings change more numbers than a problem can have: [`build`](Self::build) refuses
     /// it, and openings that are added have no effect.
     pub fn is_too_large(&self) -> bool {
-        self.numbers > MOST_OPENING_NUMBERS
+        self.numbers.max(self.announced) > MOST_OPENING_NUMBERS
+    }
+
+    /// Says that so many openings of so many changes each are to come, so that too many need not be made first:
+    /// whether they may come is [`is_too_large`](Self::is_too_large).
+    pub fn announce(&mut self, openings: usize, changes: usize) {
+        let numbers = openings.saturating_mul(changes.saturating_mul(2).saturating_add(1));
+        self.announced = self.announced.saturating_add(numbers);
     }
 
     /// Counts the numbers of changes; none are kept of a problem that is too large.
@@ -310,7 +319,8 @@ impl Draft {
             let width = Places::of(changes.flatten()).width();
             width.saturating_mul(node.openings.len().max(1) + steps.len())
         });
-        let numbers = numbers.fold(0, usize::saturating_add).max(self.numbers);
+        let numbers = numbers.fold(0, usize::saturating_add);
+        let numbers = numbers.max(self.numbers).max(self.announced);
         (numbers > MOST_OPENING_NUMBERS).then(|| {
             ProblemError::Whole(format!(
                 "its openings put {numbers} numbers in place or more; at most {MOST_OPENING_NUMBERS} are possible: \

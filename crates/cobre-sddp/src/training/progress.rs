@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 use crate::events::{Iteration, TimeSplit};
+use crate::lp::LpStatistics;
 use crate::problem::Sense;
 
 /// The least paths of an estimate, from the latest forward passes, once there are that many.
 const ESTIMATE_PATHS: usize = 100;
 /// The longest time that training can have taken, in seconds: a thousand years.
 const LONGEST: f64 = 3.2e10;
-/// The most that training can have counted of anything; sums of it are far from overflow.
-const MOST_COUNTED: u64 = 1 << 53;
 
 /// The progress of training so far, in the modeller's sense.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -26,7 +25,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Checks that progress that was read belongs to training with so many forward passes.
+    /// True if figures that were read can be those of training with so many forward passes.
     pub(crate) fn fits(&self, passes: usize) -> bool {
         let count = self.iterations.len();
         let numbered = self.iterations.iter().zip(1..);
@@ -43,8 +42,7 @@ impl Progress {
                 .into_iter()
                 .all(|(iteration, number)| iteration.number == number)
             && times.all(|seconds| (0.0..=LONGEST).contains(&seconds))
-            && counts
-                .all(|counts| counts.largest() <= MOST_COUNTED && counts.difference.is_finite())
+            && counts.all(LpStatistics::is_plausible)
             && self
                 .bounds
                 .iter()

@@ -119,7 +119,7 @@ fn go(how: &str, comm: &CommBackend) -> Going {
     if comm.name() == "mpi" {
         // The launcher tells the first to end from those that mpiexec ends after it only if it has
         // heard of all before.
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_secs(1));
     }
     eprintln!("going {}", nanoseconds());
     match how {
@@ -148,7 +148,7 @@ fn go(how: &str, comm: &CommBackend) -> Going {
             // A child that lives on, with copies of all that the rank had open.
             // SAFETY: the child sleeps and ends, and touches nothing else.
             if unsafe { fork() } == 0 {
-                std::thread::sleep(Duration::from_secs(6));
+                std::thread::sleep(Duration::from_secs(15));
                 // SAFETY: ends the child, with nothing run in between.
                 unsafe { _exit(0) };
             }

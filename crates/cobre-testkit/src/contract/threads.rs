@@ -16,7 +16,7 @@ use crate::number::numbers;
 use crate::oracle;
 
 /// Time in which a busy communicator must say so; it has nobody to ask.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// Two threads make the same call, each again and again until it got through: whichever comes
 /// first, all ranks make the same calls, so every result is known.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time for things that end by themselves: processes that were killed, other jobs on this machine.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The machine before a job.
 #[derive(Debug)]
@@ -27,22 +27,28 @@ impl Surroundings {
     /// The leftovers of a job whose processes carry `marker` in their arguments or environment.
     pub fn left_behind(&self, marker: &str) -> Vec<String> {
         let start = Instant::now();
+        // What comes later is another job's: only a name that stays was left.
+        let mut names = self.new_names();
         loop {
-            let found = self.differences(marker);
+            let found = described(&names, marker);
             if found.is_empty() || start.elapsed() > PATIENCE {
                 return found;
             }
             thread::sleep(Duration::from_millis(10));
+            names = names.intersection(&shared_memory()).cloned().collect();
         }
     }
 
-    fn differences(&self, marker: &str) -> Vec<String> {
-        let segments = shared_memory()
-            .difference(&self.shared_memory)
-            .map(|name| format!("shared memory {}", name.display()))
-            .collect::<Vec<_>>();
-        [segments, processes(marker)].concat()
+    fn new_names(&self) -> BTreeSet<OsString> {
+        let now = shared_memory();
+        now.difference(&self.shared_memory).cloned().collect()
     }
+}
+
+/// These names, and the processes with `marker`, in words.
+fn described(names: &BTreeSet<OsString>, marker: &str) -> Vec<String> {
+    let name = |name: &OsString| format!("shared memory {}", name.display());
+    [names.iter().map(name).collect(), processes(marker)].concat()
 }
 
 /// Names in `/dev/shm` that are ours; other programs come and go there as well.
@@ -99,7 +105,7 @@ mod tests {
             let expected = format!("process {}", child.id());
             // The child's own arguments appear only when it has become `sleep`.
             let start = Instant::now();
-            while !before.differences(marker).contains(&expected) {
+            while !processes(marker).contains(&expected) {
                 assert!(start.elapsed() < PATIENCE, "{marker} not found");
             }
             child.kill().unwrap();
@@ -113,7 +119,7 @@ mod tests {
         let before = Surroundings::now();
         let path = format!("/dev/shm/cobre-testkit-left-{}", std::process::id());
         fs::write(&path, "x").unwrap();
-        let found = before.differences("no such process");
+        let found = described(&before.new_names(), "no such process");
         fs::remove_file(&path).unwrap();
         assert!(
             found.iter().any(|text| path.ends_with(&text[14..])),

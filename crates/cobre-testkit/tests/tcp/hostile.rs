@@ -213,7 +213,8 @@ fn bytes_that_are_lost_between_living_ranks_end_the_job() {
         way: Way::FromRank0,
         ..flip(96 + 10 * (136 + 24))
     };
-    let (end, struck, told) = run(attack, 2, &[], ("sequence/back-to-back", "300"));
+    // With three ranks, rank 0 answers rank 1 and then waits for it.
+    let (end, struck, told) = run(attack, 3, &[], ("sequence/back-to-back", "300"));
     assert!(end == End::Error && struck, "{told:?}");
     for text in told {
         assert!(text.contains("from rank 0 to rank 1"), "{text}");

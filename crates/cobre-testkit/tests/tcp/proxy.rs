@@ -100,7 +100,7 @@ impl Attack {
 /// A port that leads to rank 0. It ends with the connections that go through it.
 pub struct Proxy {
     pub port: u16,
-    /// Whether the damage is done.
+    /// Whether the damage has begun.
     pub struck: Arc<AtomicBool>,
     stopped: Arc<AtomicBool>,
 }
@@ -216,11 +216,12 @@ impl<'a> Filter<'a> {
         }
         let (clean, rest) = bytes.split_at(before);
         self.passed += clean.len();
+        self.struck.store(true, SeqCst);
         let (mut out, mut rest) = (clean.to_vec(), rest.to_vec());
         match self.attack.damage {
             Damage::Flip(bits) => rest[0] ^= bits,
             Damage::Truncate => {
-                self.finish();
+                self.is_done = true;
                 return (out, true);
             }
             Damage::Insert(length) => out.extend((0..length).map(|byte| byte as u8)),
@@ -250,13 +251,8 @@ impl<'a> Filter<'a> {
                 rest[..2 * length].rotate_left(length);
             }
         }
-        self.finish();
+        self.is_done = true;
         out.append(&mut rest);
         (out, false)
-    }
-
-    fn finish(&mut self) {
-        self.is_done = true;
-        self.struck.store(true, SeqCst);
     }
 }

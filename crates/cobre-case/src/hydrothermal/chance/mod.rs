@@ -1,4 +1,4 @@
-//! What is uncertain: inflows, load and sources, drawn as openings.
+//! Sampling of uncertain inflows, load and sources: the openings of a stage.
 
 mod correlation;
 mod factor;

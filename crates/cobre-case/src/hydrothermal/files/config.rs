@@ -10,17 +10,17 @@ pub(super) const STAND_IN: &str = r#"{"training": {
     "forward_passes": 1, "stopping_rules": [{"type": "iteration_limit", "limit": 1}]}}"#;
 
 object! {
-    /// How a case is trained and tried. Options of the command line override it.
+    /// Settings of training and simulation. Options of the command line override them.
     Config {
-        /// How the policy is trained.
+        /// Settings of training.
         training: Training,
-        /// How the policy is tried after training; not at all if left out.
+        /// Settings of the simulation after training; no simulation if left out.
         simulation: Option<Simulation>,
         /// Choices of the model.
         modeling: Option<Modeling>,
         /// Where training starts from.
         policy: Option<Policy>,
-        /// What else is written.
+        /// Further outputs.
         exports: Option<Exports>,
         /// A note that nothing reads.
         version: Option<String>,
@@ -32,13 +32,13 @@ object! {
 }
 
 object! {
-    /// How the policy is trained.
+    /// Settings of training.
     Training {
         /// Forward passes per iteration.
         forward_passes: Passes,
         /// When training ends.
         stopping_rules: Vec<StoppingRule>,
-        /// Whether one rule ends training or all must agree; any if left out.
+        /// The mode in which stopping rules combine: any of them, or all; any if left out.
         stopping_mode: Option<StoppingMode>,
         /// Must be true, and is if left out.
         enabled: Option<bool>,
@@ -57,7 +57,7 @@ object! {
 }
 
 choice! {
-    /// How stopping rules combine.
+    /// The mode in which stopping rules combine.
     StoppingMode {
         /// One rule ends training.
         Any = "any",
@@ -115,7 +115,7 @@ object! {
 }
 
 object! {
-    /// How one kind of data is sampled.
+    /// The sampling scheme of one kind of data.
     Scheme {
         /// The scheme.
         scheme: SchemeKind,
@@ -151,7 +151,7 @@ choice! {
 object! {
     /// Which cuts are used.
     CutSelection {
-        /// Whether cuts are selected at all; not if left out.
+        /// The switch of cut selection; off if left out.
         enabled: Option<bool>,
         /// The rule; level1 if left out.
         method: Option<CutMethod>,
@@ -170,9 +170,9 @@ object! {
 }
 
 object! {
-    /// How the policy is tried after training.
+    /// Settings of the simulation after training.
     Simulation {
-        /// Whether it is; not if left out.
+        /// The switch of the simulation; off if left out.
         enabled: Option<bool>,
         /// Paths to walk; 2000 if left out.
         num_scenarios: Option<Paths>,
@@ -190,13 +190,13 @@ object! {
 object! {
     /// Choices of the model.
     Modeling {
-        /// What is done about inflows below zero.
+        /// The treatment of inflows below zero.
         inflow_non_negativity: Option<InflowNonNegativity>,
     }
 }
 
 object! {
-    /// What is done about inflows below zero.
+    /// The treatment of inflows below zero.
     InflowNonNegativity {
         /// The method; penalty if left out.
         method: Option<NonNegativity>,
@@ -225,12 +225,12 @@ object! {
     Policy {
         /// Must be fresh, and is if left out.
         mode: Option<PolicyMode>,
-        /// Checkpoints; they must be off.
+        /// Checkpoints; the command line sets them (--checkpoint), so this key must be off.
         checkpointing: Option<Checkpointing>,
     }
     refused {
         path: "results go where --output says",
-        validate_compatibility: "training starts without a policy",
+        validate_compatibility: "a policy is always checked; use --warm-start",
         boundary: "there is no cost after the last stage",
     }
 }
@@ -242,27 +242,27 @@ choice! {
         Fresh = "fresh",
     }
     refused {
-        "warm_start": "training starts without a policy",
-        "resume": "training starts without a policy",
+        "warm_start": "use --warm-start",
+        "resume": "use --resume",
     }
 }
 
 object! {
-    /// Checkpoints; they must be off.
+    /// Checkpoints; the command line sets them (--checkpoint), so this key must be off.
     Checkpointing {
         /// Must be false, and is if left out.
         enabled: Option<bool>,
     }
     refused {
-        initial_iteration: "there are no checkpoints",
-        interval_iterations: "there are no checkpoints",
-        store_basis: "there are no checkpoints",
-        compress: "there are no checkpoints",
+        initial_iteration: "use --checkpoint iterations:K",
+        interval_iterations: "use --checkpoint iterations:K",
+        store_basis: "a checkpoint has one form; use --checkpoint",
+        compress: "a checkpoint has one form; use --checkpoint",
     }
 }
 
 object! {
-    /// What else is written; results have no switches.
+    /// Further outputs; results have no switches.
     Exports {
         /// Must be false, and is if left out.
         states: Option<bool>,

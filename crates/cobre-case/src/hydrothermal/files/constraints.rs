@@ -5,7 +5,7 @@ use crate::hydrothermal::number::{Id, NonNegative};
 use crate::hydrothermal::table::table;
 
 table! {
-    /// What a thermal plant can generate in a stage, and at what cost.
+    /// Generation limits and cost of a thermal plant in a stage.
     ThermalBounds in "constraints/thermal_bounds.parquet", rows |sizes| sizes.by_block(sizes.thermals), {
         /// The plant.
         thermal_id: Id,
@@ -23,7 +23,7 @@ table! {
 }
 
 table! {
-    /// What a hydro plant can do in a stage.
+    /// Limits of a hydro plant in a stage.
     HydroBounds in "constraints/hydro_bounds.parquet", rows |sizes| sizes.by_block(sizes.hydros), {
         /// The plant.
         hydro_id: Id,
@@ -55,7 +55,7 @@ table! {
 }
 
 table! {
-    /// What a line can carry in a stage.
+    /// Capacities of a line in a stage.
     LineBounds in "constraints/line_bounds.parquet", rows |sizes| sizes.by_block(sizes.lines), {
         /// The line.
         line_id: Id,

@@ -6,7 +6,7 @@ use crate::hydrothermal::number::{Id, NonNegative, Number};
 pub(crate) const FILE: &str = "initial_conditions.json";
 
 object! {
-    /// What there is before the first stage.
+    /// The state of the system before the first stage.
     InitialConditions {
         /// Water in reservoirs; a plant without an entry has none.
         storage: Vec<Storage>,

@@ -194,7 +194,7 @@ files! {
     }
 }
 
-/// What stands for a file that is wrong, so that others can be checked all the same; the case is
+/// A stand-in for a file that is wrong, so that the others can be checked all the same; the case is
 /// refused anyway.
 fn stand_in<T: Read>(text: &str) -> Option<T> {
     let json = serde_json::from_str::<Json>(text).ok()?;
@@ -286,7 +286,7 @@ fn unread(home: &str) -> String {
     format!("nothing reads it here; its place is {home}")
 }
 
-/// What is in a folder of a case, by name; nothing if it is no folder.
+/// The entries of a folder of a case, by name; none if it is no folder.
 fn listed(case: &Path, folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(case.join(folder)).into_iter().flatten();
     let names = entries.flatten().map(|entry| entry.file_name());

@@ -19,7 +19,7 @@ pub(super) const STAND_IN: &str = r#"{
 }"#;
 
 object! {
-    /// What violations cost where nothing else is said.
+    /// Costs of violations, unless a more specific file gives others.
     Penalties {
         /// Buses.
         bus: BusPenalties,
@@ -35,7 +35,7 @@ object! {
 }
 
 object! {
-    /// What it costs a bus to have too little or too much energy.
+    /// Costs of too little or too much energy at a bus.
     BusPenalties {
         /// Load that is not served, by segment.
         deficit_segments: Vec<DeficitSegment>,
@@ -55,7 +55,7 @@ object! {
 }
 
 object! {
-    /// What lines cost.
+    /// Costs of lines.
     LinePenalties {
         /// Energy that is sent, $/MWh.
         exchange_cost: NonNegative,
@@ -63,7 +63,7 @@ object! {
 }
 
 object! {
-    /// What hydro plants cost.
+    /// Costs of hydro plants.
     HydroPenalties {
         /// Water spilled, $/(m³/s·h).
         spillage_cost: NonNegative,
@@ -99,7 +99,7 @@ object! {
 }
 
 object! {
-    /// What non-controllable sources cost.
+    /// Costs of non-controllable sources.
     SourcePenalties {
         /// Energy that could be had and is not taken, $/MWh.
         curtailment_cost: NonNegative,

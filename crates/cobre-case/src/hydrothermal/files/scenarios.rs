@@ -29,7 +29,7 @@ table! {
 }
 
 table! {
-    /// How inflows depend on those before them.
+    /// The dependence of inflows on earlier ones.
     ArCoefficients in "scenarios/inflow_ar_coefficients.parquet", rows |sizes| sizes.by_lag(sizes.hydros), {
         /// The plant.
         hydro_id: Id,
@@ -73,7 +73,7 @@ table! {
 }
 
 object! {
-    /// How load differs by block.
+    /// Factors of load by block.
     LoadFactors {
         /// Factors by bus and stage; 1 where there are none.
         load_factors: Vec<LoadFactor>,
@@ -81,7 +81,7 @@ object! {
 }
 
 object! {
-    /// How the load of a bus in a stage differs by block.
+    /// Factors of the load of a bus in a stage, by block.
     LoadFactor {
         /// The bus.
         bus_id: Id,
@@ -97,13 +97,13 @@ object! {
     BlockFactor {
         /// The block.
         block_id: Id,
-        /// What the value of the stage is multiplied by.
+        /// The factor by which the value of the stage is multiplied.
         factor: NonNegative,
     }
 }
 
 object! {
-    /// How what sources have differs by block.
+    /// Factors of available energy of sources by block.
     SourceFactors {
         /// Factors by source and stage; 1 where there are none.
         non_controllable_factors: Vec<SourceFactor>,
@@ -111,7 +111,7 @@ object! {
 }
 
 object! {
-    /// How what a source has in a stage differs by block.
+    /// Factors of the available energy of a source in a stage, by block.
     SourceFactor {
         /// The source.
         ncs_id: Id,
@@ -123,7 +123,7 @@ object! {
 }
 
 choice! {
-    /// How a correlation matrix is factored.
+    /// The factorisation of a correlation matrix.
     Factorization {
         /// Cholesky: the matrix must be positive definite.
         Cholesky = "cholesky",
@@ -133,13 +133,13 @@ choice! {
 }
 
 choice! {
-    /// What is correlated.
+    /// The correlated series.
     SeriesKind {
         /// The inflow of a hydro plant.
         Inflow = "inflow",
         /// The load of a bus.
         Load = "load",
-        /// What a non-controllable source has.
+        /// Available energy of a non-controllable source.
         Ncs = "ncs",
     }
 }
@@ -147,7 +147,7 @@ choice! {
 object! {
     /// Which series move together.
     Correlation {
-        /// How matrices are factored.
+        /// The factorisation of matrices.
         method: Factorization,
         /// Named sets of groups.
         profiles: Profiles,
@@ -179,7 +179,7 @@ object! {
 object! {
     /// A series.
     Series {
-        /// What it is.
+        /// The kind of the series.
         r#type: SeriesKind,
         /// The plant, bus or source.
         id: Id,

@@ -12,7 +12,7 @@ pub(crate) const FILE: &str = "stages.json";
 object! {
     /// The stages of the study.
     Stages {
-        /// How stages follow each other, and the discount.
+        /// The order of stages, and the discount.
         policy_graph: PolicyGraph,
         /// The stages, in the order of time.
         stages: Vec<Stage>,
@@ -26,7 +26,7 @@ object! {
 }
 
 object! {
-    /// How stages follow each other.
+    /// The order of stages.
     PolicyGraph {
         /// The kind of horizon.
         r#type: Horizon,
@@ -64,11 +64,11 @@ object! {
         num_scenarios: Openings,
         /// Its season; stages of one season share statistics of past inflows.
         season_id: Option<Id>,
-        /// How the outcomes of the next stage are weighed; the expectation if left out.
+        /// The risk measure over outcomes of the next stage; the expectation if left out.
         risk_measure: Option<RiskMeasure>,
-        /// What is handed from stage to stage.
+        /// The states handed from stage to stage.
         state_variables: Option<StateVariables>,
-        /// How openings are drawn; saa if left out.
+        /// The method by which openings are drawn; saa if left out.
         sampling_method: Option<SamplingMethod>,
         /// Must be parallel, and is if left out.
         block_mode: Option<BlockMode>,
@@ -82,13 +82,13 @@ object! {
         id: Id,
         /// Its name.
         name: String,
-        /// How long it is, h.
+        /// Its duration, h.
         hours: Positive,
     }
 }
 
 choice! {
-    /// How blocks relate.
+    /// The relation between blocks.
     BlockMode {
         /// Water of a stage can be used in any of its blocks.
         Parallel = "parallel",
@@ -100,7 +100,7 @@ choice! {
 }
 
 choice! {
-    /// How openings are drawn.
+    /// The method by which openings are drawn.
     SamplingMethod {
         /// Independently.
         Saa = "saa",
@@ -116,7 +116,7 @@ choice! {
 }
 
 object! {
-    /// What is handed from stage to stage.
+    /// The states handed from stage to stage.
     StateVariables {
         /// Storage; may be false only if no plant can store.
         storage: Option<bool>,
@@ -157,7 +157,7 @@ object! {
     }
 }
 
-/// How outcomes are weighed: `"expectation"`, or `{"cvar": {"alpha", "lambda"}}`.
+/// The risk measure: `"expectation"`, or `{"cvar": {"alpha", "lambda"}}`.
 #[derive(Debug, Clone)]
 pub(crate) enum RiskMeasure {
     Expectation,

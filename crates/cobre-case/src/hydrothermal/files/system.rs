@@ -25,7 +25,7 @@ object! {
         id: Id,
         /// Its name.
         name: String,
-        /// What unserved load costs here; as in penalties.json if left out.
+        /// The cost of unserved load here; as in penalties.json if left out.
         deficit_segments: Option<Vec<DeficitSegment>>,
     }
 }
@@ -49,7 +49,7 @@ object! {
         source_bus_id: Id,
         /// The bus it ends at.
         target_bus_id: Id,
-        /// What it can carry.
+        /// Its capacities.
         capacity: Capacity,
         /// Cost of energy sent, $/MWh; as in penalties.json if left out.
         exchange_cost: Option<NonNegative>,
@@ -63,7 +63,7 @@ object! {
 }
 
 object! {
-    /// What a line can carry.
+    /// Capacities of a line.
     Capacity {
         /// From source to target, MW.
         direct_mw: NonNegative,
@@ -89,7 +89,7 @@ object! {
         name: String,
         /// Its bus.
         bus_id: Id,
-        /// What it can generate.
+        /// Its generation limits.
         generation: ThermalGeneration,
         /// Cost of its energy, $/MWh.
         cost_per_mwh: NonNegative,
@@ -103,7 +103,7 @@ object! {
 }
 
 object! {
-    /// What a thermal plant can generate.
+    /// Generation limits of a thermal plant.
     ThermalGeneration {
         /// The least, MW.
         min_mw: NonNegative,
@@ -131,13 +131,13 @@ object! {
         bus_id: Id,
         /// The plant that its water flows to; null if to the sea.
         downstream_id: Option<Id>,
-        /// What it can store.
+        /// Its storage limits.
         reservoir: Reservoir,
-        /// What may leave it.
+        /// Its outflow limits.
         outflow: Outflow,
-        /// What it can generate.
+        /// Its generation limits.
         generation: HydroGeneration,
-        /// What its violations cost, where that is not as in penalties.json.
+        /// The costs of its violations, where they differ from penalties.json.
         penalties: Option<PenaltyOverrides>,
     }
     refused {
@@ -154,7 +154,7 @@ object! {
 }
 
 object! {
-    /// What a plant can store.
+    /// Storage limits of a plant.
     Reservoir {
         /// The least, hm³.
         min_storage_hm3: NonNegative,
@@ -164,7 +164,7 @@ object! {
 }
 
 object! {
-    /// What may leave a plant, turbined and spilled.
+    /// Outflow limits of a plant, turbined and spilled.
     Outflow {
         /// The least, m³/s.
         min_outflow_m3s: NonNegative,
@@ -174,7 +174,7 @@ object! {
 }
 
 choice! {
-    /// How water becomes energy.
+    /// The production function.
     GenerationModel {
         /// In proportion.
         ConstantProductivity = "constant_productivity",
@@ -186,9 +186,9 @@ choice! {
 }
 
 object! {
-    /// What a hydro plant can generate.
+    /// Generation of a hydro plant.
     HydroGeneration {
-        /// How water becomes energy.
+        /// The production function.
         model: GenerationModel,
         /// Energy of water, MW/(m³/s).
         productivity_mw_per_m3s: Positive,
@@ -204,7 +204,7 @@ object! {
 }
 
 object! {
-    /// What violations cost at one plant; units as in penalties.json.
+    /// Costs of violations at one plant; units as in penalties.json.
     PenaltyOverrides {
         /// Water spilled.
         spillage_cost: Option<NonNegative>,
@@ -251,7 +251,7 @@ object! {
         max_generation_mw: NonNegative,
         /// Cost of energy that could be had and is not taken, $/MWh; as in penalties.json if left out.
         curtailment_cost: Option<NonNegative>,
-        /// Whether energy may be left untaken; yes if left out.
+        /// The permission to curtail its energy; yes if left out.
         allow_curtailment: Option<bool>,
     }
     refused {

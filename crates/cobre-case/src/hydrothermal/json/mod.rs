@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use crate::finding::{Findings, Place};
 
-/// What can be read from JSON.
+/// A type that can be read from JSON.
 pub(crate) trait Read: Sized {
     /// Reads it, or says what is wrong.
     fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self>;
 
-    /// What stands for it where its key is not there; `None` if the key must be.
+    /// The value where the key is missing; `None` if the key is required.
     fn absent() -> Option<Self> {
         None
     }

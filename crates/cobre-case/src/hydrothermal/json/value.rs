@@ -18,7 +18,7 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// What it is, in words.
+    /// The kind of the value, in words.
     pub(super) fn described(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),

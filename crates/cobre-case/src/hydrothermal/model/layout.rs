@@ -11,7 +11,7 @@ pub(crate) struct Layout {
     pub(crate) thermals: Vec<Vec<ColumnId>>,
     /// Generation, MW.
     pub(crate) sources: Vec<Vec<ColumnId>>,
-    /// What is sent there and back, MW.
+    /// Flows in either direction, MW.
     pub(crate) lines: Vec<[Vec<ColumnId>; 2]>,
     pub(crate) buses: Vec<BusLayout>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Layout {
 pub(crate) struct HydroLayout {
     /// Storage before and after, hm³, if it has a reservoir.
     pub(crate) storage: Option<[ColumnId; 2]>,
-    /// What storage lacks to its minimum, hm³.
+    /// Shortfall of storage below its minimum, hm³.
     pub(crate) storage_below: Option<ColumnId>,
     /// The balance of water, in hm³.
     pub(crate) water: Option<RowId>,
@@ -30,7 +30,7 @@ pub(crate) struct HydroLayout {
     pub(crate) drawn: Option<RowId>,
     /// The inflow, m³/s, if it depends on the past.
     pub(crate) inflow: Option<ColumnId>,
-    /// What lifts such an inflow to zero, m³/s.
+    /// Slack that lifts such an inflow to zero, m³/s.
     pub(crate) truncated: Option<ColumnId>,
     /// Water that can be added to the inflow as it is drawn, m³/s.
     pub(crate) added: Option<ColumnId>,
@@ -38,7 +38,7 @@ pub(crate) struct HydroLayout {
     pub(crate) turbined: Vec<ColumnId>,
     /// m³/s.
     pub(crate) spilled: Vec<ColumnId>,
-    /// What flows and generation lack to their minimum or have above their maximum; empty where there
+    /// Shortfall below the minimum or excess above the maximum of flows and generation; empty where there
     /// is none.
     pub(crate) turbined_below: Vec<ColumnId>,
     pub(crate) generation_below: Vec<ColumnId>,

@@ -55,7 +55,7 @@ pub(crate) fn build(
     problem.map(|problem| (problem, layouts))
 }
 
-/// What all stages together can never cost less than. Only energy of sources, whose curtailment
+/// A lower bound on the cost of all stages. Only energy of sources, whose curtailment
 /// costs, lowers the cost of a stage below zero.
 fn least_cost(system: &System) -> f64 {
     let mut bound = 0.0;

@@ -1,4 +1,4 @@
-//! What may happen in a stage, put into its linear program.
+//! Openings of a stage, put into its linear program.
 
 use cobre_sddp::problem::{Change, Draft, NodeId};
 
@@ -44,7 +44,7 @@ fn is_uncertain(program: &Program<'_>) -> bool {
             .any(|source| source.availability[stage].deviation > 0.0)
 }
 
-/// What an opening changes, given a standard normal number for each series.
+/// The changes of an opening, given a standard normal number for each series.
 fn changes(program: &Program<'_>, drawn: &[f64]) -> Vec<Change> {
     let (system, stage) = (program.system, program.number);
     let kinds = Kinds::of(system);

@@ -127,7 +127,7 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     (layout.water, layout.drawn) = (Some(water), Some(drawn));
 }
 
-/// What an inflow lacks to zero.
+/// The amount by which an inflow is below zero.
 pub(super) fn shortfall(inflow: f64) -> f64 {
     (-inflow).max(0.0)
 }

@@ -1,4 +1,4 @@
-//! What a stage costs, by kind.
+//! Costs of a stage, by kind.
 
 use cobre_sddp::output::{Cell, Column, Kind, Rows, Table, stage_columns};
 

@@ -1,4 +1,4 @@
-//! What simulated paths mean: tables of plants, buses, lines and costs.
+//! Simulation tables: plants, buses, lines and costs of simulated paths.
 //!
 //! Money is that of the stage; `discount` turns it into money of the first one.
 
@@ -15,7 +15,7 @@ use super::model::Layout;
 use super::number::Id;
 use super::system::System;
 
-/// What is needed to make tables of decisions.
+/// The data from which the tables of decisions are made.
 #[derive(Debug)]
 pub(crate) struct Results {
     stages: Vec<Stage>,
@@ -107,9 +107,9 @@ impl Results {
     }
 }
 
-/// How one table is made.
+/// The description of one table.
 struct Writer {
-    /// How many things it is about.
+    /// The number of plants, buses or lines in it.
     things: fn(&Results) -> usize,
     table: fn() -> Table,
     /// Adds the rows of a stage.
@@ -164,7 +164,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// What a column costs; counts it as a cost of this kind.
+    /// The cost of a column; counts it as a cost of this kind.
     fn cost(&mut self, kind: Cost, column: ColumnId) -> f64 {
         // Nothing is plain zero, not one with a sign.
         let cost = 0.0 + self.visited.price(column) * self.visited.value(column);

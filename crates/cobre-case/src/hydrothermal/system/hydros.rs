@@ -32,13 +32,13 @@ pub(crate) struct Hydro {
 }
 
 impl Hydro {
-    /// Whether it can store water.
+    /// True if it can store water.
     pub(crate) fn stores(&self) -> bool {
         self.initial_storage > 0.0 || self.limits.iter().any(|limits| limits.max_storage > 0.0)
     }
 }
 
-/// What a plant's violations cost.
+/// Costs of a plant's violations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HydroCosts {
     /// $/(m³/s·h).
@@ -57,7 +57,7 @@ pub(crate) struct HydroCosts {
     pub(crate) added_water: f64,
 }
 
-/// What a plant can do in a stage.
+/// Limits of a plant in a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct HydroLimits {
     /// hm³.

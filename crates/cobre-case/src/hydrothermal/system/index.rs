@@ -44,12 +44,12 @@ impl Index {
         found
     }
 
-    /// How many things there are.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// What they are.
+    /// The kind of the entries.
     pub(crate) fn what(&self) -> &'static str {
         self.what
     }

@@ -25,7 +25,7 @@ pub(crate) struct Inflow {
     /// Past inflows that are handed from stage to stage, m³/s, the most recent first: their values
     /// before the first stage.
     pub(crate) past: Vec<f64>,
-    /// Whether there are data at all; they may lack some stages, which is an error.
+    /// True if there are data at all; they may lack some stages, which is an error.
     pub(crate) known: bool,
 }
 
@@ -201,7 +201,7 @@ fn past_inflows(
     found
 }
 
-/// What is known of the inflows of one plant.
+/// The inflow data of one plant.
 struct History<'a> {
     files: &'a Files,
     place: usize,

@@ -19,7 +19,7 @@ pub(crate) struct Thermal {
     pub(crate) limits: Vec<Vec<ThermalLimits>>,
 }
 
-/// What a thermal plant can do in a block.
+/// Limits of a thermal plant in a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ThermalLimits {
     /// MW.

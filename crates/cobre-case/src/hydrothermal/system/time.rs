@@ -19,13 +19,13 @@ pub(crate) struct Stage {
     /// The length of each block, h.
     pub(crate) hours: Vec<f64>,
     pub(crate) block_labels: Vec<String>,
-    /// What a cost of the next stage is worth now.
+    /// The discount factor of costs of the next stage.
     pub(crate) discount: f64,
     pub(crate) openings: usize,
     pub(crate) risk: Risk,
     pub(crate) stratified: bool,
     pub(crate) season: Option<Id>,
-    /// Whether storage and past inflows are states, where the file says it.
+    /// The choice of storage and past inflows as states, where the file makes one.
     pub(crate) storage_is_state: bool,
     pub(crate) lags_are_states: Option<bool>,
     pub(crate) at: Place,

@@ -8,7 +8,7 @@ use super::{Cell, Row};
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::number;
 
-/// What a column holds.
+/// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     /// Whole numbers.
@@ -26,7 +26,7 @@ impl Column {
         }
     }
 
-    /// What is found instead of it, if anything is.
+    /// The kind found instead of it, if any.
     fn differs(self, found: &ColumnKind) -> Option<&str> {
         match found {
             ColumnKind::Integers if self == Self::Integer => None,
@@ -70,7 +70,7 @@ impl<'f> Columns<'f> {
         })
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.table.rows()
     }

@@ -13,13 +13,13 @@ pub(crate) use sizes::Sizes;
 use super::is_there;
 use crate::finding::{Findings, Place};
 
-/// What can stand in a row.
+/// A type of the cells of a row.
 pub(crate) trait Cell: Sized {
-    /// What a column of it holds.
+    /// The kind of a column of it.
     const COLUMN: Column;
-    /// What is expected, in words.
+    /// The expected value, in words.
     const WHAT: &'static str;
-    /// Whether rows may have none, and the column may be left out.
+    /// True if rows may have none, and the column may be left out.
     const OPTIONAL: bool = false;
 
     /// The value, if it is allowed.

@@ -1,4 +1,4 @@
-//! How many rows the tables of a case can need.
+//! Limits on the rows of a case's tables.
 
 /// The most lags of the inflow of a plant in a stage.
 const MOST_LAGS: u64 = 60;
@@ -7,7 +7,7 @@ const FREE_ROWS: u64 = 1000;
 /// The most rows of a table of which nobody knows how many the case can need.
 const UNKNOWN_ROWS: u64 = 1_000_000;
 
-/// How many things of each kind a case has; none where its file is wrong.
+/// The number of entities of each kind in a case; none where its file is wrong.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub(crate) stages: Option<usize>,

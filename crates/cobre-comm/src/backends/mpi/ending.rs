@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ferrompi::{Communicator as Comm, Error};
 
 use super::sys;
+use crate::backends::host;
 use crate::backends::origin::Origin;
 use crate::env;
 use crate::error::{Cause, Loss, Step};
@@ -44,12 +45,11 @@ pub(super) fn end_because_of(comm: &Comm, rank: usize, who: &str, reason: &str) 
 
 /// `rank 2 (pid 41 on node-7)`.
 pub(super) fn who(rank: usize) -> String {
-    format!("rank {rank} (pid {} on {})", std::process::id(), host())
-}
-
-pub(super) fn host() -> String {
-    let uname = rustix::system::uname();
-    uname.nodename().to_string_lossy().into_owned()
+    format!(
+        "rank {rank} (pid {} on {})",
+        std::process::id(),
+        host::name()
+    )
 }
 
 fn after(last: Option<Step>) -> String {
@@ -72,7 +72,7 @@ pub(super) fn aborted(reason: &str, last: Option<Step>) -> String {
 pub(super) fn left(rank: usize, last: Option<Step>) -> Cause {
     Cause::RankLost {
         rank,
-        host: host(),
+        host: host::name(),
         pid: std::process::id(),
         how: Loss::Left,
         last,
@@ -146,7 +146,7 @@ pub(super) fn inside<R>(call: impl FnOnce() -> R) -> R {
 /// ranks, and some of them call that a success.
 pub(super) fn expect_farewell(rank: usize, size: usize) {
     if size > 1 && RANK.set((rank, Origin::here())).is_ok() {
-        report::joined(host());
+        report::joined(host::name());
         sys::at_exit(exiting);
     }
 }

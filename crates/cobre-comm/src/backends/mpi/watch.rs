@@ -14,6 +14,7 @@ use ferrompi::Communicator as Comm;
 use super::ending;
 use super::group::Group;
 use super::sys::Window;
+use crate::backends::host;
 use crate::error::Step;
 
 /// How often it looks.
@@ -79,7 +80,7 @@ impl Board {
 
     fn who(&self, rank: usize) -> String {
         let (number, pid) = self.ranks[rank];
-        format!("rank {number} (pid {pid} on {})", ending::host())
+        format!("rank {number} (pid {pid} on {})", host::name())
     }
 
     /// What is known of a rank of the node.

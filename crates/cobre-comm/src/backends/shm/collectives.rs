@@ -6,12 +6,10 @@
 //! slots by parity are enough: whoever writes a slot for epoch e has seen all peers at e − 1, and
 //! they got there only after their last read of e − 2.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use super::copy;
 use super::group::Group;
-use super::layout::{IN_LINE, INLINE};
-use super::segment::SharedBytes;
+use super::layout::INLINE;
+use super::rings::GRAIN;
 use crate::arguments::Partition;
 use crate::communicator::ReduceOp;
 use crate::copy::{self as private, Store};
@@ -25,8 +23,6 @@ const BROADCAST_CHUNK: usize = 64 * 1024;
 /// From here on results bypass the cache: they are larger than it.
 const STREAM_ALL: usize = 64_000_000;
 const STREAM_BROADCAST: usize = 8_000_000;
-/// Ring positions and segments keep to cache lines.
-const GRAIN: usize = 64;
 /// Reduced at a time.
 const PIECE: usize = 8192;
 
@@ -74,7 +70,7 @@ fn gather_through_rings(
     blocks: Partition<'_>,
 ) -> Result<(), Fault> {
     group.arrive(stamp, &[]);
-    let chunk = CHUNK.min(group.layout.ring / 2);
+    let chunk = CHUNK.min(group.rings.largest_chunk());
     let total: usize = (0..group.size).map(|rank| blocks.bytes(rank).len()).sum();
     let store = if total.saturating_mul(group.size) > STREAM_ALL {
         Store::Streaming
@@ -173,7 +169,7 @@ fn broadcast_chunk(group: &Group, len: usize) -> usize {
     } else {
         CHUNK / 2
     };
-    chunk.min(group.layout.ring / 2)
+    chunk.min(group.rings.largest_chunk())
 }
 
 fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), Fault> {
@@ -281,7 +277,7 @@ fn reduce_by_owners<T: Reducible>(
     Ok(())
 }
 
-/// The elements of a block of `len` that `rank` reduces: equal shares on cache-line borders.
+/// The elements of a block of `len` that `rank` reduces: equal shares on the borders of cache lines.
 fn segment<T>(group: &Group, len: usize, rank: usize) -> std::ops::Range<usize> {
     let grain = (GRAIN / size_of::<T>()).max(1);
     let border = |rank: usize| {
@@ -300,58 +296,4 @@ fn pieces(
 ) -> impl Iterator<Item = std::ops::Range<usize>> {
     let end = range.end;
     range.step_by(len).map(move |at| at..(at + len).min(end))
-}
-
-/// A stretch of a ring, and where the ring stands after it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Stretch<'a> {
-    pub(super) bytes: SharedBytes<'a>,
-    pub(super) end: u64,
-}
-
-/// The rings. Positions count bytes for ever; a chunk never wraps but skips the rest of its ring,
-/// and every rank knows every writer's next position without being told, as it knows all lengths.
-impl Group {
-    /// Where a chunk of `len` bytes goes when the ring stands at `position`.
-    fn place(&self, position: u64, len: usize) -> u64 {
-        let ring = self.layout.ring as u64;
-        let offset = position % ring;
-        if offset + len as u64 > ring {
-            position + ring - offset
-        } else {
-            position
-        }
-    }
-
-    fn stretch(&self, writer: usize, len: usize) -> Stretch<'_> {
-        let position = self.place(self.positions[writer].load(Relaxed), len);
-        let offset = self.layout.ring_of(writer) + (position % self.layout.ring as u64) as usize;
-        Stretch {
-            bytes: self.data.bytes(offset..offset + len),
-            end: position + len.next_multiple_of(GRAIN) as u64,
-        }
-    }
-
-    /// Room for `len` more bytes in the own ring, if every peer has taken what was there.
-    fn room(&self, len: usize) -> Option<Stretch<'_>> {
-        let stretch = self.stretch(self.rank, len);
-        let ring = self.layout.ring as u64;
-        if stretch.end <= self.taken.load(Relaxed) + ring {
-            return Some(stretch);
-        }
-        let taken = self.peers().map(|peer| self.taken_by(peer)).min();
-        self.taken.store(taken.unwrap_or(u64::MAX - ring), Relaxed);
-        (stretch.end <= self.taken.load(Relaxed) + ring).then_some(stretch)
-    }
-
-    /// The next `len` bytes of `peer`'s ring, if they are there.
-    fn ready(&self, peer: usize, len: usize) -> Option<Stretch<'_>> {
-        let stretch = self.stretch(peer, len);
-        self.has_produced(peer, stretch.end).then_some(stretch)
-    }
-}
-
-/// Payloads up to this size ride in the arrival line itself.
-pub(super) const fn in_line(len: usize) -> bool {
-    len <= IN_LINE
 }

@@ -11,6 +11,8 @@
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
+use crate::backends::spin::Spin;
+
 /// Words and kernel calls: real ones, or a model checker's.
 pub(super) trait Machine {
     type W64;
@@ -43,10 +45,8 @@ type W64<B> = <<B as Board>::Machine as Machine>::W64;
 /// How long to wait in which way.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// Looks before the first yield; none when ranks outnumber processors.
-    pub(super) spins: u32,
-    /// Yields before the first sleep.
-    pub(super) yields: u32,
+    /// Looks before the first sleep.
+    pub(super) spin: Spin,
     /// Longest sleep before looking again.
     pub(super) slice: Duration,
 }
@@ -111,7 +111,7 @@ pub(super) fn wait<B: Board, G>(
     mut ready: impl FnMut() -> bool,
 ) -> Result<(), Interrupt> {
     // The first looks go without a pause: they are the whole wait when all ranks run at once.
-    for _ in 0..patience.spins.min(64) {
+    for _ in 0..patience.spin.spins.min(64) {
         if ready() {
             return Ok(());
         }
@@ -128,14 +128,14 @@ fn wait_longer<B: Board, G>(
 ) -> Result<(), Interrupt> {
     // Pairs with the release that sets it: the record is seen with the mark.
     let stopped = || B::Machine::load32(board.stopped(), Acquire) != 0;
-    for turn in 0..patience.spins.saturating_add(patience.yields) {
+    for turn in 0..patience.spin.spins.saturating_add(patience.spin.yields) {
         if ready() {
             return Ok(());
         }
         if stopped() {
             return Err(Interrupt::Stopped);
         }
-        if turn < patience.spins {
+        if turn < patience.spin.spins {
             B::Machine::spin();
         } else {
             B::Machine::yield_now();

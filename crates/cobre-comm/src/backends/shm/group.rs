@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::collectives::in_line;
 use super::copy;
 use super::gate::{self, Board, Interrupt, Patience};
-use super::layout::{Layout, header, slot};
+use super::layout::{IN_LINE, Layout, header, slot};
 use super::liveness::Liveness;
 use super::machine::Sleep;
 use super::record;
+use super::rings::{Rings, Stretch};
 use super::seat::Seat;
 use super::segment::{Mapping, SharedBytes};
 use crate::data::Reducible;
@@ -136,10 +136,7 @@ pub(super) struct Group {
     digest: AtomicU64,
     /// When the collective under way began, in nanoseconds; kept only if there is a timeout.
     entered: AtomicU64,
-    /// Where each rank's ring stands.
-    pub(super) positions: Vec<AtomicU64>,
-    /// What all peers are known to have taken from the own ring.
-    pub(super) taken: AtomicU64,
+    pub(super) rings: Rings,
 }
 
 impl Group {
@@ -148,13 +145,12 @@ impl Group {
             rank,
             size: layout.ranks,
             layout,
+            rings: Rings::new(rank, layout, Arc::clone(&data)),
             data,
             job,
             epoch: AtomicU64::new(0),
             digest: AtomicU64::new(0),
             entered: AtomicU64::new(0),
-            positions: (0..layout.ranks).map(|_| AtomicU64::new(0)).collect(),
-            taken: AtomicU64::new(0),
         }
     }
 
@@ -368,31 +364,28 @@ impl Group {
         self.data.bytes(place..place + len)
     }
 
-    /// Publishes the own ring up to `end`.
-    pub(super) fn produce(&self, end: u64) {
-        self.positions[self.rank].store(end, Relaxed);
-        gate::publish(
-            &*self.job,
-            self.data.word64(self.layout.produced(self.rank)),
-            end,
-        );
+    /// Room for `len` more bytes in the own ring, if every peer has taken what was there.
+    pub(super) fn room(&self, len: usize) -> Option<Stretch<'_>> {
+        self.rings.room(&*self.job, len)
     }
 
-    /// Whether `peer`'s ring is filled up to `end`.
-    pub(super) fn has_produced(&self, peer: usize, end: u64) -> bool {
-        gate::reached::<Job>(self.data.word64(self.layout.produced(peer)), end)
+    /// The next `len` bytes of `peer`'s ring, if they are there.
+    pub(super) fn ready(&self, peer: usize, len: usize) -> Option<Stretch<'_>> {
+        self.rings.ready(&*self.job, peer, len)
+    }
+
+    /// Publishes the own ring up to `end`.
+    pub(super) fn produce(&self, end: u64) {
+        self.rings.produce(&*self.job, end);
     }
 
     /// Gives `peer`'s ring back up to `end`.
     pub(super) fn consume(&self, peer: usize, end: u64) {
-        self.positions[peer].store(end, Relaxed);
-        let word = self.data.word64(self.layout.consumed(self.rank, peer));
-        gate::publish(&*self.job, word, end);
+        self.rings.consume(&*self.job, peer, end);
     }
+}
 
-    /// What `reader` has taken from the own ring.
-    pub(super) fn taken_by(&self, reader: usize) -> u64 {
-        let word = self.data.word64(self.layout.consumed(reader, self.rank));
-        gate::read::<Job>(word)
-    }
+/// Payloads up to this size ride in the arrival line itself.
+const fn in_line(len: usize) -> bool {
+    len <= IN_LINE
 }

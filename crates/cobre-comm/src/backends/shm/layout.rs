@@ -17,8 +17,8 @@ pub(super) const INLINE: usize = 8192;
 
 /// Room for the header: identity, rank tables, futex words, abort record.
 pub(super) const HEADER: usize = 144 * 1024;
-/// Most ranks a segment can hold; the header's tables are made for them.
-pub(super) const MAX_RANKS: usize = 256;
+/// The header's tables are made for so many.
+pub(super) use crate::backends::MAX_RANKS;
 
 /// Offsets in the header.
 pub(super) mod header {

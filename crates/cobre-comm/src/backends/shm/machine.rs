@@ -112,6 +112,7 @@ mod tests {
 
     use super::super::gate::{self, Board, Patience};
     use super::*;
+    use crate::backends::spin::Spin;
 
     struct Segment {
         sleep: Sleep,
@@ -151,8 +152,10 @@ mod tests {
             arrived: [AtomicU64::new(0), AtomicU64::new(0)],
         };
         let patience = Patience {
-            spins: 0,
-            yields: 0,
+            spin: Spin {
+                spins: 0,
+                yields: 0,
+            },
             slice: Duration::from_secs(60),
         };
         let side = |me: usize| {

@@ -14,6 +14,7 @@ mod object;
 mod record;
 mod region;
 mod rendezvous;
+mod rings;
 mod seat;
 mod segment;
 mod share;
@@ -26,6 +27,8 @@ pub(super) use liveness::detector;
 pub use region::ShmRegion;
 
 use crate::arguments::{Partition, Parts, Root};
+use crate::backends::host;
+use crate::backends::spin::{Spin, spread};
 use crate::communicator::ReduceOp;
 use crate::cpus;
 use crate::data::{CommData, Reducible};
@@ -38,6 +41,9 @@ use crate::transport::{Fault, Line, RegionTransport, Transport};
 use gate::Patience;
 use group::{Group, Job};
 use machine::Sleep;
+
+/// Looks between which others may run, with more ranks than processors.
+const YIELDS_IF_CROWDED: u32 = 100;
 
 /// A rank of a shared-memory job. A clone is another handle to the same rank.
 #[derive(Debug, Clone)]
@@ -96,14 +102,10 @@ impl ShmBackend {
     }
 }
 
-/// Spins when every rank has a processor, and yields at once when not: a spinning rank would keep
-/// the one it waits for from running.
+/// The wait of ranks that run on `cpus`.
 fn patience(config: &ShmConfig, cpus: &[usize]) -> Patience {
-    let crowded = config.size > usable(cpus);
-    let (spins, yields) = if crowded { (0, 100) } else { (2000, 1000) };
     Patience {
-        spins,
-        yields,
+        spin: Spin::new(config.size > usable(cpus), YIELDS_IF_CROWDED),
         slice: Duration::from_secs(1),
     }
 }
@@ -111,14 +113,6 @@ fn patience(config: &ShmConfig, cpus: &[usize]) -> Patience {
 fn usable(cpus: &[usize]) -> usize {
     let quota = cpus::quota().map_or(usize::MAX, |quota| quota.ceil() as usize);
     cpus.len().min(quota)
-}
-
-/// Moves each rank to its share of the processors once: left where they were started, one core may
-/// hold two ranks that spin for each other.
-fn spread(rank: usize, size: usize, cpus: &[usize]) {
-    if size > 1 && !cpus.is_empty() {
-        cpus::visit(cpus[rank % cpus.len()]);
-    }
 }
 
 impl Transport for ShmBackend {
@@ -182,7 +176,7 @@ impl Transport for ShmBackend {
         }
         let first = self.group().job.stop(&Cause::Aborted {
             rank: self.group().rank,
-            host: seat::host(),
+            host: host::name(),
             pid: std::process::id(),
             reason: reason.to_owned(),
             last: self.group().job.liveness.seat().step(),

@@ -12,6 +12,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64};
 use loom::sync::{Condvar, Mutex};
 
 use super::gate::{self, Board, Machine, Patience};
+use crate::backends::spin::Spin;
 
 /// What a machine does wrong, to prove that the model would notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,8 +233,10 @@ impl<const MISTAKE: u8> Board for Segment<MISTAKE> {
 
 /// Straight to sleep: spinning and yielding only look more often.
 const PATIENCE: Patience = Patience {
-    spins: 0,
-    yields: 0,
+    spin: Spin {
+        spins: 0,
+        yields: 0,
+    },
     slice: Duration::ZERO,
 };
 

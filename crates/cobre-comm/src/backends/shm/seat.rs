@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::layout::header;
 use super::segment::Mapping;
+use crate::backends::host;
 use crate::error::{Cause, Loss, Step};
 
 /// Set by the kernel in the word of a rank that died, or by the rank itself when it is about to.
@@ -152,18 +153,12 @@ impl<'a> Seat<'a> {
     pub(super) fn lost(self, how: Loss) -> Cause {
         Cause::RankLost {
             rank: self.rank,
-            host: host(),
+            host: host::name(),
             pid: self.pid(),
             how,
             last: self.step(),
         }
     }
-}
-
-/// This machine's name.
-pub(super) fn host() -> String {
-    let uname = rustix::system::uname();
-    uname.nodename().to_string_lossy().into_owned()
 }
 
 /// The namespace of this process's id; 0 if the system does not tell.

@@ -12,17 +12,11 @@ use super::fate::{Fate, Order};
 use super::frame::{Header, Kind};
 use super::link::{Broken, Incoming, Moved, Outgoing};
 use super::watch::Watch;
+use crate::backends::spin::Spin;
 use crate::error::{Call, Cause};
 use crate::report;
 use crate::stamp::Stamp;
 use crate::transport::Fault;
-
-/// How a rank waits: it looks again this often, then lets others run this often, then sleeps.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    pub(super) spins: u32,
-    pub(super) yields: u32,
-}
 
 /// Longest sleep: by then a verdict is seen that no connection told of.
 const SLICE: Duration = Duration::from_millis(50);
@@ -38,7 +32,7 @@ pub(super) struct Group {
     /// Whether any two ranks are connected, and whether small messages go directly too.
     pub(super) direct: bool,
     pub(super) always_direct: bool,
-    pub(super) patience: Patience,
+    pub(super) spin: Spin,
     /// Bound on each collective, if the user set one.
     pub(super) timeout: Option<Duration>,
     pub(super) watch: Watch,
@@ -239,7 +233,7 @@ impl Running<'_> {
         outgoing: &[Outgoing<'_>],
         incoming: &[Incoming<'_>],
     ) -> Result<(), Fault> {
-        let Patience { spins, yields } = self.group.patience;
+        let Spin { spins, yields } = self.group.spin;
         if turn < spins {
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
             return Ok(());

@@ -31,6 +31,7 @@ use rustix::net::sockopt;
 use super::heap::HeapRegion;
 use super::local::LocalBackend;
 use crate::arguments::{Partition, Parts, Root};
+use crate::backends::spin::{Spin, spread};
 use crate::communicator::ReduceOp;
 use crate::cpus;
 use crate::data::{CommData, Reducible};
@@ -42,13 +43,16 @@ use crate::transport::{Fault, HeapTransport, Line, RegionTransport, Transport};
 
 use connection::Connection;
 use fate::{Fate, Order};
-use group::{Group, Patience};
+use group::Group;
 use rendezvous::Met;
 use watch::{Limits, Watch};
 
 /// What a socket holds that the other side has not taken yet: larger ones push data out of the
 /// cache, smaller ones wait more often.
 const SEND_BUFFER: usize = 512 * 1024;
+
+/// Looks between which others may run, with more ranks than processors.
+const YIELDS_IF_CROWDED: u32 = 1000;
 
 /// How long who gives up waits for the others to be told; rank 0 may be stopped.
 const ABORT: Duration = Duration::from_secs(10);
@@ -88,7 +92,7 @@ impl TcpBackend {
 fn begin(config: &TcpConfig, met: Met) -> io::Result<Group> {
     met.links.iter().flatten().try_for_each(prepare)?;
     let crowded = roster::is_crowded(&met.cards, config.rank, cpus::quota());
-    spread(config.rank, config.size);
+    spread(config.rank, config.size, &cpus::allowed());
     let limits = Limits {
         stall: config.stall,
         timeout: config.timeout,
@@ -99,7 +103,7 @@ fn begin(config: &TcpConfig, met: Met) -> io::Result<Group> {
         size: config.size,
         direct: met.direct,
         always_direct: met.always_direct,
-        patience: patience(crowded),
+        spin: Spin::new(crowded, YIELDS_IF_CROWDED),
         timeout: config.timeout,
         watch: Watch::begin(fate, ear, met.watches, limits)?,
         round: AtomicU64::new(0),
@@ -115,31 +119,6 @@ fn prepare(link: &Connection) -> io::Result<()> {
     link.set_nonblocking(true)?;
     sockopt::set_socket_send_buffer_size(link, SEND_BUFFER)?;
     Ok(())
-}
-
-/// Spins when every rank has a processor, and yields at once when not: a spinning rank would keep
-/// the one it waits for from running.
-fn patience(crowded: bool) -> Patience {
-    if crowded {
-        Patience {
-            spins: 0,
-            yields: 1000,
-        }
-    } else {
-        Patience {
-            spins: 2000,
-            yields: 1000,
-        }
-    }
-}
-
-/// Moves each rank to its share of the processors once: left where they were started, one core may
-/// hold two ranks that spin for each other.
-fn spread(rank: usize, size: usize) {
-    let cpus = cpus::allowed();
-    if size > 1 {
-        cpus::visit(cpus[rank % cpus.len()]);
-    }
 }
 
 impl Transport for TcpBackend {

@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+pub(super) use crate::backends::MAX_RANKS as MOST_RANKS;
+use crate::backends::host;
 use crate::cpus;
 
 /// Longest host name that is passed on.
 const HOST: usize = 64;
 /// Words of a set of processors.
 const MASK: usize = 8;
-/// Most ranks of a job.
-pub(super) const MOST_RANKS: usize = 256;
 
 /// What a rank says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +28,7 @@ pub(super) struct Card {
 impl Card {
     /// This process's own, listening on `port`.
     pub(super) fn own(port: u16) -> Self {
-        let host = rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned();
+        let host = host::name();
         // Containers of one machine have names of their own and one kernel.
         let boot = std::fs::read("/proc/sys/kernel/random/boot_id");
         Self {

@@ -50,10 +50,10 @@ fn all_errors_come_at_once() {
     draft.start(ids[1], 0.5);
     let refused = refusals(draft);
     for part in [
-        "starts at NaN",
+        "the initial value of state storage is NaN",
         "two states",
         "sum to 0.4",
-        "puts NaN",
+        "is NaN; a finite number is needed",
         "more than 1",
     ] {
         assert!(
@@ -152,4 +152,31 @@ fn a_validation_path_that_leaves_the_graph_is_refused() {
         refused[0].contains("scenario 1") && refused[0].contains("does not follow"),
         "{refused:?}"
     );
+}
+
+#[test]
+fn openings_that_multiply_into_more_than_a_problem_can_have_are_refused() {
+    // Every opening changes another row: 9,000 openings of 18,001 numbers each.
+    let count = 9_000;
+    let mut lp = Template::new();
+    let column = lp.column("x", 1.0, 0.0, 1.0);
+    let rows: Vec<RowId> = (0..count)
+        .map(|row| lp.row(format!("row {row}"), 0.0, 1.0, &[(column, 1.0)]))
+        .collect();
+    let mut draft = Draft::new(Sense::Minimize, 0.0);
+    let lp = draft.template(lp);
+    let node = draft.node("only", lp);
+    draft.start(node, 1.0);
+    for row in rows {
+        let change = Change::RowBounds {
+            row,
+            lower: 0.0,
+            upper: 0.5,
+        };
+        draft.opening(node, 1.0 / f64::from(count), vec![change]);
+    }
+    let refused = draft.build().expect_err("it is too large").0;
+    let text = refused[0].to_string();
+    assert!(text.contains("162009000 numbers"), "{text}");
+    assert!(text.contains("at most 67108864 are possible"), "{text}");
 }

@@ -1,0 +1,289 @@
+//! `cobre run --json` prints one line of JSON, and one error, whatever goes wrong on whichever rank.
+
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
+mod outputs;
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
+#[path = "../../cobre-launch/tests/processes/mod.rs"]
+mod processes;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use outputs::finish;
+use processes::wait_until;
+use serde_json::Value;
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")
+}
+
+fn run(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    command.args(["run", "--bound=0", "--quiet", "--json"]);
+    command.args(words);
+    command
+}
+
+/// The one line of standard output.
+fn line(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text.lines().count(), 1, "{output:?}");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The run failed with this code and this kind of error, and said so once.
+fn failed(output: &Output, code: i32, kind: &str) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    let error = line(output)["error"].take();
+    assert_eq!(error["kind"], kind, "{output:?}");
+    let message = error["message"].as_str().expect("a message").to_owned();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(told.matches(&message).count(), 1, "{message}: {told}");
+    message
+}
+
+const RANKS: [&[&str]; 3] = [&["-n=1"], &["-n=3"], &["-n=3", "--backend=tcp"]];
+
+/// A problem, the directory of its results, options, the code of its end and the kind of its error.
+type Case<'c> = (&'c Path, PathBuf, &'c [&'c str], i32, &'c str);
+
+#[test]
+fn what_cannot_be_run_is_said_once() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| scratch.path().join(name);
+    let broken = place("broken.sof.json");
+    std::fs::write(&broken, "{\"version\": {\"major\": 1}}").expect("it is written");
+    let text = std::fs::read_to_string(example()).expect("it is there");
+    let any = r#""name": "shortage"}, "set": {"type": "GreaterThan", "lower": 0.0}"#;
+    let none = r#""name": "shortage"}, "set": {"type": "EqualTo", "value": 0.0}"#;
+    let short = text
+        .replace(any, none)
+        .replace("\"lower\": 75.0", "\"lower\": 200.0");
+    let unsolvable = place("short.sof.json");
+    std::fs::write(&unsolvable, short).expect("it is written");
+    std::fs::create_dir_all(place("mine/checkpoint/deep")).expect("it is made");
+    std::fs::write(place("file"), "").expect("it is written");
+    let kept = place("kept");
+    let first = run(&["--iterations=3"])
+        .arg(example())
+        .arg("--output")
+        .arg(&kept)
+        .output();
+    assert!(first.expect("it starts").status.success());
+    let policy = format!("--warm-start={}", kept.display());
+    let example = example();
+    let cases: [Case<'_>; 9] = [
+        (&broken, place("a"), &[], 1, "input"),
+        (&place("missing.sof.json"), place("b"), &[], 2, "io"),
+        (&example, place("file/c"), &[], 2, "io"),
+        (&unsolvable, place("d"), &[], 3, "solver"),
+        (&example, place("mine"), &[], 1, "input"),
+        (
+            &example,
+            kept.clone(),
+            &["--resume", "--seed=7"],
+            1,
+            "input",
+        ),
+        (&example, place("e"), &["--warm-start=nowhere"], 2, "io"),
+        (
+            &example,
+            place("f"),
+            &[&policy, "--simulate-only"],
+            64,
+            "usage",
+        ),
+        (
+            &example,
+            place("g"),
+            &["--retries=1", "--stop=statistical:9", "--risk=cvar:0.5,0.5"],
+            64,
+            "usage",
+        ),
+    ];
+    for ranks in RANKS {
+        for (path, output, more, code, kind) in &cases {
+            let mut command = run(ranks);
+            command.args(*more).arg(path).arg("--output").arg(output);
+            let ended = finish(&mut command);
+            failed(&ended, *code, kind);
+            if *kind == "solver" {
+                assert!(line(&ended)["error"]["node"].is_string(), "{ended:?}");
+            }
+        }
+        // A command line that cannot be read.
+        let ended = finish(run(ranks).args(["--iterations=0"]).arg(&example));
+        assert_eq!(ended.status.code(), Some(64), "{ended:?}");
+        assert_eq!(line(&ended)["error"]["kind"], "usage");
+    }
+}
+
+#[test]
+fn results_longer_than_a_pipe_arrive_whole() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let text = std::fs::read_to_string(example()).expect("it is there");
+    let mut problem: Value = serde_json::from_str(&text).expect("it is JSON");
+    let scenarios = problem["validation_scenarios"]
+        .as_array()
+        .expect("it has some")
+        .clone();
+    let many = scenarios.iter().cycle().take(30_000).cloned().collect();
+    problem["validation_scenarios"] = Value::Array(many);
+    let path = scratch.path().join("many.sof.json");
+    std::fs::write(&path, problem.to_string()).expect("it is written");
+    let found = RANKS.map(|ranks| {
+        let ended = finish(run(ranks).arg("--iterations=2").arg(&path));
+        assert_eq!(ended.status.code(), Some(0), "{:?}", ended.status);
+        assert!(ended.stdout.len() > 1 << 17, "{}", ended.stdout.len());
+        line(&ended)["validation"].take()
+    });
+    assert!(found[0] == found[1] && found[0] == found[2]);
+}
+
+/// The ranks that a launcher has started, by number.
+fn ranks_of(launcher: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let list = list.unwrap_or_default();
+        list.split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect()
+    };
+    let number = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let texts = environment
+            .split(|byte| *byte == 0)
+            .map(String::from_utf8_lossy);
+        let mut numbers = texts.filter_map(|text| {
+            text.strip_prefix("COBRE_LAUNCH_RANK=")?
+                .parse::<usize>()
+                .ok()
+        });
+        numbers.next()
+    };
+    let mut ranks: Vec<u32> = children(launcher).into_iter().flat_map(children).collect();
+    ranks.retain(|pid| number(pid).is_some());
+    ranks.sort_by_key(number);
+    ranks
+}
+
+#[test]
+fn a_rank_that_is_killed_is_told_of_once() {
+    for backend in ["shm", "tcp"] {
+        for (victim, signal) in [(0, "KILL"), (2, "KILL"), (1, "ABRT")] {
+            let scratch = tempfile::tempdir().expect("a directory");
+            let mut command = run(&["-n=3", "--backend", backend, "--iterations=1000000"]);
+            command.arg(example()).arg("--output").arg(scratch.path());
+            let child = command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts");
+            let started = scratch.path().join("training");
+            wait_until("training", Duration::from_secs(120), || {
+                started.is_dir() && ranks_of(child.id()).len() == 3
+            });
+            std::thread::sleep(Duration::from_millis(300));
+            let pid = ranks_of(child.id())[victim].to_string();
+            let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+            assert!(sent.expect("kill starts").success());
+            let ended = child.wait_with_output().expect("it ends");
+            assert_eq!(ended.status.code(), Some(4), "{ended:?}");
+            let message = line(&ended)["error"]["message"].to_string();
+            let who = format!("rank {victim}");
+            assert!(
+                message.contains(&who) && message.contains(signal),
+                "{message}"
+            );
+            let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+            let lines = told.lines().filter(|line| line.contains("was killed by"));
+            assert_eq!(lines.count(), 1, "{told}");
+        }
+    }
+}
+
+/// Runs until the results cannot be written any more.
+fn until_full(output: &Path, ranks: &[&str], limit: &str) -> Output {
+    let mut words = vec![
+        "--iterations=100000".to_owned(),
+        "--checkpoint=iterations:1".to_owned(),
+    ];
+    words.extend(ranks.iter().map(|word| (*word).to_owned()));
+    let script = format!(
+        "{limit} exec '{}' run --bound=0 --quiet --json {} '{}' --output '{}'",
+        env!("CARGO_BIN_EXE_cobre"),
+        words.join(" "),
+        example().display(),
+        output.display()
+    );
+    finish(Command::new("bash").args(["-c", &script]))
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_no_signal() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    // Shared memory counts as files, too.
+    for (number, ranks) in [&["-n=1"][..], &["-n=2", "--backend=tcp"]]
+        .into_iter()
+        .enumerate()
+    {
+        let output = scratch.path().join(number.to_string());
+        let ended = until_full(&output, ranks, "ulimit -f 32;");
+        let message = failed(&ended, 2, "io");
+        assert!(message.contains("File too large"), "{message}");
+        let left = outputs::files(&output);
+        let half = left.keys().filter(|name| name.contains(".part")).count();
+        assert_eq!(half, 0, "nothing half-written");
+        assert!(
+            left.keys().any(|name| name.contains(".state")),
+            "earlier checkpoints are there"
+        );
+    }
+    // Programs that are launched are as their users know them.
+    let mut launch = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    launch.args([
+        "launch",
+        "-n",
+        "1",
+        "--",
+        "grep",
+        "SigIgn",
+        "/proc/self/status",
+    ]);
+    let ended = finish(&mut launch);
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let mask = said.split_whitespace().last().expect("a number");
+    let mask = u64::from_str_radix(mask, 16).expect("a number");
+    assert_eq!(mask & (1 << 24), 0, "SIGXFSZ is ignored: {said}");
+}
+
+#[test]
+fn a_full_or_read_only_disk_is_an_error_of_its_own() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mount = |options: &str| {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "cobre-test"])
+            .arg(scratch.path())
+            .status();
+        mounted.is_ok_and(|status| status.success())
+    };
+    for (options, words) in [("size=128k", "No space left"), ("ro", "Read-only")] {
+        if !mount(options) {
+            assert!(std::env::var_os("CI").is_none(), "skipped in CI: no mount");
+            println!("skipped: a small file system cannot be mounted here");
+            return;
+        }
+        let ends: Vec<Output> = RANKS
+            .iter()
+            .enumerate()
+            .map(|(number, ranks)| until_full(&scratch.path().join(number.to_string()), ranks, ""))
+            .collect();
+        let unmounted = Command::new("umount").arg(scratch.path()).status();
+        assert!(unmounted.expect("umount starts").success());
+        for ended in ends {
+            let message = failed(&ended, 2, "io");
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}
