@@ -19,7 +19,7 @@ use crate::problem::Problem;
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
 use crate::ranks::{Backend, ByteBlocks, Ranks};
 use crate::simulation::Sampling;
-pub use crate::solver::Solver;
+use crate::solver::Solver;
 use crate::team::with_team;
 use crate::training::backward::{BackwardUnit, UnitKey, units};
 use crate::training::{
@@ -60,6 +60,25 @@ pub struct Settings {
     pub output: Option<PathBuf>,
     /// True to write tables as CSV as well.
     pub csv: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            passes: 1,
+            selection: Selection::ALL,
+            stopping: Stopping::asked(None, Vec::new(), false),
+            threads: 1,
+            simulate: 0,
+            sampling: Sampling::Fresh,
+            solver: Solver::default(),
+            checkpoints: Cadence::default(),
+            resume: false,
+            output: None,
+            csv: false,
+        }
+    }
 }
 
 /// The seconds of the parts of a run, by this rank's clock.

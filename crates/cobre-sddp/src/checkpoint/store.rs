@@ -398,7 +398,8 @@ mod tests {
                 text[at] = other;
                 std::fs::write(place("json"), &text).expect("it is written");
                 match whole(directory.path(), 7) {
-                    Err(_) => found += 1,
+                    Err(Unusable::Damaged(_)) => found += 1,
+                    Err(Unusable::Format(format)) => panic!("{at}: format {format}"),
                     Ok((mut read, bytes)) => {
                         read[CHECK] = manifest[CHECK].clone();
                         assert_eq!((read, &bytes[..]), (manifest.clone(), &state[..]), "{at}");
@@ -410,21 +411,27 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_the_version_before_is_refused_and_known_as_ours() {
+    fn a_manifest_of_a_version_before_is_refused_and_known_as_ours() {
         let directory = tempfile::tempdir().expect("a directory");
         let state = b"a state";
-        let manifest = json!({
-            "format": FORMAT - 1,
-            "iteration": 7,
-            "bytes": state.len(),
-            "sha256": Fingerprint::of_parts(&[state]).to_string(),
-            "belongs_to": {"seed": "0"},
-        });
         let place = |kind: &str| directory.path().join(name(7, kind));
         std::fs::write(place("state"), state).expect("it is written");
-        std::fs::write(place("json"), manifest.to_string()).expect("it is written");
-        let refused = whole(directory.path(), 7).expect_err("another version");
-        assert!(refused.contains("format"), "{refused}");
-        assert!(is_manifest(&place("json"), &name(7, "json")));
+        for format in 2..FORMAT {
+            let manifest = json!({
+                "format": format,
+                "iteration": 7,
+                "bytes": state.len(),
+                "sha256": Fingerprint::of_parts(&[state]).to_string(),
+                "belongs_to": {"seed": "0"},
+            });
+            let manifest = match format {
+                FIRST_CHECKED.. => checked(manifest),
+                _ => manifest,
+            };
+            std::fs::write(place("json"), manifest.to_string()).expect("it is written");
+            let refused = whole(directory.path(), 7).err();
+            assert!(matches!(refused, Some(Unusable::Format(found)) if found == format));
+            assert!(is_manifest(&place("json"), &name(7, "json")));
+        }
     }
 }

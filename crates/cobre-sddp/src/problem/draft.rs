@@ -91,7 +91,8 @@ pub struct Draft {
     root: Vec<Edge>,
     risk: Risk,
     validation: Vec<Vec<Step>>,
-    /// How many numbers openings and validation scenarios put in place, and how many of openings were announced.
+    /// The count of numbers that openings and validation scenarios change, and of those that were
+    /// announced.
     numbers: usize,
     announced: usize,
 }

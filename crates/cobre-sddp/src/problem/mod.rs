@@ -8,7 +8,6 @@ mod error;
 mod graph;
 mod limits;
 mod places;
-mod sample;
 mod summary;
 mod template;
 
@@ -17,9 +16,8 @@ pub use error::{ProblemError, ProblemErrors};
 pub use graph::{Edge, Graph};
 pub use limits::{LARGEST, MOST_OPENING_NUMBERS};
 pub use places::{Parts, Places};
-pub use sample::{Hydrothermal, hydrothermal};
-pub use summary::{Range, Summary};
-pub use template::{Column, ColumnId, Row, RowId, StateColumns, Template};
+pub use summary::{Magnitudes, Summary};
+pub use template::{ColumnId, LpColumn, LpRow, RowId, StateColumns, Template};
 
 use serde::Serialize;
 

@@ -15,7 +15,7 @@ pub struct RowId(pub(crate) usize);
 
 /// A decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Column {
+pub struct LpColumn {
     /// The modeller's name.
     pub name: String,
     /// Its coefficient in the objective.
@@ -28,7 +28,7 @@ pub struct Column {
 
 /// A constraint: lower ≤ Σ coefficient × column ≤ upper.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct LpRow {
     /// The modeller's name.
     pub name: String,
     /// The least the sum may be.
@@ -52,9 +52,9 @@ pub struct StateColumns {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Template {
     /// The decisions.
-    pub columns: Vec<Column>,
+    pub columns: Vec<LpColumn>,
     /// The constraints.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LpRow>,
     /// A constant of the objective.
     pub constant: f64,
     /// By state variable, in the order of the problem; complete once the problem is built.
@@ -78,7 +78,7 @@ impl Template {
         lower: f64,
         upper: f64,
     ) -> ColumnId {
-        self.columns.push(Column {
+        self.columns.push(LpColumn {
             name: name.into(),
             cost,
             lower,
@@ -104,7 +104,7 @@ impl Template {
                 _ => sums.push((column, value)),
             }
         }
-        self.rows.push(Row {
+        self.rows.push(LpRow {
             name: name.into(),
             lower,
             upper,
