@@ -4,6 +4,7 @@
 mod error;
 mod finding;
 mod hydrothermal;
+pub mod sample;
 mod stoch_opt_format;
 pub mod template;
 mod unique;
@@ -17,11 +18,7 @@ pub use wishes::Wishes;
 use std::path::Path;
 use std::sync::Arc;
 
-use cobre_sddp::output::{PlainTables, Tables};
-use cobre_sddp::policy::Selection;
-use cobre_sddp::problem::Problem;
-use cobre_sddp::risk::Risk;
-use cobre_sddp::training::Stopping;
+use cobre_sddp::{PlainTables, Problem, Risk, Selection, Stopping, Tables};
 
 /// Options of the command line that change the problem of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

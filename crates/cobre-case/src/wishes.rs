@@ -1,7 +1,6 @@
 //! Options of the caller, which take precedence over those of the case.
 
-use cobre_sddp::policy::Selection;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{Selection, StopRule, Stopping};
 
 use crate::CaseSettings;
 

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cobre_case::{Options, read};
 use cobre_comm::LocalBackend;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::run::{Settings, Solver, run};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{Cadence, Sampling, Settings, Solver, StopRule, Stopping, run};
 
 fn reference() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use cobre_sddp::output::{read_policy, write_policy};
-use cobre_sddp::policy::{InitialState, Manifest, Policy, StoredCut};
+use cobre_sddp::{InitialState, Manifest, Policy, StoredCut, read_policy, write_policy};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 

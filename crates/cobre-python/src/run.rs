@@ -6,13 +6,10 @@ use cobre_case::{CaseSettings, Finding, Wishes};
 use cobre_comm::{
     BackendError, BackendKind, CommBackend, Environment, Selection, create_communicator,
 };
-use cobre_sddp::SddpError;
-use cobre_sddp::events::{Iteration, Observer};
-use cobre_sddp::output::About;
-use cobre_sddp::problem::Problem;
-use cobre_sddp::run::{self, MAX_PASSES, MAX_PATHS, MAX_THREADS, Results, Settings, Solver, Start};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::StopRule;
+use cobre_sddp::{
+    About, Iteration, MAX_PASSES, MAX_PATHS, MAX_THREADS, Observer, Problem, Results, Sampling,
+    SddpError, Settings, Solver, Start, StopRule,
+};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
@@ -144,7 +141,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn new(estimate: cobre_sddp::training::Estimate, source: &'static str) -> Self {
+    fn new(estimate: cobre_sddp::Estimate, source: &'static str) -> Self {
         Self {
             mean: estimate.mean,
             half_width_95: estimate.half_width_95,
@@ -354,7 +351,7 @@ pub(crate) fn train<'py>(
             about: About::new(&*case.tables, &name, case.kind, comm.name()),
             policy: policy.as_ref(),
         };
-        run::run_from(comm, case.problem, &settings, &start, teller)
+        cobre_sddp::run_from(comm, case.problem, &settings, &start, teller)
     })?;
     Found::new(py, sense, results, told)
 }
@@ -383,7 +380,7 @@ pub(crate) fn simulate<'py>(
             about: About::new(&*case.tables, &name, case.kind, comm.name()),
             policy: Some(&policy),
         };
-        run::simulate(comm, case.problem, &settings, &start, teller)
+        cobre_sddp::simulate(comm, case.problem, &settings, &start, teller)
     })?;
     let estimate = tried.simulated;
     Ok(Tried {

@@ -4,11 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cobre_case::{Case, Options};
-use cobre_sddp::output::PlainTables;
-use cobre_sddp::problem::{
-    Change, ColumnId, Draft, NodeId, Problem, RowId, Sense, Template, TemplateId,
+use cobre_sddp::{
+    Change, ColumnId, Draft, NodeId, PlainTables, Problem, Risk, RowId, Sense, Template, TemplateId,
 };
-use cobre_sddp::risk::Risk;
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -139,7 +137,7 @@ impl Built {
         for (from, to, probability) in self.edges {
             draft.edge(nodes[from], nodes[to], probability);
         }
-        let findings = |found: cobre_sddp::problem::ProblemErrors| {
+        let findings = |found: cobre_sddp::ProblemErrors| {
             let texts: Vec<String> = found.0.iter().map(ToString::to_string).collect();
             errors::invalid(&texts)
         };
@@ -262,7 +260,7 @@ pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
         ..
     } = given.load(py)?;
     let summary = problem.summary();
-    let steps = |edges: &[cobre_sddp::problem::Edge]| {
+    let steps = |edges: &[cobre_sddp::Edge]| {
         let named = edges
             .iter()
             .map(|edge| (problem.nodes[edge.node].name.clone(), edge.probability));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::checkpoint::Origin;
+use crate::checkpoint::Provenance;
 use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 use crate::ranks::{Backend, Ranks};
@@ -40,7 +40,7 @@ impl Inputs {
 /// threads and the place of results apart, and when a rank is gone.
 pub(crate) fn agree<C: Backend>(
     ranks: &Ranks<'_, C>,
-    origin: &Origin,
+    provenance: &Provenance,
     settings: &Settings,
 ) -> Result<(), SddpError> {
     if ranks.size() == 1 {
@@ -52,9 +52,9 @@ pub(crate) fn agree<C: Backend>(
         ..settings.clone()
     };
     let all = ranks.gather_one(Inputs {
-        problem: origin.problem,
+        problem: provenance.problem,
         settings: Fingerprint::of(&common),
-        policy: Fingerprint::of(&origin.policy),
+        policy: Fingerprint::of(&provenance.policy),
     })?;
     for (rank, inputs) in all.iter().enumerate() {
         if let Some(what) = inputs.difference(&all[0]) {

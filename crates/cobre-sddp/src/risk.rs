@@ -1,10 +1,11 @@
 //! Risk measures.
 
+use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
 /// (1 − λ) · expectation + λ · average over the worst α of the outcomes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Risk {
     /// The weight λ of the tail, from 0 to 1.
     pub lambda: f64,

@@ -1,10 +1,11 @@
 //! A run: train, simulate, validate, write.
 
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
-use crate::checkpoint::{self, Cadence, Checkpoints, Origin};
+use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
@@ -18,7 +19,7 @@ use crate::problem::Problem;
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
 use crate::ranks::{Backend, ByteBlocks, Ranks};
 use crate::simulation::Sampling;
-pub use crate::solver::Solver;
+use crate::solver::Solver;
 use crate::team::with_team;
 use crate::training::backward::{BackwardUnit, UnitKey, units};
 use crate::training::{
@@ -33,7 +34,7 @@ pub const MAX_PASSES: usize = 100_000;
 pub const MAX_PATHS: usize = 10_000_000;
 
 /// The settings of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settings {
     /// The seed of all random numbers.
     pub seed: u64,
@@ -59,6 +60,25 @@ pub struct Settings {
     pub output: Option<PathBuf>,
     /// True to write tables as CSV as well.
     pub csv: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            passes: 1,
+            selection: Selection::ALL,
+            stopping: Stopping::asked(None, Vec::new(), false),
+            threads: 1,
+            simulate: 0,
+            sampling: Sampling::Fresh,
+            solver: Solver::default(),
+            checkpoints: Cadence::default(),
+            resume: false,
+            output: None,
+            csv: false,
+        }
+    }
 }
 
 /// The seconds of the parts of a run, by this rank's clock.
@@ -198,11 +218,11 @@ fn run_on<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     // Before the values of openings move to shared memory.
-    let origin = Origin {
+    let provenance = Provenance {
         problem: Fingerprint::of(&problem),
         policy: start.policy.map(Policy::sha256),
     };
-    agree(ranks, &origin, settings)?;
+    agree(ranks, &provenance, settings)?;
     if let Some(policy) = start.policy {
         policy.fits(&problem).map_err(SddpError::Misfit)?;
     }
@@ -266,21 +286,21 @@ fn run_on<C: Backend>(
                 ranks,
                 units: &all_units,
             };
-            whole_job(trainer, &origin, settings, &start.about, observer)
+            whole_job(trainer, &provenance, settings, &start.about, observer)
         },
     )
 }
 
 fn whole_job<C: Backend>(
     mut job: Trainer<'_, '_, '_, C>,
-    origin: &Origin,
+    provenance: &Provenance,
     settings: &Settings,
     about: &About<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let problem = job.work.read().problem;
     let directory = directory(&job, settings)?;
-    let mut checkpoints = Checkpoints::new(directory.as_ref(), origin, settings)?;
+    let mut checkpoints = Checkpoints::new(directory.as_ref(), provenance, settings)?;
     let progress = if settings.resume {
         resume(&mut checkpoints, &job, observer)?
     } else {
@@ -340,7 +360,7 @@ fn whole_job<C: Backend>(
             results: &results,
             settings,
             risk: problem.risk_name(),
-            origin,
+            provenance,
             hosts,
             threads,
         })?;

@@ -3,22 +3,22 @@
 //!
 //! `COBRE_HOSTILE` says how many mutants, `COBRE_HOSTILE_SEED` which.
 
+#[path = "../../cobre-case/src/sample.rs"]
+mod sample;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cobre_comm::LocalBackend;
-use cobre_sddp::SddpError;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::output::{read_policy, write_policy};
-use cobre_sddp::policy::{Policy, Selection};
-use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
-use cobre_sddp::run::{Results, Settings, Solver, run};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    Cadence, Policy, Problem, Results, Sampling, SddpError, Selection, Settings, Solver, StopRule,
+    Stopping, read_policy, run, write_policy,
+};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use sample::{Hydrothermal, hydrothermal};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -8,12 +8,10 @@
 mod random;
 
 use cobre_comm::LocalBackend;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::lp::LpStatistics;
-use cobre_sddp::problem::{Change, ColumnId, Draft, Problem, RowId, Sense, Template};
-use cobre_sddp::run::{Settings, Solver, run};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    Cadence, Change, ColumnId, Draft, LpStatistics, Problem, RowId, Sampling, Sense, Settings,
+    Solver, StopRule, Stopping, Template, run,
+};
 use random::Random;
 
 const INFINITY: f64 = f64::INFINITY;

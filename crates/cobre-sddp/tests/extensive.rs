@@ -5,14 +5,10 @@ mod random;
 mod tree;
 
 use cobre_comm::LocalBackend;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::problem::{
-    Change, ColumnId, Draft, NodeId, Problem, RowId, Sense, Template, TemplateId,
+use cobre_sddp::{
+    Cadence, Change, ColumnId, Draft, NodeId, Problem, Risk, RowId, Sampling, Sense, Settings,
+    Solver, StopRule, Stopping, Template, TemplateId, run,
 };
-use cobre_sddp::risk::Risk;
-use cobre_sddp::run::{Settings, Solver, run};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
 use random::Random;
 
 /// A linear program that has a solution whatever comes in, and what openings may change in it.
@@ -206,8 +202,8 @@ fn no_bound_on_the_way_passes_the_optimum() {
         expected: f64,
         seed: u64,
     }
-    impl cobre_sddp::events::Observer for Below {
-        fn iteration(&mut self, iteration: &cobre_sddp::events::Iteration) {
+    impl cobre_sddp::Observer for Below {
+        fn iteration(&mut self, iteration: &cobre_sddp::Iteration) {
             let above = self.sign * (iteration.bound - self.expected);
             assert!(
                 above <= 1e-7 * (1.0 + self.expected.abs()),

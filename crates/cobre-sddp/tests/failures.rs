@@ -1,13 +1,10 @@
 //! What a modeller is told when a linear program has no optimum.
 
 use cobre_comm::LocalBackend;
-use cobre_sddp::SddpError;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::lp::{LpFailure, LpFailureKind};
-use cobre_sddp::problem::{Change, Draft, Sense, Template};
-use cobre_sddp::run::{Settings, Solver, run};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    Cadence, Change, Draft, LpFailure, LpFailureKind, Sampling, SddpError, Sense, Settings, Solver,
+    StopRule, Stopping, Template, run,
+};
 
 fn settings(solver: Solver) -> Settings {
     Settings {

@@ -1,14 +1,15 @@
 //! A policy outlives the run that made it.
 
+#[path = "../../cobre-case/src/sample.rs"]
+mod sample;
+
 use cobre_comm::LocalBackend;
-use cobre_sddp::SddpError;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::output::{PlainTables, read_policy, write_policy};
-use cobre_sddp::policy::{Policy, Selection, StoredCut};
-use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
-use cobre_sddp::run::{Results, Settings, Solver, Start, run, run_from, simulate};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    Cadence, PlainTables, Policy, Problem, Results, Sampling, SddpError, Selection, Settings,
+    Solver, Start, StopRule, Stopping, StoredCut, read_policy, run, run_from, simulate,
+    write_policy,
+};
+use sample::{Hydrothermal, hydrothermal};
 
 fn problem(stages: usize) -> Problem {
     let size = Hydrothermal {

@@ -1,12 +1,13 @@
 //! The same bits, however the work is split.
 
+#[path = "../../cobre-case/src/sample.rs"]
+mod sample;
+
 use cobre_comm::LocalBackend;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::events::{Iteration, Observer};
-use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
-use cobre_sddp::run::{Settings, Solver, run};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    Cadence, Iteration, Observer, Problem, Sampling, Settings, Solver, StopRule, Stopping, run,
+};
+use sample::{Hydrothermal, hydrothermal};
 
 fn problem() -> Problem {
     let size = Hydrothermal {

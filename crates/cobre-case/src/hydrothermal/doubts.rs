@@ -1,6 +1,6 @@
 //! Warnings: input that is legal but suspicious.
 
-use cobre_sddp::problem::{Problem, Range};
+use cobre_sddp::{Magnitudes, Problem};
 
 use super::files::config::NonNegativity;
 use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
@@ -224,7 +224,7 @@ fn hours(files: &Files, system: &System, findings: &mut Findings) {
 /// Says whether the numbers of the linear programs are too far apart.
 pub(crate) fn scale(problem: &Problem, findings: &mut Findings) {
     let size = problem.summary();
-    let wide = |range: Range| range.largest > 0.0 && range.largest / range.smallest > SCALE;
+    let wide = |range: Magnitudes| range.largest > 0.0 && range.largest / range.smallest > SCALE;
     for (what, range) in [("coefficients", size.matrix), ("costs", size.costs)] {
         if wide(range) {
             let message = format!(

@@ -1,7 +1,6 @@
 //! Numbers that mean something: each kind has one check, for JSON and for tables.
 
-use cobre_sddp::problem::LARGEST;
-use cobre_sddp::run::{MAX_PASSES, MAX_PATHS};
+use cobre_sddp::{LARGEST, MAX_PASSES, MAX_PATHS};
 use serde_json::{Value, json};
 
 use super::json::{Json, Read, expected};

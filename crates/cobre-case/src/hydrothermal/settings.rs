@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use cobre_sddp::policy::{Selection, SelectionRule};
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{Selection, SelectionRule, StopRule, Stopping};
 
 use super::files::config::{
     self, Config, CutMethod, StoppingKind, StoppingMode, StoppingRule, Training,

@@ -1,6 +1,6 @@
 //! Sizes of the linear programs of a case, computed before anything of that size is allocated.
 
-use cobre_sddp::problem::MOST_OPENING_NUMBERS;
+use cobre_sddp::MOST_OPENING_NUMBERS;
 
 use super::files::stages;
 use super::files::{Files, system};

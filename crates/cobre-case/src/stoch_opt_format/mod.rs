@@ -7,8 +7,7 @@ mod subproblem;
 
 use std::collections::{HashMap, HashSet};
 
-use cobre_sddp::problem::{Change, Draft, NodeId, Problem, Sense, Step, TemplateId};
-use cobre_sddp::risk::Risk;
+use cobre_sddp::{Change, Draft, NodeId, Problem, Risk, Sense, Step, TemplateId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

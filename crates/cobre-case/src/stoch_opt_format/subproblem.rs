@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cobre_sddp::problem::{Change, ColumnId, RowId, Sense, Template};
+use cobre_sddp::{Change, ColumnId, RowId, Sense, Template};
 use serde_json::Value;
 
 use super::Errors;

@@ -1,6 +1,6 @@
 //! Systems of any size, grown from a seed: regions, cascades, and thermal plants of all costs.
 
-use cobre_sddp::noise::{Noise, Purpose};
+use cobre_sddp::{Noise, Purpose};
 
 use super::files::CaseFiles;
 use super::parts::{self, Hydro, Months};

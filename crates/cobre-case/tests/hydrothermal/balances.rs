@@ -7,14 +7,10 @@ use std::sync::Mutex;
 use cobre_case::template::{CaseFiles, Column};
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::noise::{Noise, Purpose};
-use cobre_sddp::output::{About, Rows, Table, Tables, Visited};
-use cobre_sddp::policy::Selection;
-use cobre_sddp::problem::{Draft, Problem, Sense, Template};
-use cobre_sddp::run::{Settings, Solver, Start, run_from};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    About, Cadence, Draft, Noise, Problem, Purpose, Rows, Sampling, Selection, Sense, Settings,
+    Solver, Start, StopRule, Stopping, Table, Tables, Template, Visited, run_from,
+};
 use serde_json::json;
 
 /// Numbers from a seed.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use cobre_case::Options;
-use cobre_sddp::output::Table;
+use cobre_sddp::Table;
 use serde_json::Value;
 
 const HEAD: &str = "# Every file of a case

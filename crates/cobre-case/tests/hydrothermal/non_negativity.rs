@@ -2,8 +2,7 @@
 
 use cobre_case::template::{CaseFiles, Column, Template};
 use cobre_case::{Case, Options, load};
-use cobre_sddp::problem::Problem;
-use cobre_sddp::run::Solver;
+use cobre_sddp::{Problem, Solver};
 
 use crate::balances::{Decided, decide};
 use crate::reference_cases::solve;

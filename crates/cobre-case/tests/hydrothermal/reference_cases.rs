@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::run::{Results, Settings, Solver, run};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::StopRule;
+use cobre_sddp::{Cadence, Results, Sampling, Settings, Solver, StopRule, run};
 
 /// The bound of each case, and how far from it ours may be, relative to it.
 ///

@@ -7,12 +7,9 @@ use std::path::Path;
 use cobre_case::{Case, Options, load};
 use cobre_comm::LocalBackend;
 use cobre_results::{Results, Table};
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::output::About;
-use cobre_sddp::policy::Selection;
-use cobre_sddp::run::{Settings, Solver, Start, run_from};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    About, Cadence, Sampling, Selection, Settings, Solver, Start, StopRule, Stopping, run_from,
+};
 
 use crate::balances::{MAX_OUTFLOW, MIN_GENERATION, MIN_OUTFLOW, MIN_TURBINED, Random, World};
 use crate::non_negativity::wild_case;

@@ -4,14 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use cobre_case::Options;
+use cobre_case::sample::{Hydrothermal, hydrothermal};
 use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
 use cobre_launch::Bind;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::policy::Selection;
-use cobre_sddp::problem::{Hydrothermal, Problem, hydrothermal};
-use cobre_sddp::run::{Settings, Solver, run as run_job};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    Cadence, Problem, Sampling, Selection, Settings, Solver, StopRule, Stopping, run as run_job,
+};
 
 use crate::exit::{self, say};
 use crate::{job, launch};

@@ -11,16 +11,10 @@ use std::time::{Duration, Instant};
 use cobre_case::{Case, CaseSettings, Options, Wishes};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
-use cobre_sddp::SddpError;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::output::{About, read_policy};
-use cobre_sddp::policy::{Policy, Selection};
-use cobre_sddp::risk::Risk;
-use cobre_sddp::run::{
-    MAX_PASSES, MAX_PATHS, MAX_THREADS, Settings, Solver, Start, run_from, simulate,
+use cobre_sddp::{
+    About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Policy, Risk, Sampling, SddpError,
+    Selection, Settings, Solver, Start, StopRule, read_policy, run_from, simulate,
 };
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::StopRule;
 
 use self::report::{Failure, Voice};
 use self::show::Show;
@@ -275,7 +269,7 @@ fn advise(args: &Args) {
     let kept = args
         .output
         .as_deref()
-        .is_some_and(cobre_sddp::checkpoint::exists);
+        .is_some_and(cobre_sddp::has_checkpoint);
     if !kept {
         return;
     }

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use cobre_case::CaseError;
 use cobre_comm::{report, terminal};
 use cobre_launch::{Cause, Outcome, Status};
-use cobre_sddp::SddpError;
-use cobre_sddp::problem::Sense;
-use cobre_sddp::run::Results;
+use cobre_sddp::{Results, SddpError, Sense};
 use serde_json::{Map, Value, json};
 
 use super::NAME;

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use cobre_case::Finding;
 use cobre_launch::Interrupt;
-use cobre_sddp::events::{Iteration, Observer};
-use cobre_sddp::problem::{Problem, Range, Sense};
-use cobre_sddp::run::{Results, Settings};
-use cobre_sddp::training::{Estimate, StopRule, gap};
+use cobre_sddp::{
+    Estimate, Iteration, Magnitudes, Observer, Problem, Results, Sense, Settings, StopRule, gap,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::NAME;
@@ -215,7 +214,7 @@ fn is_beyond(sense: Sense, bound: f64, estimate: Estimate) -> bool {
     beyond > margin + 1e-6 * bound.abs()
 }
 
-fn range(range: Range) -> String {
+fn range(range: Magnitudes) -> String {
     if range.largest == 0.0 {
         return "none".to_owned();
     }

@@ -1,10 +1,11 @@
 //! The cadence of checkpoints.
 
+use serde::Serialize;
 use std::str::FromStr;
 
 /// The cadence of checkpoints, apart from the one at the end of training. Results do not depend on
 /// it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum Cadence {
     /// Never, not even at the end.
     Never,

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use crate::fingerprint::Fingerprint;
 use crate::run::Settings;
 
-/// The start of training.
+/// The inputs that training starts from.
 #[derive(Debug, Clone)]
-pub(crate) struct Origin {
+pub(crate) struct Provenance {
     pub(crate) problem: Fingerprint,
     /// The fingerprint of the warm start.
     pub(crate) policy: Option<String>,
@@ -19,15 +19,15 @@ pub(crate) struct Origin {
 pub(super) struct Identity(Map<String, Value>);
 
 impl Identity {
-    pub(super) fn of(origin: &Origin, settings: &Settings) -> Self {
+    pub(super) fn of(provenance: &Provenance, settings: &Settings) -> Self {
         let none = || "none".to_owned();
         let parts = [
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("problem", origin.problem.to_string()),
-            ("warm start", origin.policy.clone().unwrap_or_else(none)),
+            ("problem", provenance.problem.to_string()),
+            ("warm start", provenance.policy.clone().unwrap_or_else(none)),
             ("seed", settings.seed.to_string()),
             ("forward passes", settings.passes.to_string()),
-            ("cut selection", format!("{:?}", settings.selection)),
+            ("cut selection", settings.selection.to_string()),
             ("solver", settings.solver.name().to_owned()),
         ];
         let parts = parts.map(|(name, value)| (name.to_owned(), Value::from(value)));

@@ -10,7 +10,7 @@ mod identity;
 mod store;
 
 pub use cadence::Cadence;
-pub(crate) use identity::Origin;
+pub(crate) use identity::Provenance;
 
 use std::path::Path;
 
@@ -65,10 +65,10 @@ impl Checkpoints {
     /// When there are files of an unfinished run that this one would lose.
     pub(crate) fn new(
         directory: Option<&Directory>,
-        origin: &Origin,
+        provenance: &Provenance,
         settings: &Settings,
     ) -> Result<Self, SddpError> {
-        let identity = || Identity::of(origin, settings);
+        let identity = || Identity::of(provenance, settings);
         let store = directory.map(|directory| Store::open(directory.path(), identity()));
         let store = store.transpose()?;
         if let Some(store) = store.as_ref().filter(|_| !settings.resume) {

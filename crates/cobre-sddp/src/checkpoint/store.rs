@@ -16,7 +16,7 @@ use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 
 /// The version of the layout.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 /// The key of a manifest's own fingerprint.
 const CHECK: &str = "manifest_sha256";
 /// Beside the results.
@@ -92,8 +92,7 @@ impl Store {
         let mut damaged = std::mem::take(&mut self.damaged);
         damaged.retain(|number| *number != iteration);
         let write = move || {
-            let state =
-                postcard::to_stdvec(&state).expect("plain data can be written to memory");
+            let state = postcard::to_stdvec(&state).expect("plain data can be written to memory");
             let parts = [&state[..], &rest];
             let manifest = checked(json!({
                 "format": FORMAT,
@@ -156,7 +155,14 @@ impl Store {
         for &iteration in numbers(&lock(&self.register)).iter().rev() {
             let place = self.directory.join(name(iteration, "json"));
             match whole(&self.directory, iteration) {
-                Err(problem) => {
+                Err(Unusable::Format(format)) => {
+                    let (place, directory) = (place.display(), self.directory.display());
+                    return Err(SddpError::Checkpoint(format!(
+                        "the checkpoint {place} has format {format} and this version of Cobre reads {FORMAT}: resume \
+                         with the version that wrote it, or remove {directory} to begin anew"
+                    )));
+                }
+                Err(Unusable::Damaged(problem)) => {
                     let place = place.display();
                     warn(&format!("passed over the checkpoint {place}: {problem}"));
                     self.damaged.push(iteration);
@@ -286,7 +292,7 @@ fn read_manifest(place: &Path) -> Result<Value, String> {
     serde_json::from_slice(&bytes).map_err(|error| format!("it is cut off or changed ({error})"))
 }
 
-/// Whether a file is the manifest of a checkpoint, of this version or an earlier one.
+/// True if a file is the manifest of a checkpoint, of this version or an earlier one.
 fn is_manifest(place: &Path, name: &str) -> bool {
     let is_file = place.symlink_metadata().is_ok_and(|found| found.is_file());
     let manifest = is_file.then(|| read_manifest(place).ok()).flatten();
@@ -302,35 +308,48 @@ fn is_manifest(place: &Path, name: &str) -> bool {
     })
 }
 
+/// The reason why a checkpoint cannot be used.
+enum Unusable {
+    /// An intact one of another format.
+    Format(u64),
+    Damaged(String),
+}
+
+impl From<String> for Unusable {
+    fn from(problem: String) -> Self {
+        Self::Damaged(problem)
+    }
+}
+
+/// The first format whose manifests have a fingerprint of their own.
+const FIRST_CHECKED: u64 = 3;
+
 /// A checkpoint's manifest and bytes if they are what was written.
-fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), String> {
+fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), Unusable> {
     let mut manifest = read_manifest(&directory.join(name(iteration, "json")))?;
     let check = manifest.as_object_mut().and_then(|keys| keys.remove(CHECK));
-    match (manifest["format"].as_u64(), check) {
-        (Some(FORMAT), check) => {
-            let (found, manifest_again) = (check, checked(manifest.clone()));
-            if found.as_ref() != Some(&manifest_again[CHECK]) {
-                return Err("its manifest has changed since it was written".to_owned());
-            }
-        }
-        _ => {
-            let format = &manifest["format"];
-            return Err(format!("its format is {format}, not {FORMAT}"));
-        }
+    let damaged = |problem: &str| Err(Unusable::Damaged(problem.to_owned()));
+    let format = manifest["format"].as_u64().unwrap_or(FORMAT);
+    let is_intact = check == Some(checked(manifest.clone())[CHECK].clone());
+    if !is_intact && (format >= FIRST_CHECKED || check.is_some()) {
+        return damaged("its manifest has changed since it was written");
+    }
+    if format != FORMAT {
+        return Err(Unusable::Format(format));
     }
     if manifest["iteration"] != iteration {
         let found = &manifest["iteration"];
-        return Err(format!("it is that of iteration {found}"));
+        return damaged(&format!("it is that of iteration {found}"));
     }
     let place = directory.join(name(iteration, "state"));
     let bytes = cobre_files::read(&place, u64::MAX)
         .map_err(|error| format!("{}: {error}", place.display()))?;
     if manifest["bytes"] != bytes.len() {
         let (expected, found) = (&manifest["bytes"], bytes.len());
-        return Err(format!("its state has {found} bytes of {expected}"));
+        return damaged(&format!("its state has {found} bytes of {expected}"));
     }
     if manifest["sha256"] != Fingerprint::of_parts(&[&bytes]).to_string() {
-        return Err("its state has changed since it was written".to_owned());
+        return damaged("its state has changed since it was written");
     }
     Ok((manifest, bytes))
 }
@@ -379,7 +398,8 @@ mod tests {
                 text[at] = other;
                 std::fs::write(place("json"), &text).expect("it is written");
                 match whole(directory.path(), 7) {
-                    Err(_) => found += 1,
+                    Err(Unusable::Damaged(_)) => found += 1,
+                    Err(Unusable::Format(format)) => panic!("{at}: format {format}"),
                     Ok((mut read, bytes)) => {
                         read[CHECK] = manifest[CHECK].clone();
                         assert_eq!((read, &bytes[..]), (manifest.clone(), &state[..]), "{at}");
@@ -391,21 +411,27 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_the_version_before_is_refused_and_known_as_ours() {
+    fn a_manifest_of_a_version_before_is_refused_and_known_as_ours() {
         let directory = tempfile::tempdir().expect("a directory");
         let state = b"a state";
-        let manifest = json!({
-            "format": FORMAT - 1,
-            "iteration": 7,
-            "bytes": state.len(),
-            "sha256": Fingerprint::of_parts(&[state]).to_string(),
-            "belongs_to": {"seed": "0"},
-        });
         let place = |kind: &str| directory.path().join(name(7, kind));
         std::fs::write(place("state"), state).expect("it is written");
-        std::fs::write(place("json"), manifest.to_string()).expect("it is written");
-        let refused = whole(directory.path(), 7).expect_err("another version");
-        assert!(refused.contains("format"), "{refused}");
-        assert!(is_manifest(&place("json"), &name(7, "json")));
+        for format in 2..FORMAT {
+            let manifest = json!({
+                "format": format,
+                "iteration": 7,
+                "bytes": state.len(),
+                "sha256": Fingerprint::of_parts(&[state]).to_string(),
+                "belongs_to": {"seed": "0"},
+            });
+            let manifest = match format {
+                FIRST_CHECKED.. => checked(manifest),
+                _ => manifest,
+            };
+            std::fs::write(place("json"), manifest.to_string()).expect("it is written");
+            let refused = whole(directory.path(), 7).err();
+            assert!(matches!(refused, Some(Unusable::Format(found)) if found == format));
+            assert!(is_manifest(&place("json"), &name(7, "json")));
+        }
     }
 }

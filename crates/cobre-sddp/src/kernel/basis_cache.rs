@@ -55,7 +55,8 @@ pub struct BasisCache {
     /// Entries whose memory is reused.
     #[serde(skip)]
     spare: Vec<Entry>,
-    /// Whether every entry is known to fit the program of the node: those that were read may not.
+    /// True if every entry is checked against the linear program of the node: those that were read
+    /// need not fit it.
     #[serde(skip)]
     checked: bool,
 }
@@ -174,7 +175,7 @@ impl BasisCache {
 }
 
 impl Entry {
-    /// Whether an entry that was read can be one of this program: lengths, and every number that is a place.
+    /// Checks that an entry that was read belongs to this linear program: lengths, and every index.
     fn fits(&self, lp: &ReducedLp) -> bool {
         let most = lp.largest_basis();
         let size = lp.equalities + self.rows.len();
@@ -184,9 +185,8 @@ impl Entry {
             sorted.sort_unstable();
             sorted.windows(2).all(|pair| pair[0] != pair[1])
         };
-        let is_row = |row: &u32| {
-            row & CUT != 0 || (lp.equalities..lp.rows).contains(&(*row as usize))
-        };
+        let is_row =
+            |row: &u32| row & CUT != 0 || (lp.equalities..lp.rows).contains(&(*row as usize));
         let is_mark = |(mark, curve): (&CurveState, &Curve)| {
             mark.on as usize + usize::from(mark.basic) <= curve.columns.len()
         };

@@ -236,7 +236,8 @@ impl Inverse {
         }
     }
 
-    /// How many numbers [`save`](Self::save) writes of an inverse of this size, with room for `most` rows.
+    /// The length of what [`save`](Self::save) writes of an inverse of this size, with room for
+    /// `most` rows.
     pub(super) fn saved_length(most: usize, size: usize) -> usize {
         let stride = padded(most);
         size * if stride <= SMALL {

@@ -89,7 +89,7 @@ fn unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a text is the name of a table.
+/// True if a text is the name of a table.
 fn is_table(name: &str) -> bool {
     let plain = |part: &str| part.chars().all(|letter| matches!(letter, 'a'..='z' | '_'));
     let parts = name.split_once('/');

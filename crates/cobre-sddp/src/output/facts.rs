@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 
 use super::{FORMAT, Tables};
-use crate::checkpoint::Origin;
+use crate::checkpoint::Provenance;
 use crate::run::{Results, Settings};
 
 /// The tables and facts of a case, from the caller of a run.
@@ -34,8 +34,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) results: &'a Results,
     pub(crate) settings: &'a Settings,
     pub(crate) risk: String,
-    /// The start of training.
-    pub(crate) origin: &'a Origin,
+    /// The inputs that training starts from.
+    pub(crate) provenance: &'a Provenance,
     /// Of each rank, its machine and its threads.
     pub(crate) hosts: Vec<String>,
     pub(crate) threads: Vec<usize>,
@@ -62,8 +62,8 @@ impl Facts<'_> {
                 "paths": estimate.paths,
             })),
             "stop_reason": trained.reason.to_string(),
-            "problem_sha256": self.origin.problem.to_string(),
-            "warm_start_sha256": self.origin.policy,
+            "problem_sha256": self.provenance.problem.to_string(),
+            "warm_start_sha256": self.provenance.policy,
             "policy_sha256": results.policy_sha256,
             "settings": self.settings(),
             "solver": settings.solver.name(),

@@ -149,7 +149,8 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// Whether a spreadsheet would compute a text instead of showing it. A number is what it computes to.
+/// True if a spreadsheet would compute a text instead of showing it. A number is what it computes
+/// to.
 fn is_formula(text: &str) -> bool {
     let starts = [
         '=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',

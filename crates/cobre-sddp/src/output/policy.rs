@@ -54,7 +54,7 @@ pub fn write(directory: &Path, policy: &Policy) -> Result<(), SddpError> {
     write_json(open(MANIFEST)?, &manifest(&policy.manifest)?)
 }
 
-/// Whether the files of a policy in a directory are a policy's: its manifest is one.
+/// True if a directory holds the files of a policy: its manifest is one.
 pub(super) fn is_policy(directory: &Path) -> bool {
     let text = cobre_files::read_text(&directory.join(MANIFEST)).ok();
     text.is_some_and(|text| serde_json::from_str::<Manifest>(&text).is_ok())

@@ -33,11 +33,6 @@ impl<'a> Cuts<'a> {
         }
     }
 
-    /// No cuts.
-    pub fn none(states: &'a [StateColumns]) -> Self {
-        Self::new(&[], Vec::new(), 1, states)
-    }
-
     /// The cuts in use, in the order that all solvers give their rows.
     pub fn slots(&self) -> &'a [u32] {
         self.slots

@@ -40,7 +40,7 @@ pub(crate) struct SavedCuts {
 }
 
 impl SavedCuts {
-    /// Whether cuts that were read can be those of so many iterations on this problem.
+    /// Checks that cuts that were read belong to so many iterations on this problem.
     pub(crate) fn fits(&self, problem: &Problem, passes: usize, iterations: usize) -> bool {
         let width = record_width(problem.states.len());
         let depth = problem.graph.depth();

@@ -1,5 +1,6 @@
 //! Cut selection.
 
+use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,7 +10,7 @@ use super::Cuts;
 const TIE: f64 = 1e-10;
 
 /// The cut selection of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Selection {
     /// The rule.
     pub rule: SelectionRule,
@@ -18,7 +19,7 @@ pub struct Selection {
 }
 
 /// A rule of cut selection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum SelectionRule {
     /// All cuts.
     All,

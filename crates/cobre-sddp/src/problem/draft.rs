@@ -91,7 +91,8 @@ pub struct Draft {
     root: Vec<Edge>,
     risk: Risk,
     validation: Vec<Vec<Step>>,
-    /// How many numbers openings and validation scenarios put in place, and how many of openings were announced.
+    /// The count of numbers that openings and validation scenarios change, and of those that were
+    /// announced.
     numbers: usize,
     announced: usize,
 }
@@ -114,8 +115,8 @@ impl Draft {
         }
     }
 
-    /// Whether openings put more numbers in place than a problem can have: [`build`](Self::build) refuses it, and
-    /// whatever openings are added change nothing.
+    /// True if openings change more numbers than a problem can have: [`build`](Self::build) refuses
+    /// it, and openings that are added have no effect.
     pub fn is_too_large(&self) -> bool {
         self.numbers.max(self.announced) > MOST_OPENING_NUMBERS
     }

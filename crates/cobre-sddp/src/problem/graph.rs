@@ -1,9 +1,11 @@
 //! The policy graph.
 
+use serde::Serialize;
+
 use super::error::ProblemError;
 
 /// A step from one node to another.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Edge {
     /// The node it leads to.
     pub node: usize,
@@ -15,7 +17,7 @@ pub struct Edge {
 ///
 /// A node's level is the number of steps of the longest path from it to an end. A path visits at
 /// most one node of a level, so all nodes of a level can be treated at once in a backward pass.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Graph {
     /// The edges from the root.
     pub root: Vec<Edge>,

@@ -7,7 +7,7 @@ pub const LARGEST: f64 = 1e15;
 /// The most numbers that all openings and validation scenarios of a problem put in place together: half a gibibyte.
 pub const MOST_OPENING_NUMBERS: usize = 1 << 26;
 
-/// What is wrong with a number that must be finite, said about `what`; nothing if it can be meant.
+/// The error of a number that must be finite, about `what`; `None` if it is in range.
 pub(crate) fn check_number(what: &str, value: f64) -> Option<String> {
     if !value.is_finite() {
         Some(format!("{what} is {value}; a finite number is needed"))

@@ -8,7 +8,6 @@ mod error;
 mod graph;
 mod limits;
 mod places;
-mod sample;
 mod summary;
 mod template;
 
@@ -17,14 +16,15 @@ pub use error::{ProblemError, ProblemErrors};
 pub use graph::{Edge, Graph};
 pub use limits::{LARGEST, MOST_OPENING_NUMBERS};
 pub use places::{Parts, Places};
-pub use sample::{Hydrothermal, hydrothermal};
-pub use summary::{Range, Summary};
-pub use template::{Column, ColumnId, Row, RowId, StateColumns, Template};
+pub use summary::{Magnitudes, Summary};
+pub use template::{ColumnId, LpColumn, LpRow, RowId, StateColumns, Template};
+
+use serde::Serialize;
 
 use crate::risk::Risk;
 
 /// The sense of the objective.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Sense {
     /// The objective is a cost.
     Minimize,
@@ -51,7 +51,7 @@ impl Sense {
 }
 
 /// A quantity that one stage hands to the next.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct State {
     /// The modeller's name.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct State {
 }
 
 /// A node of the policy graph: one linear program and the openings it may face.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Node {
     /// The modeller's name.
     pub name: String,
@@ -80,7 +80,7 @@ pub struct Node {
 }
 
 /// One step of a [`Problem::validation`] scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ValidationStep {
     /// The node visited.
     pub node: usize,
@@ -90,7 +90,7 @@ pub struct ValidationStep {
 
 /// A multistage stochastic linear program that makes sense, always to be minimised inside; what is
 /// shown to people is multiplied by [`Sense::sign`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Problem {
     /// The modeller's sense.
     pub sense: Sense,

@@ -1,5 +1,7 @@
 //! The layout of openings: the values of an opening are one row of numbers.
 
+use serde::Serialize;
+
 use super::draft::Change;
 use super::template::Template;
 
@@ -9,7 +11,7 @@ use super::template::Template;
 /// The values of an opening are: lower bounds of [`rows`](Self::rows), their upper bounds, lower
 /// bounds of [`columns`](Self::columns), their upper bounds, [`costs`](Self::costs),
 /// [`coefficients`](Self::coefficients), and the constant of the objective.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Places {
     /// Rows whose bounds change, in ascending order.
     pub rows: Vec<usize>,

@@ -4,14 +4,14 @@ use super::Problem;
 
 /// The smallest and the largest magnitude among some numbers other than zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range {
+pub struct Magnitudes {
     /// The smallest; infinite if there are none.
     pub smallest: f64,
     /// The largest; 0 if there are none.
     pub largest: f64,
 }
 
-impl Range {
+impl Magnitudes {
     fn of(numbers: impl Iterator<Item = f64>) -> Self {
         let none = Self {
             smallest: f64::INFINITY,
@@ -43,11 +43,11 @@ pub struct Summary {
     /// Rows of the largest linear program.
     pub rows: usize,
     /// Magnitudes in the matrices.
-    pub matrix: Range,
+    pub matrix: Magnitudes,
     /// Magnitudes of costs.
-    pub costs: Range,
+    pub costs: Magnitudes,
     /// Magnitudes of bounds of rows and columns.
-    pub bounds: Range,
+    pub bounds: Magnitudes,
 }
 
 impl Problem {
@@ -66,12 +66,12 @@ impl Problem {
             openings: self.nodes.iter().map(|node| node.probabilities.len()).sum(),
             columns: largest(|template| template.columns.len()).unwrap_or(0),
             rows: largest(|template| template.rows.len()).unwrap_or(0),
-            matrix: Range::of(
+            matrix: Magnitudes::of(
                 rows.clone()
                     .flat_map(|row| row.terms.iter().map(|term| term.1)),
             ),
-            costs: Range::of(columns.map(|column| column.cost)),
-            bounds: Range::of(bounds.chain(rows.flat_map(|row| [row.lower, row.upper]))),
+            costs: Magnitudes::of(columns.map(|column| column.cost)),
+            bounds: Magnitudes::of(bounds.chain(rows.flat_map(|row| [row.lower, row.upper]))),
         }
     }
 }

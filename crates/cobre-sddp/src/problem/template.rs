@@ -1,5 +1,7 @@
 //! The linear program of a node, as the modeller wrote it.
 
+use serde::Serialize;
+
 use super::error::ProblemError;
 use super::limits::{check_bounds, check_number};
 
@@ -12,8 +14,8 @@ pub struct ColumnId(pub(crate) usize);
 pub struct RowId(pub(crate) usize);
 
 /// A decision.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Column {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LpColumn {
     /// The modeller's name.
     pub name: String,
     /// Its coefficient in the objective.
@@ -25,8 +27,8 @@ pub struct Column {
 }
 
 /// A constraint: lower ≤ Σ coefficient × column ≤ upper.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LpRow {
     /// The modeller's name.
     pub name: String,
     /// The least the sum may be.
@@ -38,7 +40,7 @@ pub struct Row {
 }
 
 /// The two columns that stand for a state variable in a linear program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StateColumns {
     /// The value the node before left.
     pub incoming: usize,
@@ -47,17 +49,18 @@ pub struct StateColumns {
 }
 
 /// A linear program with an incoming and an outgoing column for each state variable.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Template {
     /// The decisions.
-    pub columns: Vec<Column>,
+    pub columns: Vec<LpColumn>,
     /// The constraints.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LpRow>,
     /// A constant of the objective.
     pub constant: f64,
     /// By state variable, in the order of the problem; complete once the problem is built.
     pub states: Vec<StateColumns>,
     /// State variables by name, as the modeller gave them.
+    #[serde(skip)]
     pub(crate) named_states: Vec<(String, StateColumns)>,
 }
 
@@ -75,7 +78,7 @@ impl Template {
         lower: f64,
         upper: f64,
     ) -> ColumnId {
-        self.columns.push(Column {
+        self.columns.push(LpColumn {
             name: name.into(),
             cost,
             lower,
@@ -101,7 +104,7 @@ impl Template {
                 _ => sums.push((column, value)),
             }
         }
-        self.rows.push(Row {
+        self.rows.push(LpRow {
             name: name.into(),
             lower,
             upper,

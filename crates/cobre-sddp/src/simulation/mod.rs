@@ -1,5 +1,6 @@
 //! Simulation of the trained policy.
 
+use serde::Serialize;
 use std::sync::Mutex;
 
 use crate::error::SddpError;
@@ -17,7 +18,7 @@ use crate::training::Trainer;
 const UNITS_PER_BATCH: usize = 64;
 
 /// The source of the paths of a simulation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Sampling {
     /// The paths of the forward passes that training took, iteration by iteration.
     InSample,

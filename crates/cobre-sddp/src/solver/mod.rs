@@ -15,7 +15,7 @@ use crate::kernel::{BasisCache, KernelNode, SizeLimits};
 use crate::lp::{HighsBasis, HighsNode, LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 
 /// The choice of the solver of nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Solver {
     /// The kernel on nodes where it is the faster one, HiGHS on the others.
     #[default]

@@ -1,15 +1,19 @@
 //! Kernels that are wrong on purpose are found out, and solutions do not depend on who solves what.
 
+#[path = "../../../cobre-case/src/sample.rs"]
+mod sample;
+
 use std::path::Path;
 
 use cobre_comm::LocalBackend;
 
+use self::sample::{Hydrothermal, hydrothermal};
 use super::{NodeSolver, Solver, WarmStart};
 use crate::SddpError;
 use crate::kernel::Fault;
 use crate::lp::{Detail, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::policy::{CutPool, NewCut, Selection};
-use crate::problem::{Hydrothermal, Problem, hydrothermal};
+use crate::problem::Problem;
 use crate::ranks::Ranks;
 use crate::run::{Settings, run};
 use crate::simulation::Sampling;

@@ -1,5 +1,6 @@
 //! Stopping rules.
 
+use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use super::Progress;
 
 /// A stopping rule.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum StopRule {
     /// After this many iterations.
     Iterations(usize),
@@ -30,7 +31,7 @@ pub enum StopRule {
 }
 
 /// The stopping criterion: any of some rules, or all of them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stopping {
     /// The rules. The first that applies is the reason.
     pub rules: Vec<StopRule>,

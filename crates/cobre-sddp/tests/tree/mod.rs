@@ -1,12 +1,10 @@
 //! The whole scenario tree of a problem as one linear program.
 
 use cobre_comm::LocalBackend;
-use cobre_sddp::checkpoint::Cadence;
-use cobre_sddp::policy::Selection;
-use cobre_sddp::problem::{ColumnId, Draft, Edge, Problem, Sense, Template};
-use cobre_sddp::run::{Settings, Solver, run};
-use cobre_sddp::simulation::Sampling;
-use cobre_sddp::training::{StopRule, Stopping};
+use cobre_sddp::{
+    Cadence, ColumnId, Draft, Edge, Problem, Sampling, Selection, Sense, Settings, Solver,
+    StopRule, Stopping, Template, run,
+};
 
 /// The optimal cost of the problem.
 pub fn optimum(problem: &Problem) -> f64 {

@@ -6,7 +6,7 @@ mod normal;
 
 use std::ops::Range;
 
-use cobre_sddp::noise::{Noise, Purpose};
+use cobre_sddp::{Noise, Purpose};
 
 use self::correlation::Together;
 use super::files::Files;

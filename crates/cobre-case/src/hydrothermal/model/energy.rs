@@ -1,6 +1,6 @@
 //! Energy: thermal plants, sources, lines, and the balance of every bus in every block.
 
-use cobre_sddp::problem::ColumnId;
+use cobre_sddp::ColumnId;
 
 use super::{BusLayout, Program};
 

@@ -1,6 +1,6 @@
 //! Where things are in the linear program of a stage.
 
-use cobre_sddp::problem::{ColumnId, RowId};
+use cobre_sddp::{ColumnId, RowId};
 
 /// Where things are in the linear program of a stage: by plant, source, line and bus in the order of the
 /// system, and then by block.

@@ -8,7 +8,7 @@ mod layout;
 mod openings;
 mod water;
 
-use cobre_sddp::problem::{ColumnId, Draft, Problem, Sense, Template};
+use cobre_sddp::{ColumnId, Draft, Problem, Sense, Template};
 
 pub(crate) use self::layout::{BusLayout, HydroLayout, Layout};
 use self::openings::Openings;

@@ -1,6 +1,6 @@
 //! Openings of a stage, put into its linear program.
 
-use cobre_sddp::problem::{Change, Draft, NodeId};
+use cobre_sddp::{Change, Draft, NodeId};
 
 use super::{Program, water};
 use crate::hydrothermal::chance::{Chance, Kinds};

@@ -1,6 +1,6 @@
 //! Water: reservoirs, flows, inflows and what was there before.
 
-use cobre_sddp::problem::{ColumnId, Draft};
+use cobre_sddp::{ColumnId, Draft};
 
 use super::{HydroLayout, Program};
 use crate::hydrothermal::files::config::NonNegativity;
@@ -138,7 +138,7 @@ fn inflow(
     number: usize,
     plant: &Hydro,
     model: &InflowModel,
-) -> (ColumnId, cobre_sddp::problem::RowId) {
+) -> (ColumnId, cobre_sddp::RowId) {
     let label = &plant.label;
     let truncated = program.system.non_negativity == NonNegativity::Truncation;
     let (system, stage) = (program.system, program.number);

@@ -1,6 +1,6 @@
 //! Costs of a stage, by kind.
 
-use cobre_sddp::output::{Cell, Column, Kind, Rows, Table, stage_columns};
+use cobre_sddp::{Cell, Column, Kind, Rows, Table, stage_columns};
 
 use super::Scene;
 

@@ -1,6 +1,6 @@
 //! Thermal plants, sources, buses and lines, by block.
 
-use cobre_sddp::output::{Column, Rows, Table};
+use cobre_sddp::{Column, Rows, Table};
 
 use super::costs::Cost;
 use super::{Scene, block_columns, bus_column, thing_columns};

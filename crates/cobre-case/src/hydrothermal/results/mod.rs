@@ -6,8 +6,7 @@ mod costs;
 mod energy;
 mod water;
 
-use cobre_sddp::output::{Column, Kind, Rows, Table, Tables, Visited, stage_columns};
-use cobre_sddp::problem::{ColumnId, Problem};
+use cobre_sddp::{Column, ColumnId, Kind, Problem, Rows, Table, Tables, Visited, stage_columns};
 
 use self::costs::{Cost, Costs};
 use super::files::Files;

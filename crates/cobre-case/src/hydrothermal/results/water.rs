@@ -1,6 +1,6 @@
 //! Hydro plants: by stage, and by block.
 
-use cobre_sddp::output::{Column, Rows, Table, stage_columns};
+use cobre_sddp::{Column, Rows, Table, stage_columns};
 
 use super::costs::Cost;
 use super::{Scene, block_columns, bus_column, thing_columns};

@@ -1,6 +1,6 @@
 //! Stages and their blocks.
 
-use cobre_sddp::risk::Risk;
+use cobre_sddp::Risk;
 
 use super::index::Index;
 use crate::finding::{Findings, Place};

@@ -1,7 +1,9 @@
-//! A hydrothermal system made up by numbers alone: what is measured where no case is at hand.
+//! Made-up hydrothermal systems of any size, for benchmarks and tests. Tests of `cobre-sddp` include this
+//! file, so it uses nothing of this crate.
 
-use super::{Change, ColumnId, Draft, Problem, ProblemErrors, RowId, Sense, Template};
-use crate::noise::{Noise, Purpose};
+use cobre_sddp::{
+    Change, ColumnId, Draft, Noise, Problem, ProblemErrors, Purpose, RowId, Sense, Template,
+};
 
 /// The size of a made-up system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub struct Hydrothermal {
     pub lags: usize,
     /// Openings per stage: inflows of all reservoirs.
     pub openings: usize,
-    /// Whether the first stage's inflows are known.
+    /// True if the first stage's inflows are known.
     pub known_start: bool,
 }
 
@@ -43,7 +45,7 @@ impl Numbers {
     }
 }
 
-/// How much an inflow depends on the one before; on the ones before that it depends less.
+/// The autoregressive coefficient of the inflow before; those of earlier inflows are smaller.
 const PERSISTENCE: f64 = 0.4;
 
 /// A made-up system of this size.
@@ -114,7 +116,7 @@ impl Hydrothermal {
         CAPACITY / self.share()
     }
 
-    /// What flows into a reservoir on average.
+    /// The mean inflow of a reservoir.
     fn inflow(self) -> f64 {
         0.45 * DEMAND / self.share()
     }
