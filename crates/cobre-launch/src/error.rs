@@ -113,10 +113,10 @@ pub enum LaunchError {
     },
     /// The process between launcher and ranks vanished; the ranks were killed.
     #[error(
-        "internal error: the keeper of the ranks (pid {pid}) died unexpectedly, so the job was ended"
+        "internal error: the keeper of the ranks or its guard (pid {pid}) died unexpectedly, so the job was ended"
     )]
     KeeperLost {
-        /// The keeper's process.
+        /// The guard's process.
         pid: i32,
     },
     /// Some ranks are still there although they were killed, as when a file system does not answer.

@@ -1,13 +1,19 @@
-//! The guard: parent of the keeper, child of the launcher. It ends what a keeper leaves that is killed, and
-//! all of the job if the launcher is. So any two of launcher, guard and keeper may die at once.
+//! The guard: parent of the keeper, child of the launcher. It tells the keeper of the launcher's death, and
+//! ends what a keeper leaves that is killed. So the launcher and either of the two may die at once.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::{detach, keep, sweep, title, wait_for};
-use crate::plan::Plan;
+use crate::plan::{Plan, above_stdio};
 use crate::sys::fork;
+
+/// How long the keeper may take to end everything, which it does better alive than dead: as long as it
+/// lives, the guard is not needed.
+const PATIENCE: Duration = Duration::from_secs(6);
 
 /// The whole life of the guard; the result is its exit code.
 pub(crate) fn guard(plan: Plan, socket: OwnedFd, launcher: Pid) -> i32 {
@@ -16,21 +22,32 @@ pub(crate) fn guard(plan: Plan, socket: OwnedFd, launcher: Pid) -> i32 {
     if rustix::process::set_child_subreaper(Some(own)).is_err() {
         return 1;
     }
-    let Ok(keeper) = fork(|| keep(plan, socket, own)) else {
+    let Ok((theirs, ours)) = pipe_with(PipeFlags::CLOEXEC) else {
+        return 1;
+    };
+    let (Ok(theirs), Ok(ours)) = (above_stdio(theirs), above_stdio(ours)) else {
+        return 1;
+    };
+    let Ok(keeper) = fork(|| keep(plan, socket, theirs, own)) else {
         return 1;
     };
     // The pipes and the socket are the keeper's now: who waits for their ends must see them.
-    let Ok(mut catch) = detach(&[]) else {
+    let Ok(mut catch) = detach(&[ours.as_raw_fd()]) else {
         sweep::end_descendants();
         return 1;
     };
     title::set(title::GUARD);
+    let mut line = Some(ours);
+    let mut deadline = None;
     loop {
-        let orphaned = rustix::process::getppid() != Some(launcher);
+        if line.is_some() && rustix::process::getppid() != Some(launcher) {
+            line = None;
+            deadline = Some(Instant::now() + PATIENCE);
+        }
         match waitpid(Some(keeper), WaitOptions::NOHANG) {
             // It has ended all that can be ended.
             Ok(Some((_, status))) if status.exit_status() == Some(0) => return 0,
-            Ok(None) if !orphaned => {}
+            Ok(None) if deadline.is_none_or(|deadline| Instant::now() < deadline) => {}
             _ => {
                 sweep::end_descendants();
                 return 1;

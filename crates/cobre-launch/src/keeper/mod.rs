@@ -50,12 +50,13 @@ const CAUGHT: [i32; 9] = [
 ];
 
 /// The whole life of the keeper; the result is its exit code.
-fn keep(plan: Plan, socket: OwnedFd, guard: Pid) -> i32 {
-    let Ok(catch) = settle_in(&plan, &socket) else {
+fn keep(plan: Plan, socket: OwnedFd, line: OwnedFd, guard: Pid) -> i32 {
+    let Ok(catch) = settle_in(&plan, &[&socket, &line]) else {
         return 1;
     };
     let mut keeper = Keeper {
         guard,
+        line,
         socket,
         catch,
         orders: Decoder::default(),
@@ -78,12 +79,10 @@ fn keep(plan: Plan, socket: OwnedFd, guard: Pid) -> i32 {
 }
 
 /// Makes ready to start ranks.
-fn settle_in(plan: &Plan, socket: &OwnedFd) -> io::Result<Catch> {
+fn settle_in(plan: &Plan, own: &[&OwnedFd]) -> io::Result<Catch> {
     // Another launch of the same process waits for the end of its own pipes: holding on to copies
     // of them would keep it from seeing that.
-    let mut keep = plan.descriptors();
-    keep.push(socket.as_raw_fd());
-    let catch = detach(&keep)?;
+    let catch = detach(&[&plan.descriptors()[..], &numbers(own)].concat())?;
     for descriptor in &plan.inherited {
         rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?;
     }
@@ -111,6 +110,11 @@ fn detach(keep: &[RawFd]) -> io::Result<Catch> {
     Ok(catch)
 }
 
+fn numbers(descriptors: &[&OwnedFd]) -> Vec<RawFd> {
+    let number = |descriptor: &&OwnedFd| descriptor.as_raw_fd();
+    descriptors.iter().map(number).collect()
+}
+
 /// Waits for a signal, for `others`, or until it is time to look.
 fn wait_for(catch: &Catch, others: &[&OwnedFd]) {
     let poll_in = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
@@ -123,6 +127,8 @@ fn wait_for(catch: &Catch, others: &[&OwnedFd]) {
 
 struct Keeper {
     guard: Pid,
+    /// The guard holds the other end, and closes it when the launcher dies.
+    line: OwnedFd,
     socket: OwnedFd,
     catch: Catch,
     orders: Decoder,
@@ -220,7 +226,7 @@ impl Keeper {
     /// Collects ranks and obeys orders until no rank is left, or no launcher.
     fn watch(&mut self) {
         while self.ranks.iter().any(|rank| rank.pid.is_some()) {
-            wait_for(&self.catch, &[&self.socket]);
+            wait_for(&self.catch, &[&self.socket, &self.line]);
             self.catch.read();
             self.collect();
             if self.orphaned() || !self.obey() {
@@ -281,9 +287,12 @@ impl Keeper {
         }
     }
 
-    /// Whether the guard is dead. It ends the keeper if the launcher is.
+    /// Whether the guard is dead, or the launcher by the guard's word. The launcher's end of the socket
+    /// may live on in a process that was forked from it, so it is no proof of life.
     fn orphaned(&self) -> bool {
-        rustix::process::getppid() != Some(self.guard)
+        let mut line = [PollFd::from_borrowed_fd(self.line.as_fd(), PollFlags::IN)];
+        let closed = poll(&mut line, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        closed || rustix::process::getppid() != Some(self.guard)
     }
 
     /// If the launcher does not listen any more, [`Keeper::watch`] will see it.
