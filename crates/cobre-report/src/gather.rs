@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use cobre_results::{ResultsError, Table};
 
 use crate::grid::Grid;
-use crate::simulation::{Blocks, Entity, Gathered, MOST, Quantity, SimulationData};
+use crate::simulation::{Blocks, Entity, Gathered, MAX_SHOWN, Quantity, SimulationData};
 
 impl SimulationData {
     /// Collects a quantity; none if the case has no such entities.
@@ -83,7 +83,7 @@ impl SimulationData {
             .filter(|column| !known.contains(&column.as_str()))
             .collect();
         let mut entities = Vec::new();
-        for (id, column) in (0..).zip(columns.iter().take(MOST)) {
+        for (id, column) in (0..).zip(columns.iter().take(MAX_SHOWN)) {
             entities.push(Entity {
                 id,
                 name: (*column).clone(),
@@ -104,7 +104,7 @@ fn largest(
     quantity: Quantity,
     names: &[(i64, String)],
 ) -> Result<BTreeSet<i64>, ResultsError> {
-    if names.len() <= MOST {
+    if names.len() <= MAX_SHOWN {
         return Ok(names.iter().map(|(id, _)| *id).collect());
     }
     let mut sums: HashMap<i64, f64> = HashMap::new();
@@ -117,7 +117,7 @@ fn largest(
     }
     let mut order: Vec<i64> = names.iter().map(|(id, _)| *id).collect();
     order.sort_by(|left, right| sums[right].total_cmp(&sums[left]));
-    Ok(order.into_iter().take(MOST).collect())
+    Ok(order.into_iter().take(MAX_SHOWN).collect())
 }
 
 /// The entities of a table in the order of their first rows, with their names.

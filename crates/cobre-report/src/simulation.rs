@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::grid::Grid;
 
 /// Most plants, buses or states of one kind that are shown one by one.
-pub(crate) const MOST: usize = 32;
+pub(crate) const MAX_SHOWN: usize = 32;
 
 /// A simulation that a run has left.
 pub(crate) struct SimulationData {
@@ -46,7 +46,7 @@ pub(crate) struct Entity {
 pub(crate) struct Gathered {
     /// The sum over all entities.
     pub(crate) total: Grid,
-    /// The entities with the largest values, at most [`MOST`], in the order of the table.
+    /// The entities with the largest values, at most [`MAX_SHOWN`], in the order of the table.
     pub(crate) entities: Vec<Entity>,
     /// Number of entities.
     pub(crate) count: usize,

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time a rank waits for another's number before it calls the contract broken.
-pub const PATIENCE: Duration = Duration::from_secs(50);
+pub const TIMEOUT: Duration = Duration::from_secs(50);
 
 /// The numbers of all ranks, each 0 until its rank posts one.
 #[derive(Debug)]
@@ -73,13 +73,13 @@ impl RankCounters {
     /// Returns when `rank` has posted `number` or more.
     ///
     /// # Panics
-    /// If that takes longer than [`PATIENCE`].
+    /// If that takes longer than [`TIMEOUT`].
     pub fn wait_for(&self, rank: usize, number: u64) {
         let start = Instant::now();
         while self.look(rank) < number {
             assert!(
-                start.elapsed() < PATIENCE,
-                "rank {}: rank {rank} did not get to step {number} within {PATIENCE:?}",
+                start.elapsed() < TIMEOUT,
+                "rank {}: rank {rank} did not get to step {number} within {TIMEOUT:?}",
                 self.rank
             );
             thread::sleep(Duration::from_micros(500));

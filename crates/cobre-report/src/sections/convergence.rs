@@ -95,7 +95,7 @@ pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
         .push(panel("convergence", "Bound and estimate", &about, view));
     let cuts = Series::new("cuts in use", SeriesMark::Line, palette::PURPLE, cuts);
     let view = View::scaled("", "cuts", "", vec![cuts]);
-    let about = "How many cuts the policy is made of after each iteration.";
+    let about = "Number of cuts of the policy after each iteration.";
     section
         .panels
         .push(panel("cuts", "Cuts in use", about, view));

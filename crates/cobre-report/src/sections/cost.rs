@@ -22,7 +22,7 @@ const OTHER: [&str; 7] = [
 ];
 
 /// Number of kinds with a colour of their own; the rest share one.
-const APART: usize = 6;
+const COLOURED_KINDS: usize = 6;
 
 struct CostComponent {
     name: String,
@@ -112,7 +112,7 @@ fn by_stage(simulation: &SimulationData, kinds: &[CostComponent]) -> Panel {
         let stages = kind.grid.stages();
         stages.map(|values| mean(values.iter().copied())).collect()
     };
-    let (apart, rest) = kinds.split_at(kinds.len().min(APART));
+    let (apart, rest) = kinds.split_at(kinds.len().min(COLOURED_KINDS));
     let colors = [
         palette::VERMILION,
         palette::PURPLE,

@@ -13,13 +13,14 @@ use crate::simulation::{Blocks, Quantity, SimulationData};
 const ENERGY: Quantity = quantity("buses", "bus", "deficit_mw", Blocks::Energy);
 
 /// Deficits up to this are the solver's tolerance: a kWh in a stage.
-const NOTHING_MWH: f64 = 1e-3;
+const TOLERANCE_MWH: f64 = 1e-3;
 
 /// The share of scenarios with a deficit and its energy, stage by stage.
 pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsError> {
     let mut section = Section::new("deficit", "Deficit risk");
     let gathered = simulation.gather(ENERGY)?;
-    let Some(gathered) = gathered.filter(|gathered| gathered.total.largest() > NOTHING_MWH) else {
+    let Some(gathered) = gathered.filter(|gathered| gathered.total.largest() > TOLERANCE_MWH)
+    else {
         let text = match simulation.scenarios() {
             1 => "The simulated scenario serves all load in every stage.".to_owned(),
             count => format!("None of the {count} simulated scenarios has a deficit in any stage."),
@@ -32,7 +33,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
             .total
             .scenario(*scenario)
             .iter()
-            .any(|energy| *energy > NOTHING_MWH)
+            .any(|energy| *energy > TOLERANCE_MWH)
     };
     let with = (0..simulation.scenarios()).filter(any).count();
     section.text.push(format!(
@@ -52,7 +53,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
         }
         // A bus that never lacks anything has nothing to show.
         let lacking = gathered.entities.iter();
-        let lacking = lacking.filter(|entity| entity.grid.largest() > NOTHING_MWH);
+        let lacking = lacking.filter(|entity| entity.grid.largest() > TOLERANCE_MWH);
         views.extend(lacking.map(|entity| view(&entity.name, &entity.grid)));
         views
     };
@@ -60,7 +61,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
         mean(
             values
                 .iter()
-                .map(|energy| if *energy > NOTHING_MWH { 100.0 } else { 0.0 }),
+                .map(|energy| if *energy > TOLERANCE_MWH { 100.0 } else { 0.0 }),
         )
     });
     let title = "Probability of a deficit";

@@ -99,7 +99,7 @@ fn hydrothermal(
         Ribbons {
             id: "marginal-cost",
             title: "Marginal cost",
-            chart: "What one more MWh of load would cost",
+            chart: "Marginal cost: the cost of one more MWh of load",
             about: "Blocks of a stage are averaged by their hours.",
             pick: "Bus",
             all: None,
@@ -110,7 +110,7 @@ fn hydrothermal(
         Ribbons {
             id: "water-value",
             title: "Water values",
-            chart: "What one more hm³ in store would save",
+            chart: "Water value: the saving of one more hm³ in store",
             about: "",
             pick: "Reservoir",
             all: None,

@@ -10,7 +10,7 @@ use crate::simulation::{Gathered, Quantity, SimulationData};
 use crate::statistics::{LEVELS, Quantiles};
 
 /// Most entities compared in one chart.
-const COMPARED: usize = 8;
+const MAX_COMPARED: usize = 8;
 
 /// The colour of ribbons, and those of single scenarios: the same in all charts.
 const RIBBON: usize = palette::BLUE;
@@ -203,7 +203,7 @@ fn series(simulation: &SimulationData, grid: &Grid) -> Vec<Series> {
 
 /// The mean of each of the largest entities, side by side.
 fn compared(gathered: &Gathered, what: &str, unit: &str) -> View {
-    let lines = gathered.entities.iter().take(COMPARED).enumerate();
+    let lines = gathered.entities.iter().take(MAX_COMPARED).enumerate();
     let lines = lines.map(|(number, entity)| {
         let stages = entity.grid.stages();
         let means = stages.map(|values| mean(values.iter().copied())).collect();
@@ -211,7 +211,7 @@ fn compared(gathered: &Gathered, what: &str, unit: &str) -> View {
     });
     let lines: Vec<Series> = lines.collect();
     let name = if lines.len() < gathered.count {
-        format!("The first {COMPARED}, mean of all scenarios")
+        format!("The first {MAX_COMPARED}, mean of all scenarios")
     } else {
         "All, mean of all scenarios".to_owned()
     };

@@ -13,7 +13,7 @@ use crate::simulation::SimulationData;
 /// Where violations are written.
 const TABLES: [&str; 2] = ["hydros", "hydro_blocks"];
 /// Violations up to this are the solver's tolerance.
-const NOTHING: f64 = 1e-6;
+const TOLERANCE: f64 = 1e-6;
 
 struct ViolationKind {
     name: String,
@@ -38,7 +38,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
         mean(
             values
                 .iter()
-                .map(|value| if value.abs() > NOTHING { 100.0 } else { 0.0 }),
+                .map(|value| if value.abs() > TOLERANCE { 100.0 } else { 0.0 }),
         )
     };
     let lines = kinds.iter().enumerate().map(|(number, kind)| {
@@ -72,7 +72,7 @@ fn kinds(simulation: &SimulationData) -> Result<(Vec<ViolationKind>, usize), Res
         for column in columns.filter(|column| column.contains("violation")) {
             looked += 1;
             let grid = simulation.column(&table, column)?;
-            if grid.largest() > NOTHING {
+            if grid.largest() > TOLERANCE {
                 let (name, unit) = unit(column);
                 kinds.push(ViolationKind { name, unit, grid });
             }
@@ -99,7 +99,7 @@ fn table(simulation: &SimulationData, kinds: &[ViolationKind]) -> TextTable {
     let row = |kind: &ViolationKind| {
         let violates = |scenario: &usize| {
             let values = kind.grid.scenario(*scenario);
-            values.iter().any(|value| value.abs() > NOTHING)
+            values.iter().any(|value| value.abs() > TOLERANCE)
         };
         let count = (0..simulation.scenarios()).filter(violates).count();
         let worst = kind.grid.stages().enumerate().max_by(|left, right| {

@@ -16,7 +16,7 @@ use crate::number::numbers;
 use crate::oracle;
 
 /// Time in which a busy communicator must say so; it has nobody to ask.
-const ANSWER: Duration = Duration::from_secs(30);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Two threads make the same call, each again and again until it got through: whichever comes
 /// first, all ranks make the same calls, so every result is known.
@@ -88,7 +88,7 @@ fn try_two_at_once<C: World>(comm: &C, region: &mut C::Region<usize>, counters: 
         for sender in [sender.clone(), sender] {
             scope.spawn(move || sender.send(comm.barrier()));
         }
-        let turned_away = outcomes.recv_timeout(ANSWER);
+        let turned_away = outcomes.recv_timeout(BUSY_TIMEOUT);
         if let Ok(Err(error)) = &turned_away {
             busy(rank, "barrier", Err(error.clone()));
             every_call_is_busy(comm, region);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time for things that end by themselves: processes that were killed, other jobs on this machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The machine before a job.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Surroundings {
         let mut names = self.new_names();
         loop {
             let found = described(&names, marker);
-            if found.is_empty() || start.elapsed() > PATIENCE {
+            if found.is_empty() || start.elapsed() > TIMEOUT {
                 return found;
             }
             thread::sleep(Duration::from_millis(10));
@@ -106,7 +106,7 @@ mod tests {
             // The child's own arguments appear only when it has become `sleep`.
             let start = Instant::now();
             while !processes(marker).contains(&expected) {
-                assert!(start.elapsed() < PATIENCE, "{marker} not found");
+                assert!(start.elapsed() < TIMEOUT, "{marker} not found");
             }
             child.kill().unwrap();
             child.wait().unwrap();
