@@ -92,6 +92,22 @@ fn the_toy_gives_the_same_bits_on_every_backend() {
     }
 }
 
+/// True if the case can be read; else every part of the format that is in the way is refused by name.
+fn is_read(case: &Path) -> bool {
+    let checked = finish(cobre(&["validate", "--json"]).arg(case));
+    let report = json(&checked);
+    if report["valid"] == true {
+        return true;
+    }
+    let errors = report["errors"].as_array().expect("a list");
+    let by_name = |error: &Value| {
+        let text = error.to_string();
+        text.contains("not supported") || text.contains("no file of the format has this name")
+    };
+    assert!(errors.iter().all(by_name), "{}: {report}", case.display());
+    false
+}
+
 #[test]
 fn every_reference_case_gives_the_same_with_two_ranks() {
     let Some(toy) = reference("1dtoy") else {
@@ -101,18 +117,19 @@ fn every_reference_case_gives_the_same_with_two_ranks() {
     let mut checked = 0;
     for entry in all.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('d') {
-            let options = ["--iterations", "10", "--simulate", "4"];
-            let alone = result_of(&entry.path(), &options);
-            let both = result_of(
-                &entry.path(),
-                &[&options[..], &["--backend", "shm", "-n", "2"]].concat(),
-            );
-            assert!(alone == both, "{name}");
-            checked += 1;
+        if !name.starts_with(['d', 'x']) || !is_read(&entry.path()) {
+            continue;
         }
+        let options = ["--iterations", "10", "--simulate", "4"];
+        let alone = result_of(&entry.path(), &options);
+        let both = result_of(
+            &entry.path(),
+            &[&options[..], &["--backend", "shm", "-n", "2"]].concat(),
+        );
+        assert!(alone == both, "{name}");
+        checked += 1;
     }
-    assert_eq!(checked, 11);
+    assert!(checked >= 12, "{checked} cases can be read");
 }
 
 /// A case in a directory of its own.
