@@ -128,17 +128,17 @@ fn results_longer_than_a_pipe_arrive_whole() {
         .as_array()
         .expect("it has some")
         .clone();
-    let many = scenarios.iter().cycle().take(30_000).cloned().collect();
+    let many = scenarios.iter().cycle().take(12_000).cloned().collect();
     problem["validation_scenarios"] = Value::Array(many);
     let path = scratch.path().join("many.sof.json");
     std::fs::write(&path, problem.to_string()).expect("it is written");
-    let found = RANKS.map(|ranks| {
-        let ended = finish(run(ranks).arg("--iterations=2").arg(&path));
+    let found = ["-n=1", "-n=3"].map(|ranks| {
+        let ended = finish(run(&[ranks]).arg("--iterations=2").arg(&path));
         assert_eq!(ended.status.code(), Some(0), "{:?}", ended.status);
-        assert!(ended.stdout.len() > 1 << 17, "{}", ended.stdout.len());
+        assert!(ended.stdout.len() > 1 << 16, "{}", ended.stdout.len());
         line(&ended)["validation"].take()
     });
-    assert!(found[0] == found[1] && found[0] == found[2]);
+    assert!(found[0] == found[1]);
 }
 
 /// The ranks that a launcher has started, by number.

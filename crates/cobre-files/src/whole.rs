@@ -30,7 +30,7 @@ impl WholeFile {
 
     /// Starts a file that is written at `beside`, where nothing may be.
     pub(crate) fn beside(place: &Path, beside: PathBuf) -> Result<Self, FileError> {
-        let file = File::create_new(&beside).map_err(FileError::io("write", &beside))?;
+        let file = File::create_new(&beside).map_err(FileError::io("write", place))?;
         Ok(Self {
             file: Some(BufWriter::new(file)),
             beside,
