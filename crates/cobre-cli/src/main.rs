@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod dispositions;
 mod doctor;
 mod exit;
 mod init;
