@@ -9,7 +9,7 @@ use parquet::errors::ParquetError;
 use crate::error::SddpError;
 use crate::lp::{LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::noise::{Noise, Purpose};
-use crate::output::{PathTables, Piece};
+use crate::output::{PathTables, RowGroup};
 use crate::path::{PathSimulator, TrialPoint, TrialPoints};
 use crate::policy::CutPool;
 use crate::problem::Problem;
@@ -122,7 +122,7 @@ pub(crate) struct SimulationUnit {
     pub(crate) paths: Range<usize>,
     pub(crate) simulator: PathSimulator,
     /// The encoded rows of its paths, table by table.
-    pub(crate) pieces: Result<Vec<Piece>, ParquetError>,
+    pub(crate) row_groups: Result<Vec<RowGroup>, ParquetError>,
 }
 
 /// All work units of this rank.

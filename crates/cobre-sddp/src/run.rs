@@ -11,7 +11,7 @@ use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
 use crate::output::{
-    About, Directory, Facts, PathTables, Piece, PlainTables, VALIDATION, host, note,
+    About, Directory, Facts, PathTables, PlainTables, RowGroup, VALIDATION, host, note,
 };
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
@@ -385,9 +385,9 @@ fn simulate_policy<C: Backend>(
         if let (Some(directory), Some(tables)) = (directory, &job.work.read().tables) {
             files = directory.simulation(tables)?;
         }
-        let sink = &mut |pieces: Vec<Piece>| {
-            let mut files = files.iter_mut().zip(pieces);
-            files.try_for_each(|(file, piece)| file.splice(piece))
+        let sink = &mut |row_groups: Vec<RowGroup>| {
+            let mut files = files.iter_mut().zip(row_groups);
+            files.try_for_each(|(file, row_group)| file.splice(row_group))
         };
         let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
         let Some(values) = values else {
