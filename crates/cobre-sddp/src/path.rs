@@ -136,11 +136,7 @@ impl PathSimulator {
         mut recorder: Option<&mut PathRecorder<'_>>,
     ) -> Result<(), Box<LpFailure>> {
         let problem = shared.problem;
-        let detail = if recorder.is_some() {
-            Detail::Full
-        } else {
-            Detail::State
-        };
+        let detail = recorder.as_ref().map_or(Detail::State, |_| Detail::Full);
         let (trial, widths) = (&mut self.trial, TrialPoints::widths(problem));
         trial.stages.clear();
         trial.states.clear();

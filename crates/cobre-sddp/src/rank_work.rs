@@ -9,14 +9,15 @@ use parquet::errors::ParquetError;
 use crate::error::SddpError;
 use crate::lp::{LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::noise::{Noise, Purpose};
-use crate::output::{PathTables, Piece};
+use crate::output::{PathTables, RowGroup};
 use crate::path::{PathSimulator, TrialPoint, TrialPoints};
 use crate::policy::CutPool;
 use crate::problem::Problem;
-use crate::ranks::{Backend, SharedTable};
+use crate::ranks::{Backend, Ranks, SharedTable};
+use crate::run::Settings;
 use crate::solver::{NodeSolver, Solver, WarmStart};
 use crate::team::lock;
-use crate::training::backward::BackwardUnit;
+use crate::training::backward::{BackwardUnit, UnitKey, units};
 
 /// The state of training that threads share. It changes between tasks only.
 pub(crate) struct TrainingState<'p, C: Backend> {
@@ -121,7 +122,7 @@ pub(crate) struct SimulationUnit {
     pub(crate) paths: Range<usize>,
     pub(crate) simulator: PathSimulator,
     /// The encoded rows of its paths, table by table.
-    pub(crate) pieces: Result<Vec<Piece>, ParquetError>,
+    pub(crate) row_groups: Result<Vec<RowGroup>, ParquetError>,
 }
 
 /// All work units of this rank.
@@ -135,7 +136,7 @@ pub(crate) struct RankWork<'p, C: Backend> {
     /// By level.
     pub(crate) backward: Vec<Vec<Mutex<BackwardUnit>>>,
     /// By level, the units of all ranks.
-    pub(crate) unit_counts: Vec<usize>,
+    pub(crate) units: Vec<Vec<UnitKey>>,
     pub(crate) simulation: RwLock<Vec<Mutex<SimulationUnit>>>,
     totals: Mutex<Totals>,
 }
@@ -149,25 +150,33 @@ struct Totals {
 }
 
 impl<'p, C: Backend> RankWork<'p, C> {
+    /// The work units of this rank.
     pub(crate) fn new(
         shared: TrainingState<'p, C>,
-        seed: u64,
-        passes: usize,
-        own_passes: Range<usize>,
-        backward: Vec<Vec<Mutex<BackwardUnit>>>,
-        unit_counts: Vec<usize>,
+        ranks: &Ranks<'_, C>,
+        settings: &Settings,
     ) -> Self {
-        let problem = shared.problem;
+        let (problem, passes) = (shared.problem, settings.passes);
+        let units = (0..=problem.graph.depth()).map(|level| match level {
+            // Nothing follows a leaf.
+            0 => Vec::new(),
+            level => units(problem, settings.solver, level, passes),
+        });
+        let units: Vec<Vec<UnitKey>> = units.collect();
+        let own = |units: &Vec<UnitKey>| {
+            let own = units[ranks.share(units.len())].iter();
+            own.cloned().map(BackwardUnit::new).collect()
+        };
+        let own_passes = ranks.share(passes);
+        let simulator = |_| Mutex::new(PathSimulator::new(problem));
         Self {
             shared: RwLock::new(shared),
-            seed,
+            seed: settings.seed,
             passes,
             first_pass: own_passes.start,
-            forward: own_passes
-                .map(|_| Mutex::new(PathSimulator::new(problem)))
-                .collect(),
-            backward,
-            unit_counts,
+            forward: own_passes.map(simulator).collect(),
+            backward: units.iter().map(own).collect(),
+            units,
             simulation: RwLock::new(Vec::new()),
             totals: Mutex::new(Totals::default()),
         }
@@ -184,7 +193,7 @@ impl<'p, C: Backend> RankWork<'p, C> {
     }
 
     /// The number of units of a task on this rank.
-    pub(crate) fn units(&self, task: Task) -> usize {
+    pub(crate) fn count_units(&self, task: Task) -> usize {
         match task {
             Task::Forward { .. } => self.forward.len(),
             Task::Backward { level, .. } => self.backward[level].len(),

@@ -11,7 +11,7 @@ use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
 use crate::output::{
-    About, Directory, Facts, PathTables, Piece, PlainTables, VALIDATION, host, note,
+    About, Directory, Facts, PathTables, PlainTables, RowGroup, VALIDATION, host, note,
 };
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
@@ -21,7 +21,6 @@ use crate::ranks::{Backend, ByteBlocks, Ranks};
 use crate::simulation::Sampling;
 use crate::solver::Solver;
 use crate::team::with_team;
-use crate::training::backward::{BackwardUnit, UnitKey, units};
 use crate::training::{
     Estimate, Progress, StopReason, StopRule, Stopping, Trainer, TrainingResults,
 };
@@ -232,24 +231,6 @@ fn run_on<C: Backend>(
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
-    let all_units: Vec<Vec<UnitKey>> = (0..=problem.graph.depth())
-        .map(|level| {
-            if level == 0 {
-                Vec::new()
-            } else {
-                units(&problem, settings.solver, level, settings.passes)
-            }
-        })
-        .collect();
-    let own = |units: &Vec<UnitKey>| {
-        let share = ranks.share(units.len());
-        units[share]
-            .iter()
-            .cloned()
-            .map(BackwardUnit::new)
-            .collect()
-    };
-    let backward = all_units.iter().map(own).collect();
     let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
     if let Some(policy) = start.policy {
         pool.give(ranks, &problem, policy)?;
@@ -265,16 +246,7 @@ fn run_on<C: Backend>(
             .as_ref()
             .map(|_| PathTables::new(&problem, start.about.tables, settings.csv)),
     };
-    let own_passes = ranks.share(settings.passes);
-    let unit_counts = all_units.iter().map(Vec::len).collect();
-    let work = RankWork::new(
-        shared,
-        settings.seed,
-        settings.passes,
-        own_passes,
-        backward,
-        unit_counts,
-    );
+    let work = RankWork::new(shared, ranks, settings);
     with_team(
         settings.threads,
         || NodeSolvers::new(&problem, settings.solver),
@@ -284,14 +256,14 @@ fn run_on<C: Backend>(
                 work: &work,
                 team,
                 ranks,
-                units: &all_units,
             };
-            whole_job(trainer, &provenance, settings, &start.about, observer)
+            run_job(trainer, &provenance, settings, &start.about, observer)
         },
     )
 }
 
-fn whole_job<C: Backend>(
+/// Trains, writes, simulates, validates and writes again.
+fn run_job<C: Backend>(
     mut job: Trainer<'_, '_, '_, C>,
     provenance: &Provenance,
     settings: &Settings,
@@ -306,33 +278,14 @@ fn whole_job<C: Backend>(
     } else {
         Progress::default()
     };
-    let mut seconds = Seconds::default();
     let start = Instant::now();
     let trained = job.train(&settings.stopping, progress, &mut checkpoints, observer)?;
-    seconds.train = start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    let mut results = {
-        let shared = job.work.read();
-        Results {
-            policy_sha256: shared.pool.sha256(problem),
-            policy: None,
-            lp: LpStatistics::default(),
-            shared_bytes: shared.pool.bytes() + size_of_val(shared.values.read()),
-            interrupted: trained.reason == StopReason::Interrupted,
-            trained,
-            simulated: None,
-            values: Vec::new(),
-            validation: Vec::new(),
-            seconds,
-        }
+    let seconds = Seconds {
+        train: start.elapsed().as_secs_f64(),
+        ..Seconds::default()
     };
-    if job.ranks.is_first() {
-        let pool = &job.work.read().pool;
-        results.policy = Some(Policy {
-            manifest: manifest(problem, &results, settings, pool.used()),
-            cuts: pool.stored(problem),
-        });
-    }
+    let start = Instant::now();
+    let mut results = results_of_training(&job, trained, settings, seconds);
     // Training first: its results stay if something below fails.
     if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
@@ -341,7 +294,7 @@ fn whole_job<C: Backend>(
     results.seconds.write = start.elapsed().as_secs_f64();
     if !results.interrupted {
         let start = Instant::now();
-        try_policy(
+        simulate_policy(
             &mut job,
             directory.as_ref(),
             settings,
@@ -371,6 +324,34 @@ fn whole_job<C: Backend>(
     Ok(results)
 }
 
+/// The results before any path is simulated; the first rank's have the policy.
+fn results_of_training<C: Backend>(
+    job: &Trainer<'_, '_, '_, C>,
+    trained: TrainingResults,
+    settings: &Settings,
+    seconds: Seconds,
+) -> Results {
+    let shared = job.work.read();
+    let (problem, pool) = (shared.problem, &shared.pool);
+    let mut results = Results {
+        policy_sha256: pool.sha256(problem),
+        policy: None,
+        lp: LpStatistics::default(),
+        shared_bytes: pool.bytes() + size_of_val(shared.values.read()),
+        interrupted: trained.reason == StopReason::Interrupted,
+        trained,
+        simulated: None,
+        values: Vec::new(),
+        validation: Vec::new(),
+        seconds,
+    };
+    results.policy = job.ranks.is_first().then(|| Policy {
+        manifest: manifest(problem, &results, settings, pool.used()),
+        cuts: pool.stored(problem),
+    });
+    results
+}
+
 fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usize) -> Manifest {
     let states = problem.states.iter().map(|state| InitialState {
         name: state.name.clone(),
@@ -392,7 +373,7 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
 }
 
 /// Simulates and validates, unless interrupted.
-fn try_policy<C: Backend>(
+fn simulate_policy<C: Backend>(
     job: &mut Trainer<'_, '_, '_, C>,
     directory: Option<&Directory>,
     settings: &Settings,
@@ -404,9 +385,9 @@ fn try_policy<C: Backend>(
         if let (Some(directory), Some(tables)) = (directory, &job.work.read().tables) {
             files = directory.simulation(tables)?;
         }
-        let sink = &mut |pieces: Vec<Piece>| {
-            let mut files = files.iter_mut().zip(pieces);
-            files.try_for_each(|(file, piece)| file.splice(piece))
+        let sink = &mut |row_groups: Vec<RowGroup>| {
+            let mut files = files.iter_mut().zip(row_groups);
+            files.try_for_each(|(file, row_group)| file.splice(row_group))
         };
         let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
         let Some(values) = values else {

@@ -124,12 +124,12 @@ impl Checkpoints {
             mine.push(&lock(simulator).warm_starts);
         }
         gather(work.passes, &mine)?;
-        for (units, all) in work.backward.iter().zip(&work.unit_counts) {
+        for (units, all) in work.backward.iter().zip(&work.units) {
             mine.clear();
             for unit in units {
                 mine.push(&lock(unit).warm_start);
             }
-            gather(*all, &mine)?;
+            gather(all.len(), &mine)?;
         }
         let Some(store) = &mut self.store else {
             return Ok(());
@@ -192,31 +192,7 @@ impl Checkpoints {
         }
         shared.pool.restore(ranks, problem, &state.cuts)?;
         drop(shared);
-        let counts = std::iter::once(work.passes).chain(work.unit_counts.iter().copied());
-        let lengths = state.lengths.concat();
-        if !state.lengths.iter().map(Vec::len).eq(counts)
-            || split(&lengths, warm_starts).count() != lengths.len()
-        {
-            return Err(unreadable("what units remembered"));
-        }
-        let mut all = split(&lengths, warm_starts);
-        let mut own = |count: usize| -> Vec<&[u8]> {
-            let share = ranks.share(count);
-            let all = all.by_ref().take(count).enumerate();
-            let own = all.filter(|(number, _)| share.contains(number));
-            own.map(|(_, bytes)| bytes).collect()
-        };
-        for (simulator, bytes) in work.forward.iter().zip(own(work.passes)) {
-            put(&mut lock(simulator).warm_starts, bytes)?;
-            if lock(simulator).warm_starts.len() != problem.nodes.len() {
-                return Err(unreadable("what units remembered"));
-            }
-        }
-        for (units, &count) in work.backward.iter().zip(&work.unit_counts) {
-            for (unit, bytes) in units.iter().zip(own(count)) {
-                put(&mut lock(unit).warm_start, bytes)?;
-            }
-        }
+        restore_warm_starts(work, ranks, &state.lengths, warm_starts)?;
         if let Some(last) = state.progress.iterations.last() {
             self.latest = last.time.total;
             if ranks.is_first() {
@@ -227,8 +203,44 @@ impl Checkpoints {
     }
 }
 
+/// Gives the units of this rank their warm starts, which are in `bytes` for all ranks.
+fn restore_warm_starts<C: Backend>(
+    work: &RankWork<'_, C>,
+    ranks: &Ranks<'_, C>,
+    lengths: &[Vec<u64>],
+    bytes: &[u8],
+) -> Result<(), SddpError> {
+    let counts = std::iter::once(work.passes).chain(work.units.iter().map(Vec::len));
+    let matches = lengths.iter().map(Vec::len).eq(counts);
+    let lengths = lengths.concat();
+    if !matches || split(&lengths, bytes).count() != lengths.len() {
+        return Err(unreadable("the warm starts of units"));
+    }
+    let mut all = split(&lengths, bytes);
+    let mut own = |count: usize| -> Vec<&[u8]> {
+        let share = ranks.share(count);
+        let all = all.by_ref().take(count).enumerate();
+        let own = all.filter(|(number, _)| share.contains(number));
+        own.map(|(_, bytes)| bytes).collect()
+    };
+    let nodes = work.read().problem.nodes.len();
+    for (simulator, bytes) in work.forward.iter().zip(own(work.passes)) {
+        let warm_starts = &mut lock(simulator).warm_starts;
+        put(warm_starts, bytes)?;
+        if warm_starts.len() != nodes {
+            return Err(unreadable("the warm starts of units"));
+        }
+    }
+    for (units, all) in work.backward.iter().zip(&work.units) {
+        for (unit, bytes) in units.iter().zip(own(all.len())) {
+            put(&mut lock(unit).warm_start, bytes)?;
+        }
+    }
+    Ok(())
+}
+
 fn put<T: for<'de> Deserialize<'de>>(warm_start: &mut T, bytes: &[u8]) -> Result<(), SddpError> {
-    let unreadable = |_| unreadable("what a unit remembered");
+    let unreadable = |_| unreadable("the warm start of a unit");
     *warm_start = postcard::from_bytes(bytes).map_err(unreadable)?;
     Ok(())
 }

@@ -215,6 +215,17 @@ impl Presolved {
         presolved
     }
 
+    /// The part of the objective from removed columns.
+    pub(super) fn cost(&self, source: &ParametricTemplate<'_>) -> Affine {
+        let mut sum = source.constant.clone();
+        for (cost, value) in source.costs.iter().zip(&self.values) {
+            if let Some(value) = value {
+                sum.add(*cost, value);
+            }
+        }
+        sum
+    }
+
     /// Removes the columns that a row determines from those removed before; returns whether there
     /// was one.
     fn remove_determined(&mut self, source: &ParametricTemplate<'_>) -> bool {

@@ -315,35 +315,12 @@ impl Build {
         let found = self.find_curves(template, future);
         let places = self.reorder(&found);
         let future = future.map(|column| places[column]);
-        let (mut segments, mut curves, mut start_curve_states) =
-            (Vec::new(), Vec::new(), Vec::new());
-        let mut next = columns - found.iter().map(|curve| curve.1.len()).sum::<usize>();
-        let plain = next;
-        for (row, members) in found {
-            let factor = |column: usize| {
-                let terms = &self.equalities[row].0;
-                let found = terms.iter().find(|term| term.0 as usize == column);
-                found.map_or(0.0, |term| term.1)
-            };
-            let all = next..next + members.len();
-            let own = all
-                .clone()
-                .map(|column| self.segment(column, curves.len(), factor(column)));
-            let own: Vec<Segment> = own.collect();
-            start_curve_states.push(Curve::start(&own));
-            curves.push(Curve::new(row, all, &own));
-            next += own.len();
-            segments.extend(own);
-        }
+        let plain = columns - found.iter().map(|curve| curve.1.len()).sum::<usize>();
+        let (curves, segments, start_curve_states) = self.curves(&found, plain);
         let (start, free, artificial) = self.start(plain);
         let (row_sources, substitutions) =
             (self.row_sources(), Substitution::of(source, &presolved));
-        let mut fixed_cost = source.constant.clone();
-        for (cost, value) in source.costs.iter().zip(&presolved.values) {
-            if let Some(value) = value {
-                fixed_cost.add(*cost, value);
-            }
-        }
+        let fixed_cost = presolved.cost(source);
         let (free_states, fixed_states) = self.outgoing(template, &presolved);
         self.feasibility_checks.extend(presolved.feasibility_checks);
         let mut free_state_of = vec![None; columns];
@@ -360,27 +337,15 @@ impl Build {
         let equalities = self.equalities.len();
         self.equalities.append(&mut self.inequalities);
         let (terms, rhs): (Vec<Terms>, Vec<Affine>) = self.equalities.into_iter().unzip();
-        let all_by_row = Sparse::new(&terms);
-        let of_plain = |row: &Terms| {
-            let terms = row.iter().filter(|term| (term.0 as usize) < plain);
-            terms.copied().collect()
-        };
-        let by_row = Sparse::new(&terms.iter().map(of_plain).collect::<Vec<Terms>>());
         let bounds = self.lower.iter().zip(&self.upper);
         let ranges = bounds.map(|(lower, upper)| upper - lower).collect();
-        let length = |row: &Terms| {
-            let squares: f64 = row.iter().map(|(_, value)| value * value).sum();
-            1.0 / squares.sqrt()
-        };
+        let costs = self.cost.iter();
         let mut lp = ReducedLp {
             equalities,
             rows: terms.len(),
-            by_column: all_by_row.transposed(columns),
-            by_row,
-            cost_scale: self
-                .cost
-                .iter()
-                .fold(1.0, |most, cost| cost.abs().max(most)),
+            by_column: Sparse::new(&terms).transposed(columns),
+            by_row: Sparse::new(&plain_terms(&terms, plain)),
+            cost_scale: costs.fold(1.0, |most, cost| cost.abs().max(most)),
             cost: self.cost,
             lower: self.lower,
             upper: self.upper,
@@ -395,7 +360,7 @@ impl Build {
             start_activity: vec![0.0; terms.len()],
             start_cost: 0.0,
             rhs,
-            row_scale: terms.iter().map(length).collect(),
+            row_scale: terms.iter().map(inverse_norm).collect(),
             feasibility_checks: self.feasibility_checks,
             fixed_cost,
             future,
@@ -411,6 +376,31 @@ impl Build {
         };
         lp.put_at_start();
         lp
+    }
+
+    /// The curves of these rows and columns, which begin at `first`: with their segments and starting states.
+    fn curves(
+        &self,
+        found: &[(usize, Vec<usize>)],
+        first: usize,
+    ) -> (Vec<Curve>, Vec<Segment>, Vec<CurveState>) {
+        let (mut curves, mut segments, mut states) = (Vec::new(), Vec::new(), Vec::new());
+        let mut next = first;
+        for (row, members) in found {
+            let factor = |column: usize| {
+                let terms = &self.equalities[*row].0;
+                let found = terms.iter().find(|term| term.0 as usize == column);
+                found.map_or(0.0, |term| term.1)
+            };
+            let columns = next..next + members.len();
+            next = columns.end;
+            let segment = |column| self.segment(column, curves.len(), factor(column));
+            let own: Vec<Segment> = columns.clone().map(segment).collect();
+            states.push(Curve::start(&own));
+            curves.push(Curve::new(*row, columns, &own));
+            segments.extend(own);
+        }
+        (curves, segments, states)
     }
 
     /// The outgoing states that are free, with their columns, and those that are fixed, with their
@@ -464,6 +454,21 @@ impl Build {
         }
         (start, free, artificial)
     }
+}
+
+/// The terms of plain columns.
+fn plain_terms(rows: &[Terms], plain: usize) -> Vec<Terms> {
+    let of_plain = |row: &Terms| {
+        let terms = row.iter().filter(|term| (term.0 as usize) < plain);
+        terms.copied().collect()
+    };
+    rows.iter().map(of_plain).collect()
+}
+
+/// One over the Euclidean norm of a row.
+fn inverse_norm(row: &Terms) -> f64 {
+    let squares: f64 = row.iter().map(|(_, value)| value * value).sum();
+    1.0 / squares.sqrt()
 }
 
 impl ReducedLp {

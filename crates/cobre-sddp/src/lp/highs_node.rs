@@ -206,21 +206,8 @@ impl HighsNode {
         pricing.set(&mut highs)?;
         highs.set_number(c"dual_feasibility_tolerance", dual_tolerance(template))?;
         highs.pass(&lp)?;
-        let states = template.states.iter().enumerate();
-        let states = states.map(|(number, state)| (state.incoming, BoundSource::State(number)));
-        let places = node.places.columns.iter().enumerate();
-        let places = places.map(|(place, &column)| (column, BoundSource::Opening(place)));
-        let mut bounded: Vec<(usize, BoundSource)> = states.chain(places).collect();
-        bounded.sort_unstable_by_key(|(column, _)| *column);
-        let vanishes = |opening: usize| {
-            let values = problem.opening(view.values, view.node, opening);
-            node.places
-                .split(values)
-                .coefficients
-                .iter()
-                .any(|value| value.abs() <= SMALL_COEFFICIENT)
-        };
-        let openings = node.probabilities.len();
+        let bounded = bound_sources(view);
+        let numbers = |list: &[usize]| list.iter().map(|&at| number(at)).collect();
         // Coefficients that openings change are stored before those of any cut, on every thread.
         for &(column, row) in &node.places.coefficients {
             highs.set_coefficient(row, column, 1.0)?;
@@ -234,14 +221,9 @@ impl HighsNode {
             violation: VIOLATION,
             column_set: bounded.iter().map(|(column, _)| number(*column)).collect(),
             sources: bounded.iter().map(|(_, source)| *source).collect(),
-            row_set: node.places.rows.iter().map(|&row| number(row)).collect(),
-            cost_set: node
-                .places
-                .costs
-                .iter()
-                .map(|&column| number(column))
-                .collect(),
-            entries_vanish: (0..openings).any(vanishes) || !problem.validation.is_empty(),
+            row_set: numbers(&node.places.rows),
+            cost_set: numbers(&node.places.costs),
+            entries_vanish: coefficients_vanish(view) || !problem.validation.is_empty(),
             lp,
             statistics: LpStatistics::default(),
             solution: HighsSolution::default(),
@@ -532,6 +514,28 @@ impl HighsNode {
         let path = CString::new(file.as_os_str().as_encoded_bytes()).ok()?;
         self.highs.write(&path).ok().map(|()| file)
     }
+}
+
+/// The columns whose bounds change, in ascending order, with the sources of their bounds.
+fn bound_sources(view: &NodeView<'_>) -> Vec<(usize, BoundSource)> {
+    let states = view.problem.template(view.node).states.iter().enumerate();
+    let states = states.map(|(number, state)| (state.incoming, BoundSource::State(number)));
+    let places = &view.problem.nodes[view.node].places;
+    let columns = places.columns.iter().enumerate();
+    let columns = columns.map(|(place, &column)| (column, BoundSource::Opening(place)));
+    let mut sources: Vec<(usize, BoundSource)> = states.chain(columns).collect();
+    sources.sort_unstable_by_key(|(column, _)| *column);
+    sources
+}
+
+/// True if some opening makes a coefficient vanish.
+fn coefficients_vanish(view: &NodeView<'_>) -> bool {
+    let node = &view.problem.nodes[view.node];
+    (0..node.probabilities.len()).any(|opening| {
+        let values = view.problem.opening(view.values, view.node, opening);
+        let mut coefficients = node.places.split(values).coefficients.iter();
+        coefficients.any(|value| value.abs() <= SMALL_COEFFICIENT)
+    })
 }
 
 /// Replaces the characters of a name that a file name must not have: all but letters, digits,

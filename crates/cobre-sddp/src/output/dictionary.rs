@@ -2,7 +2,7 @@
 
 use cobre_files::WholeFile;
 
-use super::piece::quoted;
+use super::row_group::quoted;
 use super::table::Table;
 use crate::error::SddpError;
 

@@ -9,7 +9,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
-use super::piece::{self, Piece};
+use super::row_group::{self, RowGroup};
 use super::table::{Rows, Table};
 use crate::error::SddpError;
 
@@ -31,12 +31,12 @@ impl TableFile {
         let whole = open(&table.file("parquet"))?;
         let handle = whole.handle()?;
         let start = || -> Result<_, ParquetError> {
-            SerializedFileWriter::new(handle, piece::schema(&table)?, piece::properties()?)
+            SerializedFileWriter::new(handle, row_group::schema(&table)?, row_group::properties()?)
         };
         let writer = start().map_err(|error| failed(whole.place(), error))?;
         let csv = csv.then(|| -> Result<_, SddpError> {
             let mut csv = open(&table.file("csv"))?;
-            csv.write(piece::header(&table).as_bytes())?;
+            csv.write(row_group::header(&table).as_bytes())?;
             Ok(csv)
         });
         Ok(Self {
@@ -49,16 +49,16 @@ impl TableFile {
 
     /// Adds rows.
     pub(super) fn append(&mut self, rows: &Rows) -> Result<(), SddpError> {
-        let piece = Piece::new(&self.table, rows, self.csv.is_some());
-        self.splice(piece.map_err(|error| failed(self.whole.place(), error))?)
+        let row_group = RowGroup::new(&self.table, rows, self.csv.is_some());
+        self.splice(row_group.map_err(|error| failed(self.whole.place(), error))?)
     }
 
     /// Adds rows that are encoded already.
-    pub(crate) fn splice(&mut self, piece: Piece) -> Result<(), SddpError> {
-        let spliced = self.splice_parquet(piece.parquet);
+    pub(crate) fn splice(&mut self, row_group: RowGroup) -> Result<(), SddpError> {
+        let spliced = self.splice_parquet(row_group.parquet);
         spliced.map_err(|error| failed(self.whole.place(), error))?;
         match &mut self.csv {
-            Some(csv) => Ok(csv.write(piece.csv.as_bytes())?),
+            Some(csv) => Ok(csv.write(row_group.csv.as_bytes())?),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use parquet::errors::ParquetError;
 
-use super::piece::Piece;
+use super::row_group::RowGroup;
 use super::table::{Cell, Column, Kind, Rows, Table};
 use crate::lp::NodeSolution;
 use crate::problem::{ColumnId, Parts, Problem, RowId, State};
@@ -142,10 +142,10 @@ impl<'t> PathTables<'t> {
     }
 
     /// The rows in the form that files have them.
-    pub(crate) fn pieces(&self, rows: &[Rows]) -> Result<Vec<Piece>, ParquetError> {
+    pub(crate) fn row_groups(&self, rows: &[Rows]) -> Result<Vec<RowGroup>, ParquetError> {
         let pairs = self.tables.iter().zip(rows);
-        let pieces = pairs.map(|(table, rows)| Piece::new(table, rows, self.csv));
-        pieces.collect()
+        let row_groups = pairs.map(|(table, rows)| RowGroup::new(table, rows, self.csv));
+        row_groups.collect()
     }
 }
 

@@ -12,23 +12,23 @@ pub(crate) fn record_width(states: usize) -> usize {
 #[derive(Debug, Clone)]
 pub struct Cuts<'a> {
     slots: &'a [u32],
-    /// Records of consecutive slots, the same number in each piece.
-    pieces: Vec<&'a [f64]>,
-    slots_per_piece: usize,
+    /// Records of consecutive slots, the same number in each chunk.
+    chunks: Vec<&'a [f64]>,
+    slots_per_chunk: usize,
     states: &'a [StateColumns],
 }
 
 impl<'a> Cuts<'a> {
     pub(crate) fn new(
         slots: &'a [u32],
-        pieces: Vec<&'a [f64]>,
-        slots_per_piece: usize,
+        chunks: Vec<&'a [f64]>,
+        slots_per_chunk: usize,
         states: &'a [StateColumns],
     ) -> Self {
         Self {
             slots,
-            pieces,
-            slots_per_piece,
+            chunks,
+            slots_per_chunk,
             states,
         }
     }
@@ -46,8 +46,8 @@ impl<'a> Cuts<'a> {
     fn record(&self, slot: u32) -> &'a [f64] {
         let width = record_width(self.states.len());
         let slot = slot as usize;
-        let piece = self.pieces[slot / self.slots_per_piece];
-        &piece[slot % self.slots_per_piece * width..][..width]
+        let chunk = self.chunks[slot / self.slots_per_chunk];
+        &chunk[slot % self.slots_per_chunk * width..][..width]
     }
 
     /// The value at state zero.

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks, SharedTable};
 
 /// About how many bytes of cuts of a level are allocated at a time.
-const PIECE_BYTES: usize = 1 << 18;
+const CHUNK_BYTES: usize = 1 << 18;
 
 /// A cut to be put into the pool.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,7 +90,7 @@ struct NodeCuts {
 /// training come first, as if earlier iterations had made them.
 pub(crate) struct CutPool<C: Backend> {
     passes: usize,
-    iterations_per_piece: usize,
+    iterations_per_chunk: usize,
     selection: Selection,
     /// Iterations whose slots hold the cuts that were given before training.
     given: usize,
@@ -104,7 +104,7 @@ impl<C: Backend> CutPool<C> {
         let bytes_per_iteration = passes * record_width(problem.states.len()) * size_of::<f64>();
         Self {
             passes,
-            iterations_per_piece: (PIECE_BYTES / bytes_per_iteration).max(1),
+            iterations_per_chunk: (CHUNK_BYTES / bytes_per_iteration).max(1),
             selection,
             given: 0,
             levels: (0..problem.graph.depth()).map(|_| Vec::new()).collect(),
@@ -112,8 +112,8 @@ impl<C: Backend> CutPool<C> {
         }
     }
 
-    fn slots_per_piece(&self) -> usize {
-        self.iterations_per_piece * self.passes
+    fn slots_per_chunk(&self) -> usize {
+        self.iterations_per_chunk * self.passes
     }
 
     /// The cuts in use at `node`.
@@ -122,10 +122,10 @@ impl<C: Backend> CutPool<C> {
     }
 
     fn view<'a>(&'a self, problem: &'a Problem, node: usize, slots: &'a [u32]) -> Cuts<'a> {
-        let pieces = &self.levels[problem.graph.level(node)];
-        let pieces = pieces.iter().map(SharedTable::read).collect();
+        let chunks = &self.levels[problem.graph.level(node)];
+        let chunks = chunks.iter().map(SharedTable::read).collect();
         let states = &problem.template(node).states;
-        Cuts::new(slots, pieces, self.slots_per_piece(), states)
+        Cuts::new(slots, chunks, self.slots_per_chunk(), states)
     }
 
     /// Cuts in use, over all nodes.
@@ -135,8 +135,8 @@ impl<C: Backend> CutPool<C> {
 
     /// Bytes of all cuts.
     pub fn bytes(&self) -> usize {
-        let pieces = self.levels.iter().flatten();
-        pieces.map(|piece| size_of_val(piece.read())).sum()
+        let chunks = self.levels.iter().flatten();
+        chunks.map(|chunk| size_of_val(chunk.read())).sum()
     }
 
     /// Puts in the cuts that one iteration makes at one level. Collective; ranks agree on all of
@@ -177,13 +177,13 @@ impl<C: Backend> CutPool<C> {
         cuts: &[NewCut],
     ) -> Result<(), CommError> {
         let width = record_width(problem.states.len());
-        let piece = iteration / self.iterations_per_piece;
-        let count = self.slots_per_piece() * width;
-        while self.levels[level].len() <= piece {
+        let chunk = iteration / self.iterations_per_chunk;
+        let count = self.slots_per_chunk() * width;
+        while self.levels[level].len() <= chunk {
             self.levels[level].push(ranks.share_table(count, |_| {})?);
         }
-        let (passes, first) = (self.passes, piece * self.slots_per_piece());
-        ranks.update(&mut self.levels[level][piece], |records| {
+        let (passes, first) = (self.passes, chunk * self.slots_per_chunk());
+        ranks.update(&mut self.levels[level][chunk], |records| {
             for cut in cuts {
                 let at = (iteration * passes + cut.pass - first) * width;
                 let record = &mut records[at..at + width];
@@ -275,8 +275,8 @@ impl<C: Backend> CutPool<C> {
                 level[slot as usize - first] = Some(number as u32);
             }
         }
-        let records = self.levels.iter().map(|pieces| {
-            let numbers = pieces.iter().flat_map(SharedTable::read);
+        let records = self.levels.iter().map(|chunks| {
+            let numbers = chunks.iter().flat_map(SharedTable::read);
             let own = numbers.skip(first * width).take(slots * width);
             Numbers(own.copied().collect())
         });

@@ -7,7 +7,7 @@ use crate::error::SddpError;
 use crate::events::Observer;
 use crate::lp::LpFailure;
 use crate::noise::{Noise, Purpose};
-use crate::output::{PathTables, Piece};
+use crate::output::{PathTables, RowGroup};
 use crate::path::{PathRecorder, PathSimulator};
 use crate::rank_work::{NodeSolvers, PATHS_PER_UNIT, SimulationUnit, Task, TrainingState};
 use crate::ranks::{Backend, ByteBlocks};
@@ -37,7 +37,7 @@ impl Sampling {
 }
 
 /// Takes the encoded rows of simulated paths, on the first rank: unit by unit, table by table.
-pub(crate) type Sink<'s> = dyn FnMut(Vec<Piece>) -> Result<(), SddpError> + 's;
+pub(crate) type Sink<'s> = dyn FnMut(Vec<RowGroup>) -> Result<(), SddpError> + 's;
 
 impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// Simulates `count` sampled paths; every rank gets their values, and `sink` the encoded rows
@@ -100,7 +100,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
                 Mutex::new(SimulationUnit {
                     paths: of_unit(unit),
                     simulator: PathSimulator::new(problem),
-                    pieces: Ok(Vec::new()),
+                    row_groups: Ok(Vec::new()),
                 })
             });
             *self
@@ -137,13 +137,13 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         };
         let mut mine = ByteBlocks::default();
         for unit in self.work.simulations().iter() {
-            let pieces = std::mem::replace(&mut lock(unit).pieces, Ok(Vec::new()));
-            mine.push(&pieces.map_err(|error| failed(error.to_string()))?);
+            let row_groups = std::mem::replace(&mut lock(unit).row_groups, Ok(Vec::new()));
+            mine.push(&row_groups.map_err(|error| failed(error.to_string()))?);
         }
         let all = self.ranks.gather_to_first(units, &mine)?;
         for bytes in all.iter().flat_map(ByteBlocks::iter) {
-            let pieces = postcard::from_bytes(bytes);
-            sink(pieces.map_err(|error| failed(error.to_string()))?)?;
+            let row_groups = postcard::from_bytes(bytes);
+            sink(row_groups.map_err(|error| failed(error.to_string()))?)?;
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl SimulationUnit {
                 return (walked, path);
             }
         }
-        self.pieces = tables.map_or(Ok(Vec::new()), |tables| tables.pieces(&rows));
+        self.row_groups = tables.map_or(Ok(Vec::new()), |tables| tables.row_groups(&rows));
         // The warm starts of a unit are of no use to others, and a batch has many units.
         self.simulator.warm_starts = Vec::new();
         (Ok(()), self.paths.end)

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use bytemuck::{Pod, Zeroable};
 
-use self::backward::{CostToGo, UnitKey, combine};
+use self::backward::{CostToGo, combine};
 use crate::checkpoint::Checkpoints;
 use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
@@ -43,8 +43,6 @@ pub(crate) struct Trainer<'a, 't, 'p, C: Backend> {
     pub(crate) work: &'a RankWork<'p, C>,
     pub(crate) team: &'a mut Team<'t, Task, NodeSolvers>,
     pub(crate) ranks: &'a Ranks<'a, C>,
-    /// By level, all units of all ranks.
-    pub(crate) units: &'a [Vec<UnitKey>],
 }
 
 impl<C: Backend> Trainer<'_, '_, '_, C> {
@@ -97,7 +95,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
 
     /// Runs a task with all threads.
     pub(crate) fn run(&mut self, task: Task) -> Result<(), SddpError> {
-        self.team.run(task, self.work.units(task));
+        self.team.run(task, self.work.count_units(task));
         self.work.failed()
     }
 
@@ -125,9 +123,9 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// Adds cuts from the last level up to the first; returns their number.
     fn backward(&mut self, iteration: usize) -> Result<usize, SddpError> {
         let mut added = 0;
-        for level in 1..self.units.len() - 1 {
+        for level in 1..self.work.units.len() - 1 {
             self.run(Task::Backward { iteration, level })?;
-            let costs = combine(self.work, self.ranks, &self.units[level], level)?;
+            let costs = combine(self.work, self.ranks, &self.work.units[level], level)?;
             let cuts = costs.into_iter().flatten().filter_map(CostToGo::cut);
             let cuts: Vec<NewCut> = cuts.collect();
             added += cuts.len();
@@ -142,9 +140,9 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
 
     /// The value of the first stage's problem: a bound on the optimal cost.
     fn bound(&mut self, iteration: usize) -> Result<f64, SddpError> {
-        let level = self.units.len() - 1;
+        let level = self.work.units.len() - 1;
         self.run(Task::Backward { iteration, level })?;
-        let costs = combine(self.work, self.ranks, &self.units[level], level)?;
+        let costs = combine(self.work, self.ranks, &self.work.units[level], level)?;
         Ok(costs[0].as_ref().map_or(f64::NAN, |cost| cost.value))
     }
 

@@ -15,13 +15,13 @@ use super::table::{Cell, Column, Kind, Rows, Table, Values};
 
 /// Consecutive rows of a table: a Parquet file of one row group, and lines of CSV if those are wanted.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Piece {
+pub(crate) struct RowGroup {
     pub(super) parquet: Vec<u8>,
     pub(super) csv: String,
 }
 
-impl Piece {
-    /// The piece of these rows.
+impl RowGroup {
+    /// The row_group of these rows.
     ///
     /// # Errors
     /// When they cannot be encoded, which would be a fault of this program.
