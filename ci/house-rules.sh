@@ -29,8 +29,8 @@ feature_files='
 crates/cobre-comm/src/backends/mod.rs
 '
 
-# Doc lines that may open with What, How, Whether, Who or Why instead of the noun. To be lowered to 99.
-opening_words_limit=699
+# Doc lines that may open with What, How, Whether, Who or Why instead of the noun.
+opening_words_limit=90
 
 # Type names that may be defined more than once beside those below. To be lowered to 0.
 doubled_types_limit=67

@@ -47,7 +47,7 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// How a region is shared out: the ranks' parts, one after the other.
+/// The parts of a region, one per rank, one after the other.
 #[derive(Debug, Clone)]
 pub struct Parts {
     counts: Vec<usize>,

@@ -6,7 +6,7 @@
 //! and destination lie at the same place in their pages, and three to eight times on memory that
 //! another core has just written.
 
-/// Whether the destination should bypass the cache, which pays when it is larger than the cache.
+/// Cached or streaming stores: streaming bypasses the cache, which pays when the destination is larger than the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Store {
     Cached,
@@ -14,7 +14,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// What pays for a result of `bytes` that is written once.
+    /// The choice that pays for a result of `bytes` that is written once.
     #[inline]
     pub(crate) fn of(bytes: usize) -> Self {
         const LARGER_THAN_CACHE: usize = 16_000_000;

@@ -1,4 +1,4 @@
-//! How many processors this process may really use: what its affinity mask allows, less what a
+//! The number of processors that this process may use: its affinity mask, less what a
 //! control group's quota takes away.
 
 use std::fs;
@@ -66,7 +66,7 @@ pub fn machine() -> usize {
     limited_by(quota(), count)
 }
 
-/// How many processors a list like `0-3,8` names.
+/// The number of processors in a list like `0-3,8`.
 fn count_list(list: &str) -> Option<usize> {
     list.split(',')
         .map(|range| {
@@ -83,7 +83,7 @@ fn limited_by(quota: Option<f64>, count: usize) -> usize {
         .max(1)
 }
 
-/// How many threads can run at once: the smaller of both, at least 1.
+/// The number of threads that can run at once: the smaller of both, at least 1.
 pub fn usable() -> usize {
     limited_by(quota(), allowed().len())
 }

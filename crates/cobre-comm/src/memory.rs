@@ -1,4 +1,4 @@
-//! How much memory can be had: what the system has to spare, less what a control group keeps back.
+//! The memory available: what the system has to spare, less what a control group keeps back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn headroom(groups: &[(Version, PathBuf)]) -> Option<usize> {
         .min()
 }
 
-/// What a group has left: its limit, less what it uses, but for files that can be dropped.
+/// The memory a group has left: its limit, less what it uses, but for files that can be dropped.
 fn left(version: Version, dir: &Path) -> Option<usize> {
     let (limit, used) = match version {
         Version::Two => ("memory.max", "memory.current"),

@@ -44,7 +44,7 @@ pub trait SharedMemoryProvider: Send + Sync {
     /// [`CommError::CollectiveFailed`].
     fn split_local(&self) -> Result<Self::Local, CommError>;
 
-    /// Whether this rank writes its node's copy of leader regions. Without shared memory every
+    /// True if this rank writes its node's copy of leader regions. Without shared memory every
     /// rank has its own copy and leads itself.
     fn is_leader(&self) -> bool;
 }
@@ -64,7 +64,7 @@ pub trait SharedRegion<T: CommData>: Send + Sync {
     /// In a write epoch, and after a fence that failed.
     fn as_slice(&self) -> &[T];
 
-    /// What this rank may write, in a write epoch: its part of a partitioned region; of a leader
+    /// The elements that this rank may write, in a write epoch: its part of a partitioned region; of a leader
     /// region everything on the leader and nothing elsewhere.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! How a rank tells its launcher who is to blame, so that the launcher's first line is the cause
+//! Messages of a rank to its launcher: the root cause of a failure, so that the launcher's first line is the cause
 //! and not the first rank it happened to collect.
 //!
 //! The launcher hands every rank the write end of one pipe. A message is one line, short enough
@@ -16,7 +16,7 @@ use crate::terminal;
 /// guarantees 512, and a longer line there may mix with another rank's.
 const LONGEST: usize = 2048;
 
-/// How long a launcher that is busy may take before a message is given up.
+/// The time that a busy launcher may take before a message is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One rank's word on why the job is failing.
@@ -26,7 +26,7 @@ pub struct Blame {
     pub rank: usize,
     /// The rank that says so; equal to `rank` when it gave up itself.
     pub from: usize,
-    /// What happened, on one line.
+    /// The reason, on one line.
     pub reason: String,
 }
 
@@ -54,10 +54,10 @@ impl Blame {
     }
 }
 
-/// What a rank tells its launcher, one line each.
+/// A message of a rank to its launcher, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word {
-    /// Who is to blame for a failure.
+    /// The root cause of a failure.
     Blame(Blame),
     /// A rank that another launcher started has joined the job.
     Joined {
@@ -77,7 +77,7 @@ pub enum Word {
     Statement {
         /// Its number.
         rank: usize,
-        /// Whether the statement ends with this piece.
+        /// True if the statement ends with this piece.
         last: bool,
         /// The piece.
         text: String,

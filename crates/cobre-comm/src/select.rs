@@ -79,12 +79,12 @@ impl BackendKind {
 pub struct Selection {
     /// Never [`BackendKind::Auto`].
     pub kind: BackendKind,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
 }
 
 impl Selection {
-    /// What [`create_communicator`] would start for `kind` in the environment `env`.
+    /// The backend that [`create_communicator`] would start for `kind` in the environment `env`.
     ///
     /// # Errors
     /// As for [`create_communicator`], short of starting anything.

@@ -1,4 +1,4 @@
-//! What a rank says about the call it makes, so that ranks that disagree all learn it.
+//! Call signatures: a rank's description of the call it makes, so that ranks that disagree all learn it.
 //!
 //! Each backend moves the stamp, or its digest, with its data. Equal digests mean that the ranks
 //! make the same call; the stamp itself is for the message when they do not.

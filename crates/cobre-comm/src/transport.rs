@@ -1,5 +1,5 @@
-//! What a backend supplies, and the one implementation of the public traits on top of it:
-//! check the arguments, take the turn, call, attach collective and sequence number.
+//! The interface of a backend, and the one implementation of the public traits on top of it:
+//! check the arguments, take the call lock, call, attach collective and sequence number.
 //!
 //! The traits are `pub` because they show through the public implementations below; the module is
 //! private, so nothing outside the crate can name them.
@@ -86,7 +86,7 @@ pub trait RegionTransport: Transport {
     fn leads(&self) -> bool;
 }
 
-/// What went wrong inside a backend, before the call is attached.
+/// An error inside a backend, before the call is attached.
 #[derive(Debug)]
 pub enum Fault {
     #[allow(

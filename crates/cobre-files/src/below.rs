@@ -30,7 +30,7 @@ impl Found {
     }
 }
 
-/// Whether a text names something below a directory: parts with a slash between them, none of which leads up or
+/// True if a text names something below a directory: parts with a slash between them, none of which leads up or
 /// stays where it is.
 pub(crate) fn is_name(name: &str) -> bool {
     let sound = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');

@@ -55,12 +55,12 @@ impl Register {
         Ok(register)
     }
 
-    /// Whether the directory has a register, or names were adopted.
+    /// True if the directory has a register, or names were adopted.
     pub fn is_there(&self) -> bool {
         self.is_there || !self.names.is_empty()
     }
 
-    /// Whether Cobre wrote, or is about to write, the file of this name.
+    /// True if Cobre wrote, or is about to write, the file of this name.
     pub fn holds(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -431,7 +431,7 @@ impl Register {
     }
 }
 
-/// Whether a text may be on a register.
+/// True if a text may be on a register.
 fn is_entry(name: &str) -> bool {
     is_name(name.strip_suffix('/').unwrap_or(name)) && ![REGISTER, LOCK].contains(&name)
 }

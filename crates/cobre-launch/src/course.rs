@@ -18,7 +18,7 @@ const UNKILLABLE: Duration = Duration::from_secs(10);
 /// Reports kept; only the first that holds is needed.
 const MOST_BLAMES: usize = 1024;
 
-/// Why the launcher ends a job in which no rank has failed.
+/// The reason for which the launcher ends a job in which no rank has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stop {
     Deadline {
@@ -46,7 +46,7 @@ enum Phase {
     },
 }
 
-/// What the launcher knows of a job and has decided about it.
+/// The state of a job and the launcher's decisions about it.
 pub(crate) struct Course {
     size: usize,
     /// Ranks not yet collected.
@@ -135,7 +135,7 @@ impl Course {
         }
     }
 
-    /// What is due at this time.
+    /// The action that is due at this time.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Order> {
         match self.phase {
             Phase::Running => {
@@ -167,12 +167,12 @@ impl Course {
         }
     }
 
-    /// Whether ranks were killed long ago and some are still there.
+    /// True if ranks were killed long ago and some are still there.
     pub(crate) fn hopeless(&self, now: Instant) -> bool {
         matches!(self.phase, Phase::Killed { until } if now >= until)
     }
 
-    /// Whether the user, or a limit the user set, ended the job: then nothing may hold it up.
+    /// True if the user, or a limit the user set, ended the job: then nothing may hold it up.
     pub(crate) fn cut_short(&self) -> bool {
         self.stop.is_some()
     }

@@ -24,7 +24,7 @@ impl Interrupt {
         }))
     }
 
-    /// Whether a signal has asked this process to end.
+    /// True if a signal has asked this process to end.
     pub fn requested(&mut self) -> bool {
         self.requested |= !self.catch.read().is_empty();
         self.requested

@@ -1,4 +1,4 @@
-//! What to launch, and how: the builder.
+//! The builder of a launch.
 
 use std::ffi::OsString;
 use std::io;
@@ -103,7 +103,7 @@ impl Launch {
         self
     }
 
-    /// How long ranks that are asked to end may take before they are killed.
+    /// Sets the grace period: the time that ranks that are asked to end may take before they are killed.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -117,7 +117,7 @@ impl Launch {
         self
     }
 
-    /// What becomes of what ranks write.
+    /// Sets the destination of the ranks' output.
     #[must_use]
     pub fn output(mut self, output: Output) -> Self {
         self.output = output;
@@ -246,7 +246,7 @@ impl Launch {
         }
     }
 
-    /// What each rank needs, and the launcher's ends of its streams.
+    /// The plan of each rank, and the launcher's ends of its streams.
     fn rank_plans(&self, job: &settings::Job) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
         if let Some(directory) = self.log_directory() {
             std::fs::create_dir_all(directory).map_err(|source| LaunchError::Log {

@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::LaunchError;
 
-/// What launches of this process need at the moment; the limit belongs to the whole process.
+/// The needs of all launches of this process at the moment; the limit belongs to the whole process.
 struct Shared {
     launches: usize,
     reserved: u64,

@@ -16,7 +16,7 @@ use crate::plan::{Plan, above_stdio};
 use crate::protocol::{Decoder, Event, Order, RECORD, encode};
 use crate::sys::fork;
 
-/// How long keeper and guard may take to end everything once the connection is closed.
+/// The time that supervisor and guard may take to end everything once the connection is closed.
 const KEEPER_LIMIT: Duration = Duration::from_secs(6);
 
 /// A running keeper, under its guard. Dropping this ends the job and waits until nothing of it is left.
@@ -43,7 +43,7 @@ impl Link {
         })
     }
 
-    /// What to wait for.
+    /// The descriptor to poll.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_ref().expect("closed only by drop").as_fd()
     }

@@ -71,7 +71,7 @@ impl Members {
         }
     }
 
-    /// What to wait for; it is readable when a process has ended.
+    /// The descriptor to poll; it is readable when a process has ended.
     pub(crate) fn ends(&self) -> Option<BorrowedFd<'_>> {
         self.ends.as_ref().map(AsFd::as_fd)
     }
@@ -99,7 +99,7 @@ impl Members {
         }
     }
 
-    /// Who ended first without taking leave: `rank 2 (pid 41 on node-7)`, or the few that it may be;
+    /// The rank that ended first without taking leave: `rank 2 (pid 41 on node-7)`, or the few that it may be;
     /// and how, where that is known.
     pub(crate) fn first_lost(&self) -> Option<(String, Option<Status>)> {
         let lost = || self.ranks.iter().filter(|(_, member)| !member.left);

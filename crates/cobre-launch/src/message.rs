@@ -1,4 +1,4 @@
-//! What the launcher tells the user when a job did not succeed.
+//! Messages to the user about a job that did not succeed.
 
 use std::collections::BTreeMap;
 

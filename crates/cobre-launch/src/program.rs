@@ -1,4 +1,4 @@
-//! Why a program could not be started, in words.
+//! Explanations of a program that could not be started.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

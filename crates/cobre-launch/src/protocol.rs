@@ -1,4 +1,4 @@
-//! What launcher and keeper say to each other: records of a fixed size over one socket.
+//! The protocol between launcher and supervisor: records of a fixed size over one socket.
 
 /// From the keeper to the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum Event {
     Done { survivors: bool },
 }
 
-/// How the keeper collected a rank.
+/// The status with which the supervisor collected a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) rank: usize,

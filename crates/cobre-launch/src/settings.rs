@@ -1,4 +1,4 @@
-//! What each rank is told through its environment, by backend.
+//! The environment of each rank, by backend.
 
 use std::os::fd::OwnedFd;
 
@@ -30,7 +30,7 @@ pub(crate) fn backend(
         })
 }
 
-/// What the ranks of one job are told.
+/// The settings that the ranks of one job share.
 pub(crate) struct Job {
     backend: &'static str,
     size: usize,

@@ -26,9 +26,9 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 static BEFORE: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 /// By signal: whether that one takes three arguments.
 static BEFORE_TAKES_INFO: [AtomicBool; SIGNALS] = [const { AtomicBool::new(false) }; SIGNALS];
-/// Whether the second signal ends this process as if nothing caught it.
+/// True if the second signal ends this process as if nothing caught it.
 static IMPATIENT: AtomicBool = AtomicBool::new(false);
-/// Whether this process, and not the one that started it, has chosen to ignore SIGXFSZ.
+/// True if this process, and not the one that started it, has chosen to ignore SIGXFSZ.
 static FILE_SIZE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// When the first signal arrived, in milliseconds of some clock; 0 before.
 static FIRST: AtomicU64 = AtomicU64::new(0);
@@ -37,7 +37,7 @@ static FIRST: AtomicU64 = AtomicU64::new(0);
 /// soon after, it is the same one.
 pub(crate) const SAME_SIGNAL: Duration = Duration::from_millis(200);
 
-/// Whether a [`Catch`] exists.
+/// True if a [`Catch`] exists.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 type PlainHandler = extern "C" fn(c_int);
@@ -72,7 +72,7 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     }
 }
 
-/// Whether another signal has arrived before this one.
+/// True if another signal has arrived before this one.
 fn is_second() -> bool {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: writes the time to the variable it is given the address of.
@@ -149,7 +149,7 @@ impl Catch {
         Self { pipe, before }
     }
 
-    /// What to wait for.
+    /// The descriptor to poll.
     pub(crate) fn pipe(&self) -> BorrowedFd<'_> {
         self.pipe.0.as_fd()
     }
@@ -253,7 +253,7 @@ fn default_action() -> libc::sigaction {
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
-/// What happens on `signal`; the default for a number the C library keeps for itself.
+/// The action installed for `signal`; the default for a number the C library keeps for itself.
 fn action(signal: c_int) -> libc::sigaction {
     let mut action = default_action();
     // SAFETY: writes the action to the variable it is given the address of, or leaves it alone.

@@ -34,7 +34,7 @@ pub(crate) fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
         .ok_or_else(io::Error::last_os_error)
 }
 
-/// What a rank does to itself before it becomes the program.
+/// The steps of a rank's process before it becomes the program.
 #[derive(Clone)]
 pub(crate) struct Setup {
     /// The keeper: the rank dies with it.
@@ -138,7 +138,7 @@ fn close_range(first: u32, last: u32) {
     }
 }
 
-/// What the kernel tells of a process, in the first version of it.
+/// The kernel's description of a process, in the first version of it.
 #[repr(C)]
 #[derive(Default)]
 struct Info {
@@ -154,7 +154,7 @@ const INFO_EXIT: u64 = 1 << 3;
 const GET_INFO: libc::Ioctl = 0xC040_FF0B;
 const _: () = assert!(size_of::<Info>() == 0x40);
 
-/// How the process ended, as `wait` gives it, once its parent has collected it; `None` before, and
+/// The status of the process, as `wait` gives it, once its parent has collected it; `None` before, and
 /// where the kernel does not tell.
 pub(crate) fn exit_status(process: BorrowedFd<'_>) -> Option<i32> {
     let mut info = Info {

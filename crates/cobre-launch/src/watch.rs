@@ -23,7 +23,7 @@ use crate::reports::{Reports, Statements};
 
 use crate::signals::Catch;
 
-/// How long a reader that takes nothing may hold up the end of a job that was cut short.
+/// The time that a reader that takes nothing may hold up the end of a job that was cut short.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A running job.
@@ -47,7 +47,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) statements: Statements,
 }
 
-/// What the keeper has told so far.
+/// The supervisor's reports so far.
 pub(crate) struct Known {
     /// One per rank; 0 until it has started.
     pids: Vec<i32>,
@@ -72,7 +72,7 @@ pub(crate) enum Ending {
     NotStarted { rank: usize, errno: i32 },
 }
 
-/// What can wake the launcher up.
+/// A descriptor that can wake the launcher up.
 enum Source {
     Keeper,
     Reports,
@@ -340,7 +340,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Why the job did not succeed, and how the rank of an MPI launcher ended that is the reason.
+    /// The root cause of the failure, and the status of the rank of an MPI launcher that is the reason.
     fn cause(&self) -> (Option<Cause>, Option<Status>) {
         if let Some(stop) = &self.course.stop {
             let cause = match stop.clone() {

@@ -147,7 +147,7 @@ fn session(pid: Pid) -> Option<String> {
     fields(pid).get(3).cloned()
 }
 
-/// Whether the process is there and no zombie, which its adoptive parent may collect when it likes.
+/// True if the process is there and no zombie, which its adoptive parent may collect when it likes.
 fn is_running(pid: Pid) -> bool {
     fields(pid)
         .first()
@@ -224,7 +224,7 @@ fn nothing_survives_launcher_and_keeper_killed_at_any_instant() {
     }
 }
 
-/// Whether a process has the mark in its environment.
+/// True if a process has the mark in its environment.
 fn carries(mark: &str) -> bool {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let mut environments = entries.map(|entry| fs::read(entry.path().join("environ")));

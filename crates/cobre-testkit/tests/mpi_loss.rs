@@ -37,7 +37,7 @@ struct Ended {
 const TO_FILES: &str = r#"rank="$PMI_RANK$OMPI_COMM_WORLD_RANK"
 exec "$0" "$@" > "$TESTKIT_JOB/out-$rank" 2> "$TESTKIT_JOB/err-$rank""#;
 
-/// What each rank has written to its files called `name`.
+/// The files called `name` that each rank has written.
 fn written(directory: &Path, name: &str, ranks: usize) -> Vec<String> {
     let path = |rank| directory.join(format!("{name}-{rank}"));
     let text = |rank| std::fs::read(path(rank)).unwrap_or_default();

@@ -2,7 +2,7 @@
     unsafe_code,
     reason = "maps a page that the kernel clears in a forked child"
 )]
-//! Whether this is still the process that joined a job, and not a child it forked: a child has all
+//! Fork guard: tells the process that joined a job from a child it forked. A child has all
 //! of its parent's memory, and must not speak for it.
 
 use std::ptr::{self, NonNull};
@@ -34,7 +34,7 @@ impl Origin {
         Self { page: page(), pid }
     }
 
-    /// Whether the asking process is the one that made this.
+    /// True if the calling process is the one that made this.
     #[inline]
     pub(crate) fn is_here(&self) -> bool {
         match self.page {
@@ -93,7 +93,7 @@ fn page() -> Option<NonNull<AtomicU32>> {
     Some(word)
 }
 
-/// What a forked child makes of `child`, as its exit code.
+/// Runs `child` in a forked process and returns its exit code.
 #[cfg(test)]
 pub(crate) fn in_a_fork(child: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child runs `child` and ends; glibc keeps memory allocation usable in it.

@@ -173,7 +173,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
     }
 }
 
-/// What is left to decode.
+/// The bytes that are left to decode.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {

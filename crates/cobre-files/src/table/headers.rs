@@ -1,4 +1,4 @@
-//! What a Parquet file claims of itself, checked before the Parquet library believes it: the schema is flat, and
+//! Headers of a Parquet file, checked before the Parquet library believes them: the schema is flat, and
 //! no page is larger than its rows can make it.
 
 use std::fs::File;
@@ -32,7 +32,7 @@ const DATA_PAGE_V2: i64 = 3;
 /// lists of a length that is written among the values.
 const ENCODINGS: [i64; 6] = [0, 2, 3, 5, 8, 9];
 
-/// What a chunk of a column holds.
+/// The contents of a chunk of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     Numbers,

@@ -3,10 +3,10 @@
 //! The Parquet library allocates what a header claims and recurses as deep as a schema nests. What is read here
 //! first is as long as it claims and as deep as [`DEEPEST`].
 
-/// How deep structures may lie inside each other.
+/// The greatest depth of nested structures.
 const DEEPEST: usize = 16;
 
-/// Why bytes are no such structure.
+/// The reason for which bytes are no such structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
     /// They end inside it.
@@ -41,7 +41,7 @@ impl<'b> Reader<'b> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes have been read.
+    /// The number of bytes read.
     pub(super) fn position(&self) -> usize {
         self.at
     }

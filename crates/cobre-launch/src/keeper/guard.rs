@@ -11,7 +11,7 @@ use super::{detach, keep, sweep, title, wait_for};
 use crate::plan::{Plan, above_stdio};
 use crate::sys::fork;
 
-/// How long the keeper may take to end everything, which it does better alive than dead: as long as it
+/// The time that the supervisor may take to end everything, which it does better alive than dead: as long as it
 /// lives, the guard is not needed.
 const PATIENCE: Duration = Duration::from_secs(6);
 

@@ -29,7 +29,7 @@ use crate::protocol::{Decoder, Event, Exit, Order, RECORD, encode};
 use crate::signals::{self, Catch};
 use crate::sys::{Setup, close_all_but};
 
-/// How often keeper and guard look for their parents although nothing told them to.
+/// The interval at which supervisor and guard look for their parents although nothing told them to.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Tells the keeper and the guard that their parent died.
@@ -287,7 +287,7 @@ impl Keeper {
         }
     }
 
-    /// Whether the guard is dead, or the launcher by the guard's word. The launcher's end of the socket
+    /// True if the guard is dead, or the launcher by the guard's message. The launcher's end of the socket
     /// may live on in a process that was forked from it, so it is no proof of life.
     fn orphaned(&self) -> bool {
         let mut line = [PollFd::from_borrowed_fd(self.line.as_fd(), PollFlags::IN)];

@@ -97,7 +97,7 @@ impl Feed {
         self.kept.end(most)
     }
 
-    /// What was kept of the stream.
+    /// The captured bytes of the stream.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.kept.take()
     }

@@ -1,5 +1,5 @@
-//! How ranks find out that they make the same call: each sends all others one frame with the
-//! digest of its stamp and whatever small data it brings. Frames have one size, whatever the call,
+//! Comparison of call signatures: each rank sends all others one frame with the
+//! digest of its call signature and whatever small data it brings. Frames have one size, whatever the call,
 //! so ranks that disagree still meet.
 
 use std::sync::{MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ const STATEMENT: usize = 1 + wire::LONGEST / 8;
 const CALL: u64 = 1;
 const RECORD: u64 = 2;
 
-/// What all ranks brought to one call.
+/// The frames of all ranks in one call.
 pub(super) struct Frames<'a>(MutexGuard<'a, Vec<u64>>);
 
 impl Frames<'_> {

@@ -1,4 +1,4 @@
-//! How a job ends before its time: one line that says who and why, then MPI's own end of all ranks.
+//! The end of a job before its time: one line with the rank and the reason, then MPI's own end of all ranks.
 //!
 //! MPI cannot make the call of another rank fail. A rank that cannot go on therefore ends the job;
 //! the launcher kills the others. So it does when a rank is killed.
@@ -58,12 +58,12 @@ fn after(last: Option<Step>) -> String {
     })
 }
 
-/// What is said of a rank that panicked.
+/// The line for a rank that panicked.
 pub(super) fn panicked(last: Option<Step>) -> String {
     format!("panicked (see above){}", after(last))
 }
 
-/// What is said of a rank that gives up.
+/// The line for a rank that aborts.
 pub(super) fn aborted(reason: &str, last: Option<Step>) -> String {
     format!("gave up: {reason}{}", after(last))
 }
@@ -128,7 +128,7 @@ static RANK: OnceLock<(usize, Origin)> = OnceLock::new();
 static SAID: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this thread is in a call of MPI, which may end the process when another rank has
+    /// True if this thread is in a call of MPI, which may end the process when another rank has
     /// ended the job: that rank has said why.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }

@@ -38,7 +38,7 @@ pub(super) enum Child {
 }
 
 impl Child {
-    /// Whether nobody in this process uses it any more.
+    /// True if nobody in this process uses it any more.
     fn is_idle(&mut self) -> bool {
         match self {
             Self::Window(window) => Arc::get_mut(window).is_some(),

@@ -46,12 +46,12 @@ pub struct FerrompiBackend(Arc<Member>);
 struct Member {
     rank: usize,
     size: usize,
-    /// Whether ranks compare what they call before they do it.
+    /// True if ranks compare call signatures before each call.
     check: bool,
     line: Line,
     /// Where this rank stands in it. `None` only while the last handle goes.
     place: Option<Arc<Place>>,
-    /// Why this communicator is finished; every rank of it has the same.
+    /// The cause for which this communicator is finished; every rank of it has the same.
     failed: OnceLock<Cause>,
     frames: Mutex<Vec<u64>>,
     scratch: Mutex<Scratch>,
@@ -201,7 +201,7 @@ impl Member {
         Fault::Failed(cause.clone())
     }
 
-    /// What an error of MPI means: the others may wait for this rank in the same call for ever, so
+    /// Handles an error of MPI: the others may wait for this rank in the same call for ever, so
     /// the job ends, unless there are no others.
     fn broken(&self, error: &ferrompi::Error) -> Fault {
         let cause = ending::cause_of(error);

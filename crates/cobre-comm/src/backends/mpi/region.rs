@@ -118,7 +118,7 @@ impl<T: CommData> SharedRegion<T> for FerrompiRegion<T> {
     }
 }
 
-/// What a rank says before something new is made.
+/// The words that a rank sends before something new is made.
 const SAID: usize = WORDS + 2;
 
 /// Frees what all ranks have dropped, and finds out whether there is room for `bytes` more on every

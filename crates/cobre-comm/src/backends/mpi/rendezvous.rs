@@ -1,4 +1,4 @@
-//! How ranks find each other: MPI does it, if the launcher is the library's own.
+//! Rendezvous: MPI does it, if the launcher is the library's own.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -73,7 +73,7 @@ fn own(started: &Sender<Result<Comm, String>>, stopped: &Receiver<()>) {
     }
 }
 
-/// Whether this MPI, started by this launcher, can carry a job.
+/// Succeeds if this MPI, started by this launcher, can carry a job.
 fn fit(mpi: &Mpi, world: &Comm) -> Result<(), String> {
     let library = library();
     if mpi.thread_level() < ThreadLevel::Multiple {
@@ -96,7 +96,7 @@ pub(crate) fn library() -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is wrong if the launcher started another number of ranks than MPI knows of: then it is the
+/// The error if the launcher started another number of ranks than MPI knows of: then it is the
 /// launcher of another library, and each rank believes that it is alone.
 fn stranger(library: &str, size: usize, launched: &[(&'static str, usize)]) -> Option<String> {
     if launched.iter().any(|(_, ranks)| *ranks == size) {

@@ -17,7 +17,7 @@ use super::sys::Window;
 use crate::backends::host;
 use crate::error::Step;
 
-/// How often it looks.
+/// The interval at which it looks.
 const LOOK: Duration = Duration::from_millis(250);
 /// Looks in a row that must show the same before a rank that left is what another waits for: what
 /// it had sent may still be on its way.
@@ -32,7 +32,7 @@ const JOB: usize = 1;
 const NODE: usize = 2;
 const TOLD: usize = 3;
 
-/// What the ranks of a node tell each other beside MPI: memory that all of them see.
+/// Rank status beside MPI: memory that all ranks of a node see.
 pub(super) struct Board {
     window: Window,
     own: usize,
@@ -83,7 +83,7 @@ impl Board {
         format!("rank {number} (pid {pid} on {})", host::name())
     }
 
-    /// What is known of a rank of the node.
+    /// Describes a rank of the node.
     fn describe(&self, rank: usize) -> String {
         let number = self.ranks[rank].0;
         let known = [(JOB, "of the job"), (NODE, "of the node")];
@@ -103,7 +103,7 @@ impl Board {
 /// Where this rank stands in the collectives of one communicator.
 pub(super) struct Place {
     board: Arc<Board>,
-    /// Whether it is a communicator of the node rather than of the job.
+    /// True if it is a communicator of the node rather than of the job.
     of_node: bool,
     /// The last collective begun, as a word; 0 before the first.
     last: AtomicU64,

@@ -8,7 +8,7 @@
 use super::segment::SharedBytes;
 use crate::copy::{Store, raw};
 
-/// What is copied to two places at a time.
+/// The size of the blocks that are copied to two places at a time.
 const PIECE: usize = 16 * 1024;
 
 /// Copies shared bytes into `into`, which is as long.

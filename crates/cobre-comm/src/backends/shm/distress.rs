@@ -92,9 +92,9 @@ impl Drop for Asleep<'_> {
 /// The ranks of this process that have last words to say. A process is seldom more than one; who
 /// finds no room is found dead by the kernel's mark alone.
 static PRESENT: [AtomicPtr<Presence>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
-/// How many threads look through `PRESENT`.
+/// The number of threads that look through `PRESENT`.
 static READERS: AtomicU32 = AtomicU32::new(0);
-/// What was installed before, in the order of `FATAL`.
+/// The actions installed before, in the order of `FATAL`.
 static BEFORE: [OnceLock<libc::sigaction>; FATAL.len()] = [const { OnceLock::new() }; FATAL.len()];
 
 /// Lets a rank speak until it is dropped.
@@ -218,7 +218,7 @@ extern "C" fn on_fatal(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     }
 }
 
-/// Whether the signal comes from an instruction that is tried again.
+/// True if the signal comes from an instruction that is tried again.
 fn happens_again(signal: c_int, code: c_int) -> bool {
     let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
     // Broken memory that nobody has touched yet is no fault, and who sends a signal has no code
@@ -240,7 +240,7 @@ fn run(before: &libc::sigaction, signal: c_int, info: *mut siginfo_t, context: *
     }
 }
 
-/// What happens on `signal`.
+/// The action installed for `signal`.
 fn action_of(signal: c_int) -> Option<libc::sigaction> {
     // SAFETY: an all-zero action is a valid one to fill.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };

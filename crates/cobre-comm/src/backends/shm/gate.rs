@@ -1,5 +1,5 @@
-//! The synchronisation core: how a rank tells the others that it got somewhere, and how it waits
-//! for them without missing a word. Generic over its words and kernel calls, so that a model
+//! An event count: the mechanism by which a rank publishes its progress, and by which others wait
+//! for it without missing a change. Generic over its words and kernel calls, so that a model
 //! checker can run it.
 //!
 //! A rank *publishes* by exchanging a number, which is a release and a full fence in one, and then,
@@ -42,7 +42,7 @@ pub(super) trait Board {
 
 type W64<B> = <<B as Board>::Machine as Machine>::W64;
 
-/// How long to wait in which way.
+/// The times of a wait: spinning, yielding, sleeping.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     /// Looks before the first sleep.
@@ -51,7 +51,7 @@ pub(super) struct Patience {
     pub(super) slice: Duration,
 }
 
-/// Why a wait ended without what it waited for.
+/// The reason for which a wait ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interrupt {
     /// The job has failed; there is a record.
@@ -95,7 +95,7 @@ pub(super) fn read<B: Board>(word: &W64<B>) -> u64 {
     B::Machine::load64(word, Acquire)
 }
 
-/// Whether a number published with `publish` has reached `value`.
+/// True if a number published with `publish` has reached `value`.
 #[inline]
 pub(super) fn reached<B: Board>(word: &W64<B>, value: u64) -> bool {
     read::<B>(word) >= value

@@ -20,10 +20,10 @@ use crate::report;
 use crate::stamp::Stamp;
 use crate::transport::Fault;
 
-/// How long a process may take to die that has said what of.
+/// The time that a process may take to die after it has published the signal.
 const DYING: Duration = Duration::from_secs(5);
 
-/// What all groups of one job have in common: they sleep, wake and fail together.
+/// State that all groups of one job share: they sleep, wake and fail together.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) header: Arc<Mapping>,
@@ -33,7 +33,7 @@ pub(super) struct Job {
     pub(super) begun: Instant,
     /// Bound on each collective, if the user set one.
     pub(super) timeout: Option<Duration>,
-    /// Whether rank 0 offers memory by name at once.
+    /// True if rank 0 offers memory by name at once.
     pub(super) named_regions: bool,
     /// Leaves in good order when the last handle goes.
     pub(super) liveness: Liveness,
@@ -213,7 +213,7 @@ impl Group {
         self.layout.slot(peer, self.epoch.load(Relaxed))
     }
 
-    /// Whether `peer` has arrived in this epoch.
+    /// True if `peer` has arrived in this epoch.
     #[inline]
     pub(super) fn has_arrived(&self, peer: usize) -> bool {
         let word = self.data.word64(self.slot_of(peer) + slot::EPOCH);
@@ -227,7 +227,7 @@ impl Group {
         self.met(peer, stamp).map(|_| ())
     }
 
-    /// Whether `peer` has arrived, or never will.
+    /// True if `peer` has arrived, or never will.
     #[inline]
     pub(super) fn is_decided(&self, peer: usize) -> bool {
         self.has_arrived(peer) || self.seat(peer).has_left()

@@ -32,13 +32,13 @@ pub(super) mod header {
     pub(crate) const STAGE: usize = 32;
     pub(crate) const LAYOUT: usize = 40;
     pub(crate) const JOB: usize = 48;
-    /// How far the rendezvous has come.
+    /// The state of the rendezvous.
     pub(crate) const STATE: usize = LINE;
     pub(crate) const ATTACHED: usize = LINE + 8;
     /// The one futex word, and how many ranks sleep on it.
     pub(crate) const BELL: usize = 2 * LINE;
     pub(crate) const SLEEPERS: usize = 3 * LINE;
-    /// Whether the job has failed; read in every wait, written once.
+    /// Not zero once the job has failed; read in every wait, written once.
     pub(crate) const STOPPED: usize = 4 * LINE;
     /// Processors that any rank may use: 1024 bits.
     pub(crate) const CPUS: usize = 5 * LINE;
@@ -154,13 +154,13 @@ impl Layout {
         self.start(rank)..self.ring_of(rank)
     }
 
-    /// How many bytes `rank` has put into its ring.
+    /// The number of bytes that `rank` has put into its ring.
     #[inline]
     pub(super) fn produced(&self, rank: usize) -> usize {
         self.start(rank) + Self::flow_offset()
     }
 
-    /// How many bytes `reader` has taken from `writer`'s ring.
+    /// The number of bytes that `reader` has taken from `writer`'s ring.
     #[inline]
     pub(super) fn consumed(&self, reader: usize, writer: usize) -> usize {
         self.produced(reader) + (1 + writer) * LINE

@@ -2,7 +2,7 @@
     unsafe_code,
     reason = "registers a word with the kernel that changes when this process dies"
 )]
-//! Who is alive. Each process has a thread that does two things: it holds a *robust* futex word in
+//! Detection of dead ranks. Each process has a thread that does two things: it holds a *robust* futex word in
 //! the segment, which the kernel marks when the process dies, before it frees any memory; and it
 //! waits for that mark on the words of the other ranks. The first to see one posts the record of
 //! the loss and wakes everyone. Collectives pay nothing for it.
@@ -38,11 +38,11 @@ use crate::transport::Fault;
 const WAITERS: u32 = 0x8000_0000;
 /// Futexes that the kernel waits for at once, less the one that ends the thread.
 const MOST_WATCHED: usize = 126;
-/// How soon a death is found that nobody was woken for.
+/// The time after which a death is found that nobody was woken for.
 const SLICE: Duration = Duration::from_millis(10);
 /// The same, where nobody is ever woken.
 const SHORT_SLICE: Duration = Duration::from_millis(5);
-/// How often a rank looks for a stall.
+/// The interval at which a rank looks for a stall.
 const STALL_SLICE: Duration = Duration::from_millis(200);
 
 /// The detector that works here, found out by trying it once: a thread ends with its word held, as a
@@ -216,7 +216,7 @@ impl Watcher {
         (1..self.size.min(MOST_WATCHED + 1)).map(|step| (self.rank + step) % self.size)
     }
 
-    /// Whether `rank` was here, has not left, and is gone.
+    /// True if `rank` has joined, has not left, and is gone.
     fn is_dead(&self, rank: usize) -> bool {
         let seat = self.seat(rank);
         // Pairs with the kernel's mark, and with a rank's own in `Seat::say_signal`.
@@ -347,7 +347,7 @@ fn block_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut()) };
 }
 
-/// What the kernel walks when a thread dies. Lives in private memory, so that no other process can
+/// The list that the kernel walks when a thread dies. Lives in private memory, so that no other process can
 /// lead the kernel astray.
 #[repr(C)]
 struct List {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::gate::Machine;
 
-/// How a rank sleeps.
+/// The way in which a rank sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleep {
     /// On the bell itself, by the kernel's futex.

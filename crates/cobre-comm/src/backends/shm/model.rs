@@ -14,7 +14,7 @@ use loom::sync::{Condvar, Mutex};
 use super::gate::{self, Board, Machine, Patience};
 use crate::backends::spin::Spin;
 
-/// What a machine does wrong, to prove that the model would notice.
+/// A fault built into a machine, to prove that the model would notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     None,
@@ -35,7 +35,7 @@ enum Mistake {
 loom::thread_local! {
     /// Steps that this rank has left to live.
     static LIFE: Cell<u32> = Cell::new(u32::MAX);
-    /// Whether this rank's looks find nothing, to leave out the second one.
+    /// True if this rank's looks find nothing, to leave out the second one.
     static BLIND: Cell<bool> = Cell::new(false);
 }
 
@@ -48,7 +48,7 @@ fn step() -> bool {
     })
 }
 
-/// Whether the step that was taken last was the rank's end.
+/// True if the step that was taken last was the rank's end.
 fn is_dead() -> bool {
     LIFE.with(|life| life.get() == 0)
 }

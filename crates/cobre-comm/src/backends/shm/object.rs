@@ -26,7 +26,7 @@ pub(super) const IDENTITY: usize = 16;
 /// Where the data of an object begins that has nothing else of its own: a multiple of every page size.
 pub(super) const DATA: usize = 64 << 10;
 
-/// How long a name may look taken before it is: who looks whether it is abandoned holds the lock
+/// The time for which a name may look taken before it is: a process that checks whether it is abandoned holds the lock
 /// for an instant, on a busy machine for a turn of the scheduler.
 const BRIEF: Duration = Duration::from_secs(1);
 
@@ -59,7 +59,7 @@ impl Drop for Name {
     }
 }
 
-/// Why an object could not be created or opened.
+/// Error of creating or opening an object.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// A live process holds an object of this name.
@@ -197,7 +197,7 @@ fn path_of(name: &str) -> Result<String, Errno> {
     }
 }
 
-/// Whether `found`, the status of a path, is that of the open `file`.
+/// True if `found`, the status of a path, is that of the open `file`.
 fn is_same(file: &OwnedFd, found: Result<Stat, Errno>) -> bool {
     let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
     let own = rustix::fs::fstat(file).map(identity);
@@ -250,7 +250,7 @@ pub(super) fn version(file: BorrowedFd<'_>) -> Option<u64> {
     (read == IDENTITY && *magic == MAGIC).then_some(version)
 }
 
-/// Whether the creator of an object is gone. The kernel releases its lock whatever ends it.
+/// True if the creator of an object is gone. The kernel releases its lock whatever ends it.
 pub(super) fn is_abandoned(file: BorrowedFd<'_>) -> bool {
     let free = rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok();
     if free {
@@ -282,7 +282,7 @@ fn remove_if_abandoned(path: &str) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-/// Whether the path is that of an object in the making.
+/// True if the path is that of an object in the making.
 fn is_draft(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     name.strip_prefix(DRAFT_PREFIX)
@@ -318,7 +318,7 @@ pub(super) fn reserve(file: BorrowedFd<'_>, range: std::ops::Range<usize>) -> Re
     }
 }
 
-/// What to tell a user whose `/dev/shm` has no room for `bytes`.
+/// The message for a user whose `/dev/shm` has no room for `bytes`.
 pub(super) fn no_room(bytes: usize, error: Errno) -> String {
     let free = rustix::fs::statvfs(DIRECTORY).map_or_else(
         |_| "an unknown amount".to_owned(),

@@ -1,4 +1,4 @@
-//! How the ranks of a job find each other: rank 0 creates the segment under the job's name, the
+//! Rendezvous of the ranks of a job: rank 0 creates the segment under the job's name, the
 //! others attach, and the name goes as soon as all are there.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -139,7 +139,7 @@ fn refused(config: &ShmConfig, refusal: Refusal) -> String {
     }
 }
 
-/// What tells this job from others of its name: a digest of the word all its ranks were given.
+/// The identity of the job among others of its name: a digest of the job id that all its ranks were given.
 fn job(config: &ShmConfig) -> u64 {
     let word = config.job.as_deref().unwrap_or_default();
     word.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

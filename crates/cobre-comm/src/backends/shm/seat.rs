@@ -1,4 +1,4 @@
-//! What the header says of one rank: whether it lives, where it stands, its last words.
+//! Rank status: the part of the header that says of one rank whether it lives, its last call and its end.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -42,7 +42,7 @@ impl<'a> Seat<'a> {
         word.load(Relaxed)
     }
 
-    /// Whether the rank has left in good order.
+    /// True if the rank has left in good order.
     #[inline]
     pub(super) fn has_left(self) -> bool {
         // Pairs with the release in `leave`: who sees that a rank left sees all it did.
@@ -73,7 +73,7 @@ impl<'a> Seat<'a> {
         word.store(since, Relaxed);
     }
 
-    /// How long the rank has slept in a collective; `None` if it does not.
+    /// The time for which the rank has slept in a collective; `None` if it does not.
     pub(super) fn asleep(self) -> Option<Duration> {
         let since = self.header.word64(header::asleep(self.rank)).load(Relaxed);
         (since != 0).then(|| ago(since))
@@ -91,7 +91,7 @@ impl<'a> Seat<'a> {
         word.store(now(), Relaxed);
     }
 
-    /// How long ago the rank's process ran.
+    /// The time since the rank's process last ran.
     pub(super) fn seen(self) -> Duration {
         ago(self.header.word64(header::seen(self.rank)).load(Relaxed))
     }
@@ -122,7 +122,7 @@ impl<'a> Seat<'a> {
         self.header.store_words(header::words(self.rank), &words);
     }
 
-    /// What stands before the text of a panic in the present collective: a rank that has begun
+    /// The word before the text of a panic in the present collective: a rank that has begun
     /// another since did not die of it.
     fn panic_mark(self) -> u64 {
         self.header.word64(header::step(self.rank)).load(Relaxed) + 1
@@ -136,7 +136,7 @@ impl<'a> Seat<'a> {
         (words[0] == self.panic_mark()).then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// How the rank went, as far as it said, once it is dead.
+    /// The way in which the rank ended, as far as it published, once it is dead.
     pub(super) fn end(self) -> Loss {
         const ABORT: u32 = libc::SIGABRT.cast_unsigned();
         let signal = self.header.word32(header::signal(self.rank)).load(Relaxed);

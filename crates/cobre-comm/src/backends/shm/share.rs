@@ -1,4 +1,4 @@
-//! How all ranks of a group come to map the same memory: rank 0 offers it, every rank takes its
+//! Memory that all ranks of a group map: rank 0 offers it, every rank takes its
 //! part, and either all of them have it or none.
 
 use std::ops::Range;
@@ -39,7 +39,7 @@ const ANONYMOUS: u64 = 1;
 /// other's processes.
 const NAMED: u64 = 2;
 
-/// What rank 0 holds while the others come for it.
+/// The memory that rank 0 keeps until the others have mapped it.
 enum Held {
     Anonymous(OwnedFd),
     Named(Created),
@@ -54,7 +54,7 @@ impl AsFd for Held {
     }
 }
 
-/// How far a rank got: 0 if it has mapped the memory and holds its part.
+/// The result of a rank: 0 if it has mapped the memory and holds its part.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Progress {

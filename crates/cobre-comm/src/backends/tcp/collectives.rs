@@ -26,7 +26,7 @@ const PIECE: usize = 64 * 1024;
 /// Segments keep to cache lines.
 const GRAIN: usize = 64;
 
-/// Whether `bytes` go from rank to rank rather than through rank 0.
+/// True if `bytes` go from rank to rank rather than through rank 0.
 fn goes_direct(group: &Group, bytes: usize) -> bool {
     group.size == 2 || group.direct && (group.always_direct || bytes > STAR)
 }

@@ -30,7 +30,7 @@ pub(super) struct WatchLink {
     pub(super) inbox: Inbox,
 }
 
-/// What has crossed a data connection. Written by the thread that computes, read by the one that
+/// Counts of the bytes that have crossed a data connection. Written by the computing thread, read by the one that
 /// watches.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
@@ -38,7 +38,7 @@ pub(super) struct Traffic {
     sent: AtomicU64,
     /// Bytes that have come.
     received: AtomicU64,
-    /// Whether this rank sleeps until more comes.
+    /// True if this rank sleeps until more comes.
     awaited: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl WatchLink {
     }
 }
 
-/// What has crossed a data connection, as one rank tells it.
+/// The bytes that have crossed a data connection, by one rank's count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Flow {
     pub(super) sent: u64,

@@ -1,4 +1,4 @@
-//! What the thread that computes and the thread that watches share: where this rank stands, and
+//! The state that the computing thread and the watch thread share: this rank's present call, and
 //! the one verdict that ends the job.
 
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::roster::Card;
 use super::sys::Own;
 use crate::error::{Cause, Loss, Step};
 
-/// What the computing thread asks of the watching one.
+/// A request of the computing thread to the watch thread.
 #[derive(Debug)]
 pub(super) enum Order {
     /// The job has failed, because of this.
@@ -34,7 +34,7 @@ pub(super) struct Fate {
     pub(super) cards: Vec<Card>,
     /// The data connections, by rank; the verdict ends what this rank sends on them.
     pub(super) links: Vec<Option<Link>>,
-    /// Why the job has failed, and since when that is known.
+    /// The cause of the job's failure, and the time since which it is known.
     verdict: OnceLock<(Cause, Instant)>,
     stopped: AtomicBool,
     settled: (Mutex<()>, Condvar),
@@ -95,7 +95,7 @@ impl Fate {
         Step::of_word(self.step.load(Relaxed))
     }
 
-    /// How long this rank has been in the collective it is in.
+    /// The time that this rank has spent in its present collective.
     pub(super) fn waited(&self) -> Duration {
         match self.entered.load(Relaxed) {
             0 => Duration::ZERO,
@@ -117,7 +117,7 @@ impl Fate {
         Step::of_word(self.seen[peer].load(Relaxed))
     }
 
-    /// What has crossed the data connections, by rank.
+    /// The bytes that have crossed the data connections, by rank.
     pub(super) fn flows(&self) -> Vec<Flow> {
         let flow = |link: &Option<Link>| link.as_ref().map(|link| link.traffic.flow());
         let flows = self.links.iter().map(flow);
@@ -161,7 +161,7 @@ impl Fate {
         self.verdict.get().map(|(cause, _)| cause)
     }
 
-    /// Whether the verdict has been known for this long.
+    /// True if the verdict has been known for this long.
     pub(super) fn is_stopped_for(&self, grace: Duration) -> bool {
         let settled = self.verdict.get();
         settled.is_some_and(|(_, since)| since.elapsed() >= grace)
@@ -188,7 +188,7 @@ impl Fate {
         let _ = (&*self.bell).write(&[1]);
     }
 
-    /// What the watching thread has been told.
+    /// The requests since the last time.
     pub(super) fn take_orders(&self) -> Vec<Order> {
         let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *orders)

@@ -1,5 +1,5 @@
-//! What goes in front of every piece of a collective: which call it belongs to, in full, and how
-//! many bytes follow.
+//! Frames: the header before every block of a collective holds the call signature and the number of
+//! bytes that follow.
 
 use crate::stamp::Stamp;
 
@@ -12,14 +12,14 @@ const STAMP: usize = 32;
 /// Where the checksum of all before it lies.
 const CHECKSUM: usize = STAMP + 8 * Stamp::LEN;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// What a rank brings to rank 0.
+    /// A rank's data for rank 0.
     Arrival = 1,
-    /// What rank 0 answers when all have come.
+    /// Rank 0's answer when all have arrived.
     Release = 2,
-    /// What a rank gives to another one directly.
+    /// Data from one rank to another directly.
     Direct = 3,
 }
 

@@ -20,7 +20,7 @@ use crate::transport::Fault;
 
 /// Longest sleep: by then a verdict is seen that no connection told of.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long after the verdict what others sent before it may still be on its way.
+/// The time after the verdict for which data that others sent before it may still be on its way.
 const GRACE: Duration = Duration::from_millis(100);
 /// Pauses of the processor between two looks at a socket, which cost a system call each.
 const PAUSES: u32 = 5;
@@ -29,7 +29,7 @@ const PAUSES: u32 = 5;
 pub(super) struct Group {
     pub(super) rank: usize,
     pub(super) size: usize,
-    /// Whether any two ranks are connected, and whether small messages go directly too.
+    /// True if any two ranks are connected, and true if small messages go directly too.
     pub(super) direct: bool,
     pub(super) always_direct: bool,
     pub(super) spin: Spin,
@@ -39,7 +39,7 @@ pub(super) struct Group {
     /// Exchanges so far: the same number on all ranks. Atomic only to be shared between threads
     /// of this process, of which one at a time is in a collective.
     pub(super) round: AtomicU64,
-    /// What others brought to be reduced.
+    /// The peers' operands of a reduction.
     pub(super) scratch: Mutex<Vec<u64>>,
 }
 
@@ -171,7 +171,7 @@ impl Running<'_> {
         }
     }
 
-    /// Whether the peer makes the same call; nothing of what it brings has been used.
+    /// Succeeds if the peer makes the same call; nothing of what it sends has been used.
     fn check(&self, frame: &Incoming<'_>, kind: Kind, round: u64) -> Result<(), Fault> {
         let peer = frame.peer;
         if let Some(header) = frame.header() {

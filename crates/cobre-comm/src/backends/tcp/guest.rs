@@ -11,15 +11,15 @@ use super::message::read_all;
 use super::reception::Job;
 use crate::env::{self, TcpConfig};
 
-/// How long one attempt to connect may take: another address may be the right one.
+/// The time that one attempt to connect may take: another address may be the right one.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long the other side may take to answer.
+/// The time that the other side may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Why there is no connection.
+/// The reason for which there is no connection.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// It may work later.
@@ -54,7 +54,7 @@ impl From<Failure> for Outcome {
 }
 
 impl Outcome {
-    /// What happened at `address`, and what to do about it.
+    /// The error at `address`, and what to do about it.
     pub(super) fn text(&self, address: SocketAddr, config: &TcpConfig) -> String {
         let (Self::Again(trouble) | Self::Final(trouble)) = self;
         let failure = match trouble {

@@ -1,4 +1,4 @@
-//! How two processes prove to each other that they are ranks of one job, before anything else is
+//! Handshake: two processes prove to each other that they are ranks of one job, before anything else is
 //! said: four messages of fixed length, each side showing that it knows the job's secret.
 //!
 //! ```text
@@ -31,7 +31,7 @@ pub(super) const WELCOME: usize = 48;
 
 const _: () = assert!(HELLO + PROOF <= 128, "a stranger may send no more");
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Signs of life and the verdict.
@@ -40,7 +40,7 @@ pub(super) enum Purpose {
     Data = 2,
 }
 
-/// Who a guest claims to be.
+/// The identity that a dialling process claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) purpose: Purpose,
@@ -55,7 +55,7 @@ pub(super) struct Hello {
     pub(super) nonce: [u8; 32],
 }
 
-/// Why a guest is turned away.
+/// The reason for which the accepting side refuses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// It runs another version of this protocol: the host's.
@@ -98,10 +98,10 @@ impl Refusal {
     }
 }
 
-/// Why a handshake ends without a connection.
+/// The reason for which a handshake ends without a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// What came is no message of this protocol.
+    /// The bytes received are no message of this protocol.
     Stranger,
     /// The other side says no.
     Refused(Refusal),
@@ -168,7 +168,7 @@ pub(super) fn challenge(answer: Result<([u8; 32], Protection), Refusal>) -> [u8;
     out
 }
 
-/// What the guest proves with: after this, only [`welcomed`] is left to check.
+/// The proof of the dialling side: after this, only [`welcomed`] is left to check.
 pub(super) fn proof(
     secret: &[u8],
     hello: &[u8; HELLO],
@@ -189,7 +189,7 @@ pub(super) fn proof(
     }
 }
 
-/// Whether the guest's proof is right, compared in constant time.
+/// True if the dialling side's proof is right, compared in constant time.
 pub(super) fn is_proven(
     secret: &[u8],
     hello: &[u8; HELLO],
@@ -233,7 +233,7 @@ pub(super) fn welcome(
     out
 }
 
-/// Whether the guest is in, and the host is who it must be.
+/// Checks that the connection is accepted, and that the accepting side is who it must be.
 pub(super) fn welcomed(
     secret: &[u8],
     hello: &[u8; HELLO],
@@ -257,7 +257,7 @@ pub(super) fn welcomed(
     }
 }
 
-/// What `role` proves of all that was said.
+/// The bytes over which `role` computes its proof: all that was said.
 fn statement(role: &[u8], said: &[&[u8]]) -> Vec<u8> {
     [b"cobre tcp ", role]
         .into_iter()

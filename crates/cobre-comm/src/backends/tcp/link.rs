@@ -29,9 +29,9 @@ pub(super) struct Outgoing<'a> {
     pub(super) peer: usize,
     /// The header, until it is sealed.
     header: Option<[u8; HEADER]>,
-    /// What is not sealed yet.
+    /// Bytes that are not sealed yet.
     parts: VecDeque<&'a [u8]>,
-    /// What is sealed, and not sent yet.
+    /// Records that are sealed, and not sent yet.
     records: VecDeque<Record<'a>>,
     /// Bytes of the first record, tag included, that are sent.
     sent: usize,
@@ -59,7 +59,7 @@ pub(super) struct Incoming<'a> {
     head_len: usize,
     /// Payload bytes that this rank's own call expects.
     pub(super) expected: usize,
-    /// What is left to fill or to open.
+    /// Buffers that are left to fill or to open.
     parts: VecDeque<&'a mut [u8]>,
     /// Bytes in `parts`.
     left: usize,
@@ -69,7 +69,7 @@ pub(super) struct Incoming<'a> {
     tags: [[u8; TAG]; RECORDS_AT_ONCE],
 }
 
-/// How far a transfer got in one step.
+/// The progress of a transfer in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moved {
     Nothing,
@@ -78,7 +78,7 @@ pub(super) enum Moved {
     Header,
 }
 
-/// Why a transfer cannot go on.
+/// The reason for which a transfer cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
     Socket,

@@ -1,4 +1,4 @@
-//! What ranks say to rank 0 and back beside the collectives: signs of life, the roster, reports and
+//! Control messages between the ranks and rank 0 beside the collectives: heartbeats, the table of peers, reports and
 //! the verdict.
 
 use std::io::{self, Read, Write};
@@ -13,14 +13,14 @@ const MAGIC: u32 = 0x6362_7257;
 /// Longest body: a roster of 256 ranks.
 const LONGEST: usize = 64 * 1024;
 
-/// What a message is. The two figures mean something else in each.
+/// The kind of a message. The two figures mean something else in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Who a rank is; the body is its card.
+    /// A rank's description of itself, in the body.
     Card = 1,
-    /// Who all ranks are.
+    /// The table of all ranks.
     Roster = 2,
-    /// Whether a rank reached all its peers: 1 if so, else the body says why not.
+    /// The result of a rank's connections to its peers: 1 if it reached all, else the body says why not.
     Meshed = 3,
     /// The job begins: 1 if ranks are connected directly.
     Start = 4,
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     LinkLost = 8,
     /// The deadline of a step, the first figure, has passed; it is so many milliseconds.
     Late = 9,
-    /// Why the job has failed, for all.
+    /// The cause of the job's failure, for all.
     Verdict = 10,
     /// The sender has finished; the first figure is its last step.
     Leave = 11,
@@ -145,7 +145,7 @@ fn forged<E>(_: E) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, FORGED)
 }
 
-/// What is wrong with a message that fails authentication.
+/// The error of a message that fails authentication.
 pub(super) const FORGED: &str = "it was changed, left out, repeated or moved on the way";
 
 impl Inbox {

@@ -47,14 +47,14 @@ use group::Group;
 use rendezvous::Met;
 use watch::{Limits, Watch};
 
-/// What a socket holds that the other side has not taken yet: larger ones push data out of the
+/// The size of a socket's send buffer: larger ones push data out of the
 /// cache, smaller ones wait more often.
 const SEND_BUFFER: usize = 512 * 1024;
 
 /// Looks between which others may run, with more ranks than processors.
 const YIELDS_IF_CROWDED: u32 = 1000;
 
-/// How long who gives up waits for the others to be told; rank 0 may be stopped.
+/// The time that a rank that aborts waits for the others to be told; rank 0 may be stopped.
 const ABORT: Duration = Duration::from_secs(10);
 
 /// A rank of a job over sockets. A clone is another handle to the same rank.

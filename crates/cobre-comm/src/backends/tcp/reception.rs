@@ -17,14 +17,14 @@ use super::handshake::{self, CHALLENGE, Failure, HELLO, Hello, PROOF, Refusal};
 
 /// Guests at the door at any one time.
 const PLACES: usize = 64;
-/// How long a guest may take to prove itself.
+/// The time that a dialling process may take to prove itself.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long nobody is let in after the system could not give a descriptor.
+/// The pause in accepting after the system could not give a descriptor.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Refusals that are remembered.
 const MOST_REFUSALS: usize = 16;
 
-/// What a guest must show.
+/// The identity that a dialling process must prove.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Job<'a> {
     /// The rank that asks.
@@ -32,7 +32,7 @@ pub(super) struct Job<'a> {
     pub(super) size: usize,
     pub(super) id: u64,
     pub(super) secret: &'a [u8],
-    /// Whether the secret is one that ranks of this machine have found by themselves: it opens
+    /// True if the secret is one that ranks of this machine have found by themselves: it opens
     /// nothing but loopback.
     pub(super) loopback_only: bool,
     /// The protection of connections within this machine; between hosts it is authentication at
@@ -62,7 +62,7 @@ pub(super) struct Reception<'a> {
     closed_until: Option<Instant>,
     /// Ranks that proved themselves and were refused all the same: who, from where, why.
     pub(super) refused: Vec<(u32, SocketAddr, Refusal)>,
-    /// Why connections could not be let in, the last time that happened.
+    /// The last error of accepting a connection.
     pub(super) trouble: Option<io::Error>,
 }
 
@@ -77,10 +77,10 @@ struct Guest {
     stream: TcpStream,
     from: SocketAddr,
     since: Instant,
-    /// What it has sent: a hello, then a proof.
+    /// The bytes received: a hello, then a proof.
     said: [u8; HELLO + PROOF],
     length: usize,
-    /// What it was asked, once its hello was read.
+    /// The hello and the challenge, once the hello was read.
     asked: Option<(Hello, [u8; CHALLENGE])>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Reception<'a> {
         })
     }
 
-    /// What to wait for.
+    /// The descriptors to poll.
     pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
         let watched = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let door = self.closed_until.is_none().then(|| self.listener.as_fd());

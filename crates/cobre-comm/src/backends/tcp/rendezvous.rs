@@ -1,4 +1,4 @@
-//! How ranks find each other: all come to rank 0, which tells them who else is there; then, where
+//! Rendezvous: all ranks dial rank 0, which tells them who else is there; then, where
 //! they can, they connect to each other.
 
 use std::fmt::Write as _;
@@ -23,14 +23,14 @@ use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpProtection, TcpTopology
 use crate::error::{Cause, Loss};
 use crate::terminal;
 
-/// How long peers may take to reach each other, and how much longer for each rank.
+/// The time that peers may take to reach each other, and the extra time for each rank.
 const MESH: Duration = Duration::from_secs(3);
 const MESH_PER_RANK: Duration = Duration::from_millis(20);
-/// How much longer a rank that has joined waits than rank 0: its answer says more.
+/// The extra time that a rank that has joined waits beyond rank 0: its answer says more.
 const GRACE: Duration = Duration::from_secs(2);
 /// No rank waits for longer, whatever rank 0 says: as long as a timeout can be set.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1_000_000_000);
-/// What helps against a rank that knows the secret and does not keep to the protocol.
+/// The remedy against a rank that knows the secret and does not keep to the protocol.
 const ONE_BUILD: &str = "do all ranks run one build?";
 /// The port of a rank that does not listen.
 const NOWHERE: u16 = 0;
@@ -44,9 +44,9 @@ pub(super) struct Met {
     pub(super) links: Vec<Option<Connection>>,
     /// Watching connections by rank: rank 0's to all, the others' to rank 0.
     pub(super) watches: Vec<Option<(Connection, Inbox)>>,
-    /// Whether any two ranks are connected.
+    /// True if any two ranks are connected.
     pub(super) direct: bool,
-    /// Whether small messages go directly too.
+    /// True if small messages go directly too.
     pub(super) always_direct: bool,
 }
 
@@ -382,7 +382,7 @@ fn missing(config: &TcpConfig, seats: &[Seat], reception: &Reception<'_>) -> Str
     text
 }
 
-/// What the ranks that could not reach their peers say.
+/// The errors of the ranks that could not reach their peers.
 fn await_mesh(
     config: &TcpConfig,
     seats: &mut [Seat],

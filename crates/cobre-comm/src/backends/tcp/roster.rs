@@ -1,4 +1,4 @@
-//! Who the ranks of a job are and where: each brings a card, and rank 0 hands all of them to all.
+//! The peers of a job and their addresses: each rank describes itself, and rank 0 sends the table of all to all.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ const HOST: usize = 64;
 /// Words of a set of processors.
 const MASK: usize = 8;
 
-/// What a rank says of itself.
+/// A rank's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Card {
     pub(super) pid: u32,
@@ -92,7 +92,7 @@ pub(super) fn decode(mut bytes: &[u8], count: usize) -> Option<Vec<Card>> {
     if bytes.is_empty() { cards } else { None }
 }
 
-/// Whether the ranks that share `rank`'s machine outnumber the processors they may run on.
+/// True if the ranks that share `rank`'s machine outnumber the processors they may run on.
 pub(super) fn is_crowded(cards: &[Card], rank: usize, quota: Option<f64>) -> bool {
     let here = || {
         cards

@@ -169,7 +169,7 @@ impl Directory {
         }
     }
 
-    /// Whether the name in it is still that of this file.
+    /// True if the name in it is still that of this file.
     fn has(&self, file: &File) -> bool {
         let named = rustix::fs::statat(&self.handle, NAME, AtFlags::SYMLINK_NOFOLLOW);
         let same = |named: rustix::fs::Stat| {

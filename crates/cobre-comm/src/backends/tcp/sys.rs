@@ -86,7 +86,7 @@ extern "C" fn let_go() {
     }
 }
 
-/// Whether the other side's kernel has everything that was sent, or there is no other side.
+/// True if the other side's kernel has everything that was sent, or there is no other side.
 pub(super) fn has_arrived(stream: &TcpStream) -> bool {
     let mut unsent: libc::c_int = 0;
     // SAFETY: the descriptor is open as long as the stream; the call writes one number.
@@ -94,7 +94,7 @@ pub(super) fn has_arrived(stream: &TcpStream) -> bool {
     asked != 0 || unsent == 0 || is_over(stream)
 }
 
-/// Whether the connection has ended both ways.
+/// True if the connection has ended both ways.
 fn is_over(stream: &TcpStream) -> bool {
     let mut source = [PollFd::new(stream, PollFlags::empty())];
     let asked = poll(&mut source, Some(&Timespec::default()));

@@ -267,7 +267,7 @@ impl FalseRank0 {
     }
 }
 
-/// What a rank of a job with false peers gets, which is no panic.
+/// The error that a rank of a job with false peers gets, which is no panic.
 fn outcome(config: &TcpConfig) -> String {
     let run = || -> Result<(), String> {
         let comm = TcpBackend::connect(config).map_err(|error| error.to_string())?;

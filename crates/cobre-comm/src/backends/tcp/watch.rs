@@ -1,4 +1,4 @@
-//! Who is alive. Each process has a thread and a connection to rank 0 for nothing else. Rank 0
+//! Detection of lost ranks. Each process has a thread and a connection to rank 0 for nothing else. Rank 0
 //! turns whatever goes wrong anywhere into one verdict and sends it to all; a rank that loses rank
 //! 0 names rank 0.
 //!
@@ -27,7 +27,7 @@ use crate::backends::wire;
 use crate::error::{Cause, Loss, Step};
 use crate::terminal;
 
-/// How often rank 0 asks each rank for a sign of life.
+/// The interval at which rank 0 sends each rank a heartbeat.
 const BEAT: Duration = Duration::from_millis(250);
 /// After how long a question without an answer is asked again, and how often: one that was lost on
 /// the way shows in the numbers of those after it, and a stopped process is not flooded.
@@ -37,15 +37,15 @@ const MOST_QUESTIONS: u32 = 16;
 const QUIET: Duration = Duration::from_secs(2);
 /// Answers without a change after which bytes that were sent, and are awaited, count as lost: 10 s.
 const UNMOVED: u32 = 40;
-/// How long bytes may stay unacknowledged before the other host counts as gone.
+/// The time that bytes may stay unacknowledged before the other host counts as gone.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How long a broken data connection may be the first sign of something else.
+/// The time for which a broken data connection may be the first sign of something else.
 const SUSPENSE: Duration = Duration::from_secs(1);
-/// How long who leaves waits for the others to take note.
+/// The time that a leaving rank waits for the others to take note.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// How often who leaves looks whether what it sent has arrived.
+/// The interval at which a leaving rank looks whether what it sent has arrived.
 const DRAIN: Duration = Duration::from_millis(1);
-/// How long who panics waits for the others to be told; rank 0 may be stopped.
+/// The time that a panicking rank waits for the others to be told; rank 0 may be stopped.
 const PANIC: Duration = Duration::from_secs(10);
 
 /// Sets on a watching connection what finds out that the other host is gone.
@@ -69,12 +69,12 @@ pub(super) struct Watch {
     pub(super) origin: Origin,
 }
 
-/// What the user has set.
+/// Limits that the user has set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// After how long a stall is reported.
     pub(super) stall: Duration,
-    /// How long a collective may take.
+    /// The longest time for a collective.
     pub(super) timeout: Option<Duration>,
 }
 
@@ -200,7 +200,7 @@ struct Follower {
     leaving: Leaving,
 }
 
-/// How far a worker has come in leaving.
+/// The phase of a worker's departure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     No,
@@ -349,7 +349,7 @@ impl Follower {
         }
     }
 
-    /// Whether this rank has left and nobody waits for anything from it.
+    /// True if this rank has left and nobody waits for anything from it.
     fn is_gone(&mut self) -> bool {
         if self.leaving == Leaving::Said {
             let mut links = self.fate.links.iter().flatten();
@@ -367,7 +367,7 @@ impl Follower {
     }
 }
 
-/// Whether nothing came from the other host, rather than its end of the connection.
+/// True if nothing came from the other host, rather than its end of the connection.
 fn is_silence(error: &io::Error) -> bool {
     use io::ErrorKind::{HostUnreachable, NetworkUnreachable, TimedOut};
     matches!(
@@ -383,7 +383,7 @@ fn verdict_of(message: &Message) -> Cause {
     })
 }
 
-/// What rank 0 knows of a worker.
+/// Rank 0's record of a worker.
 struct Worker {
     /// `None` once it has ended.
     connection: Option<WatchLink>,
@@ -395,7 +395,7 @@ struct Worker {
     answered: Instant,
     step: u64,
     waited: Duration,
-    /// What has crossed its data connections, by rank, and in how many answers since the first that
+    /// The bytes that have crossed its data connections, by rank, and the number of answers since the first that
     /// said so; empty unless it was asked.
     flows: Vec<Flow>,
     unmoved: u32,
@@ -489,7 +489,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether this rank has left and so have all others, or they know why the job has failed.
+    /// True if this rank has left and so have all others, or they know why the job has failed.
     fn is_over(&self) -> bool {
         let all_gone = || self.workers.iter().all(|w| w.connection.is_none());
         let told =
