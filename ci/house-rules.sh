@@ -6,9 +6,9 @@ set -u
 # The only files that may contain unsafe code: the audit list.
 unsafe_files='
 crates/cobre-comm/src/backends/mpi/sys.rs
-crates/cobre-comm/src/backends/origin.rs
+crates/cobre-comm/src/backends/fork_guard.rs
 crates/cobre-comm/src/backends/shm/copy.rs
-crates/cobre-comm/src/backends/shm/distress.rs
+crates/cobre-comm/src/backends/shm/crash_handler.rs
 crates/cobre-comm/src/backends/shm/liveness.rs
 crates/cobre-comm/src/backends/shm/model.rs
 crates/cobre-comm/src/backends/shm/segment.rs

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cgroups::{self, Version, number};
+use crate::cgroups::{self, CgroupVersion, number};
 
 /// The processors this process may run on, in ascending order.
 pub fn allowed() -> Vec<usize> {
@@ -89,10 +89,10 @@ pub fn usable() -> usize {
 }
 
 /// The tightest quota of these groups.
-fn tightest(groups: &[(Version, PathBuf)]) -> Option<f64> {
+fn tightest(groups: &[(CgroupVersion, PathBuf)]) -> Option<f64> {
     let quotas = groups.iter().filter_map(|(version, dir)| match version {
-        Version::Two => version_2(dir),
-        Version::One => version_1(dir),
+        CgroupVersion::Two => version_2(dir),
+        CgroupVersion::One => version_1(dir),
     });
     quotas.reduce(f64::min)
 }

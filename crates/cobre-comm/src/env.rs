@@ -72,7 +72,7 @@ pub const MPI_CHECK: &str = "COBRE_MPI_CHECK";
 pub const LAUNCH_RANK: &str = "COBRE_LAUNCH_RANK";
 /// The number of processes that the launcher started.
 pub const LAUNCH_SIZE: &str = "COBRE_LAUNCH_SIZE";
-/// Where a rank tells its launcher who is to blame: `descriptor:device:inode` of a pipe.
+/// The pipe for launcher messages: `descriptor:device:inode`.
 pub const LAUNCH_REPORT: &str = "COBRE_LAUNCH_REPORT";
 
 /// The variables that make a process a certain rank of a certain job: what a launcher clears
@@ -283,7 +283,7 @@ impl FromStr for TcpTopology {
 
 /// The backend named by [`COMM_BACKEND`], before its own settings are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum BackendRequest {
     Auto,
     Local,
     Shm,
@@ -291,7 +291,7 @@ pub(crate) enum Request {
     Mpi,
 }
 
-impl Request {
+impl BackendRequest {
     /// The name by which it is asked for.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -304,7 +304,7 @@ impl Request {
     }
 }
 
-impl FromStr for Request {
+impl FromStr for BackendRequest {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -442,9 +442,9 @@ impl<'a> Environment<'a> {
     }
 
     /// The backend the user asked for; `Auto` if unset.
-    pub(crate) fn request(&self) -> Result<Request, BackendError> {
+    pub(crate) fn request(&self) -> Result<BackendRequest, BackendError> {
         let Some(raw) = self.raw(COMM_BACKEND) else {
-            return Ok(Request::Auto);
+            return Ok(BackendRequest::Auto);
         };
         raw.to_str()
             .and_then(|text| text.trim().parse().ok())
@@ -566,7 +566,10 @@ mod tests {
 
     #[test]
     fn an_empty_variable_counts_as_unset() {
-        assert_eq!(with(&[(COMM_BACKEND, "")]).request(), Ok(Request::Auto));
+        assert_eq!(
+            with(&[(COMM_BACKEND, "")]).request(),
+            Ok(BackendRequest::Auto)
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::stamp::{Collective, Stamp};
+use crate::call_signature::{CallSignature, Collective};
 
 /// Error of a collective or a region call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -141,7 +141,7 @@ pub enum Cause {
         /// The way it was lost.
         how: Loss,
         /// The last collective it began; `None` if it began none, or nobody knows.
-        last: Option<Step>,
+        last: Option<CallPosition>,
     },
     /// A rank called [`Communicator::abort`](crate::Communicator::abort).
     #[error("rank {rank} (pid {pid} on {host}) gave up: {reason}{}", After(*last))]
@@ -155,10 +155,10 @@ pub enum Cause {
         /// The reason it gave.
         reason: String,
         /// The last collective it began; `None` if it began none, or nobody knows.
-        last: Option<Step>,
+        last: Option<CallPosition>,
     },
     /// Two ranks made different calls; nothing was combined.
-    #[error("rank {} made {} while rank {} made {}", left.rank, left.stamp, right.rank, right.stamp)]
+    #[error("rank {} made {} while rank {} made {}", left.rank, left.signature, right.rank, right.signature)]
     Mismatch {
         /// One side.
         left: Box<Call>,
@@ -197,7 +197,7 @@ pub enum Cause {
 
 /// A collective of a communicator, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct CallPosition {
     /// The collective.
     pub collective: Collective,
     /// Its place in the communicator's sequence of collectives, from 1.
@@ -208,7 +208,7 @@ pub struct Step {
     dead_code,
     reason = "in a build with one-rank backends alone no record travels"
 )]
-impl Step {
+impl CallPosition {
     /// The step in one word; never 0.
     #[inline]
     pub(crate) fn word(self) -> u64 {
@@ -225,14 +225,14 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for CallPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (call {})", self.collective, self.sequence)
     }
 }
 
 /// Where a rank stood when it failed.
-struct After(Option<Step>);
+struct After(Option<CallPosition>);
 
 impl fmt::Display for After {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -280,7 +280,7 @@ pub struct Call {
     /// The rank that made the call.
     pub rank: usize,
     /// The call.
-    pub stamp: Stamp,
+    pub signature: CallSignature,
 }
 
 /// Error of the selection or the start of a communicator.
@@ -396,8 +396,8 @@ mod tests {
     #[test]
     fn a_mismatch_shows_both_sides() {
         let call = |rank, collective| {
-            let stamp = Stamp::new(collective).at(7);
-            Box::new(Call { rank, stamp })
+            let signature = CallSignature::new(collective).at(7);
+            Box::new(Call { rank, signature })
         };
         let cause = Cause::Mismatch {
             left: call(0, Collective::Barrier),

@@ -1,6 +1,6 @@
 //! Which rank failed first: by causality where ranks report it, else by the order of their ends.
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::RootCause;
 
 use crate::outcome::Status;
 
@@ -22,11 +22,11 @@ pub(crate) struct End {
 /// cause, except `spared`: a reported rank that was given time to end by itself and did not.
 pub(crate) fn root<'a>(
     ends: &[End],
-    blames: &'a [Blame],
+    blames: &'a [RootCause],
     spared: Option<usize>,
-) -> Option<(usize, Option<&'a Blame>)> {
+) -> Option<(usize, Option<&'a RootCause>)> {
     let ended = |rank| ends.iter().any(|end| end.rank == rank && end.ended);
-    let reported = |blame: &&Blame| spared == Some(blame.rank) || !ended(blame.rank);
+    let reported = |blame: &&RootCause| spared == Some(blame.rank) || !ended(blame.rank);
     if let Some(blame) = blames.iter().find(reported) {
         return Some((blame.rank, Some(blame)));
     }

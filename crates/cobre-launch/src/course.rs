@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::RootCause;
 
 use crate::blame::{End, root};
 use crate::outcome::Status;
@@ -55,7 +55,7 @@ pub(crate) struct Course {
     grace: Duration,
     phase: Phase,
     pub(crate) ends: Vec<End>,
-    pub(crate) blames: Vec<Blame>,
+    pub(crate) blames: Vec<RootCause>,
     /// A reported rank that may end by itself, so that its own end is seen.
     spared: Option<usize>,
     pub(crate) stop: Option<Stop>,
@@ -109,7 +109,7 @@ impl Course {
     }
 
     /// A rank reported a cause.
-    pub(crate) fn reported(&mut self, blame: Blame) {
+    pub(crate) fn reported(&mut self, blame: RootCause) {
         let known = blame.rank < self.size && blame.from < self.size;
         if known && self.blames.len() < MOST_BLAMES {
             self.blames.push(blame);
@@ -179,7 +179,7 @@ impl Course {
 
     /// The rank that failed first and the report that names it. A rank that gave up has failed
     /// even if every rank exited with code 0.
-    pub(crate) fn root(&self) -> Option<(usize, Option<&Blame>)> {
+    pub(crate) fn root(&self) -> Option<(usize, Option<&RootCause>)> {
         root(&self.ends, &self.blames, self.spared)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::RootCause;
 use cobre_comm::terminal;
 
 use crate::outcome::{Cause, Outcome, RankOutcome, Status};
@@ -74,7 +74,7 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
 }
 
 /// The first line: which rank, which process, what happened.
-fn root(rank: usize, outcome: &RankOutcome, blame: Option<&Blame>) -> String {
+fn root(rank: usize, outcome: &RankOutcome, blame: Option<&RootCause>) -> String {
     let who = format!("rank {rank} (pid {})", outcome.pid);
     let end = if outcome.ended {
         "did not end by itself and was killed".to_owned()
@@ -83,20 +83,22 @@ fn root(rank: usize, outcome: &RankOutcome, blame: Option<&Blame>) -> String {
     };
     match blame {
         None => format!("{who} {end}"),
-        Some(Blame { from, reason, .. }) if *from == rank => {
+        Some(RootCause { from, reason, .. }) if *from == rank => {
             format!("{who} gave up: {reason} ({end})")
         }
-        Some(Blame { from, reason, .. }) => format!("{who} {end}; rank {from} reported: {reason}"),
+        Some(RootCause { from, reason, .. }) => {
+            format!("{who} {end}; rank {from} reported: {reason}")
+        }
     }
 }
 
 /// The first line of a job that an MPI launcher ran: what ranks reported, else how that ended.
-fn root_through(launcher: &str, outcome: &RankOutcome, blame: Option<&Blame>) -> String {
+fn root_through(launcher: &str, outcome: &RankOutcome, blame: Option<&RootCause>) -> String {
     let end = ended(outcome.status);
     let end = format!("{launcher} (pid {}) {end}", outcome.pid);
     match blame {
         None => format!("{end}; what it and the ranks wrote says why"),
-        Some(Blame { reason, .. }) => format!("{reason} ({end})"),
+        Some(RootCause { reason, .. }) => format!("{reason} ({end})"),
     }
 }
 

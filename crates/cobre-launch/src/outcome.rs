@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::RootCause;
 
 use crate::message;
 
@@ -56,7 +56,7 @@ pub enum Cause {
         /// The rank that failed first, by what ranks reported or else by the order of their ends.
         rank: usize,
         /// The report that named it.
-        blame: Option<Blame>,
+        blame: Option<RootCause>,
         /// The last lines it wrote to its standard error or, with log files, to its log.
         tail: Vec<String>,
     },

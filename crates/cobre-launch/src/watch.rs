@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cobre_comm::report::{Blame, Word};
+use cobre_comm::report::{LauncherMessage, RootCause};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -86,9 +86,9 @@ enum Source {
 
 /// A reason in the name of the process that stands for all ranks of an MPI launcher: it is the only
 /// one that this launcher has started.
-fn for_all(reason: String) -> Blame {
+fn for_all(reason: String) -> RootCause {
     let (rank, from) = (0, 0);
-    Blame { rank, from, reason }
+    RootCause { rank, from, reason }
 }
 
 impl Watch<'_> {
@@ -185,19 +185,21 @@ impl Watch<'_> {
     }
 
     fn take_reports(&mut self) {
-        for word in self.reports.read() {
-            match word {
-                Word::Blame(blame) if self.through.is_some() => {
+        for message in self.reports.read() {
+            match message {
+                LauncherMessage::RootCause(blame) if self.through.is_some() => {
                     let reason = format!("rank {}: {}", blame.rank, blame.reason);
                     self.course.reported(for_all(reason));
                 }
-                Word::Blame(blame) => self.course.reported(blame),
-                Word::Joined { rank, pid, host } if self.through.is_some() => {
+                LauncherMessage::RootCause(blame) => self.course.reported(blame),
+                LauncherMessage::Joined { rank, pid, host } if self.through.is_some() => {
                     self.members.joined(rank, pid, host);
                 }
-                Word::Left { rank } => self.members.left(rank),
-                Word::Joined { .. } => {}
-                Word::Statement { rank, last, text } => self.statements.take(rank, last, &text),
+                LauncherMessage::Left { rank } => self.members.left(rank),
+                LauncherMessage::Joined { .. } => {}
+                LauncherMessage::Statement { rank, last, text } => {
+                    self.statements.take(rank, last, &text)
+                }
             }
         }
     }

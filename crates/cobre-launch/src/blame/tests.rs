@@ -22,15 +22,15 @@ fn ended(end: End) -> End {
     End { ended: true, ..end }
 }
 
-fn blame(rank: usize, from: usize) -> Blame {
-    Blame {
+fn blame(rank: usize, from: usize) -> RootCause {
+    RootCause {
         rank,
         from,
         reason: "because".into(),
     }
 }
 
-fn rank(ends: &[End], blames: &[Blame]) -> Option<usize> {
+fn rank(ends: &[End], blames: &[RootCause]) -> Option<usize> {
     root(ends, blames, None).map(|(rank, _)| rank)
 }
 

@@ -30,7 +30,7 @@ impl Story {
     }
 
     fn report(&mut self, rank: usize, from: usize) {
-        self.course.reported(Blame {
+        self.course.reported(RootCause {
             rank,
             from,
             reason: "because".into(),

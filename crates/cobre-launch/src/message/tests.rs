@@ -23,8 +23,8 @@ fn text(ranks: Vec<RankOutcome>, cause: Cause) -> String {
     .message("cobre launch")
 }
 
-fn full_disk(rank: usize, from: usize) -> Blame {
-    Blame {
+fn full_disk(rank: usize, from: usize) -> RootCause {
+    RootCause {
         rank,
         from,
         reason: "the disk is full".into(),

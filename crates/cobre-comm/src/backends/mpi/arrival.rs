@@ -6,8 +6,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use super::Member;
 use crate::backends::wire;
+use crate::call_signature::CallSignature;
 use crate::error::{Call, Cause};
-use crate::stamp::Stamp;
 use crate::transport::Fault;
 
 /// Words of a frame: the digest, then the payload.
@@ -34,20 +34,20 @@ impl Frames<'_> {
     }
 }
 
-/// Meets all ranks in the call that `stamp` describes; `payload` has at most [`PAYLOAD`] bytes.
+/// Meets all ranks in the call that `signature` describes; `payload` has at most [`PAYLOAD`] bytes.
 #[inline]
 pub(super) fn meet<'a>(
     member: &'a Member,
-    stamp: &Stamp,
+    signature: &CallSignature,
     payload: &[u8],
 ) -> Result<Frames<'a>, Fault> {
     let said = || {
         let mut statement = vec![0; STATEMENT];
         statement[0] = CALL;
-        statement[1..=Stamp::LEN].copy_from_slice(stamp.words());
+        statement[1..=CallSignature::LEN].copy_from_slice(signature.words());
         statement
     };
-    exchange(member, stamp.digest(), payload, said)
+    exchange(member, signature.digest(), payload, said)
 }
 
 /// Meets all ranks in leaving; an error if some of them make another call.
@@ -95,17 +95,19 @@ fn disagree(member: &Member, said: &[u64]) -> Fault {
 fn conclusion(statements: &[u64]) -> Cause {
     let mut calls = Vec::new();
     for (rank, said) in statements.chunks(STATEMENT).enumerate() {
-        let words = said[1..=Stamp::LEN].try_into().unwrap_or([0; Stamp::LEN]);
-        let (CALL, Some(stamp)) = (said[0], Stamp::from_words(words)) else {
+        let words = said[1..=CallSignature::LEN]
+            .try_into()
+            .unwrap_or([0; CallSignature::LEN]);
+        let (CALL, Some(signature)) = (said[0], CallSignature::from_words(words)) else {
             let record = wire::decode(bytemuck::cast_slice(&said[1..]));
             return record.unwrap_or_else(unreadable);
         };
-        calls.push(Call { rank, stamp });
+        calls.push(Call { rank, signature });
     }
     let first = calls.first().cloned();
     let other = first.clone().and_then(|first| {
         let mut others = calls.into_iter();
-        others.find(|call| call.stamp.digest() != first.stamp.digest())
+        others.find(|call| call.signature.digest() != first.signature.digest())
     });
     match (first, other) {
         (Some(left), Some(right)) => Cause::Mismatch {
@@ -126,13 +128,13 @@ fn unreadable() -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_signature::Collective;
     use crate::error::Loss;
-    use crate::stamp::Collective;
 
     fn call(collective: Collective) -> Vec<u64> {
         let mut said = vec![0; STATEMENT];
         said[0] = CALL;
-        said[1..=Stamp::LEN].copy_from_slice(Stamp::new(collective).at(7).words());
+        said[1..=CallSignature::LEN].copy_from_slice(CallSignature::new(collective).at(7).words());
         said
     }
 
@@ -152,7 +154,7 @@ mod tests {
             panic!("no mismatch");
         };
         assert_eq!((left.rank, right.rank), (0, 2));
-        assert_eq!(right.stamp.collective(), Collective::Fence);
+        assert_eq!(right.signature.collective(), Collective::Fence);
     }
 
     #[test]

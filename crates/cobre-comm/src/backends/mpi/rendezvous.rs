@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use ferrompi::{Communicator as Comm, Mpi, ThreadLevel};
 
 use super::group::Group;
-use super::watch::Board;
+use super::watch::NodeStatus;
 use crate::env::{self, Environment};
 
 /// Keeps MPI running. `Mpi` stays on the thread that started it, and is finalised there.
@@ -26,16 +26,16 @@ impl Drop for Owner {
 }
 
 /// Starts MPI and makes sure that the ranks mean the same job.
-pub(super) fn start(check: bool) -> Result<(Group, Board, Owner), String> {
+pub(super) fn start(check: bool) -> Result<(Group, NodeStatus, Owner), String> {
     let (world, owner) = start_mpi()?;
     // A communicator of our own: what else the program does with MPI does not get in between.
     let group = world.duplicate().and_then(Group::new);
     let group = group.map_err(|error| error.to_string())?;
     agree_on(&group.all.comm, check)?;
-    let board = Board::new(&group.all.comm, &group.node().comm);
-    let board =
-        board.map_err(|error| format!("no memory that the ranks of a node share: {error}"))?;
-    Ok((group, board, owner))
+    let node_status = NodeStatus::new(&group.all.comm, &group.node().comm);
+    let node_status = node_status
+        .map_err(|error| format!("no memory that the ranks of a node share: {error}"))?;
+    Ok((group, node_status, owner))
 }
 
 fn start_mpi() -> Result<(Comm, Owner), String> {

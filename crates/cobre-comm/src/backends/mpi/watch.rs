@@ -15,7 +15,7 @@ use super::ending;
 use super::group::Group;
 use super::sys::Window;
 use crate::backends::host;
-use crate::error::Step;
+use crate::error::CallPosition;
 
 /// The interval at which it looks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// it had sent may still be on its way.
 const SURE: u32 = 12;
 
-/// Words of a rank on the board: a cache line.
+/// Words of a rank in the node status: a cache line.
 const LINE: usize = 8;
 /// Places in it: whether the rank has left, its last step in the job and on its node, and whether
 /// somebody has said that it left too early.
@@ -33,14 +33,14 @@ const NODE: usize = 2;
 const TOLD: usize = 3;
 
 /// Rank status beside MPI: memory that all ranks of a node see.
-pub(super) struct Board {
+pub(super) struct NodeStatus {
     window: Window,
     own: usize,
     /// Rank in the job, and process, of each rank of the node.
     ranks: Vec<(usize, u32)>,
 }
 
-impl Board {
+impl NodeStatus {
     /// Collective.
     pub(super) fn new(all: &Comm, node: &Comm) -> ferrompi::Result<Self> {
         let own = [all.rank() as u64, std::process::id().into()];
@@ -74,8 +74,8 @@ impl Board {
         (0..self.ranks.len()).filter(move |&rank| rank != own)
     }
 
-    fn step(&self, rank: usize, place: usize) -> Option<Step> {
-        Step::of_word(self.word(rank, place).load(Relaxed))
+    fn step(&self, rank: usize, place: usize) -> Option<CallPosition> {
+        CallPosition::of_word(self.word(rank, place).load(Relaxed))
     }
 
     fn who(&self, rank: usize) -> String {
@@ -101,8 +101,8 @@ impl Board {
 }
 
 /// Where this rank stands in the collectives of one communicator.
-pub(super) struct Place {
-    board: Arc<Board>,
+pub(super) struct CallTracker {
+    node_status: Arc<NodeStatus>,
     /// True if it is a communicator of the node rather than of the job.
     of_node: bool,
     /// The last collective begun, as a word; 0 before the first.
@@ -112,12 +112,12 @@ pub(super) struct Place {
     leaving: AtomicBool,
 }
 
-impl Place {
+impl CallTracker {
     #[inline]
-    pub(super) fn enter(&self, step: Step) {
+    pub(super) fn enter(&self, step: CallPosition) {
         self.last.store(step.word(), Relaxed);
         let place = if self.of_node { NODE } else { JOB };
-        let own = self.board.word(self.board.own, place);
+        let own = self.node_status.word(self.node_status.own, place);
         own.store(step.word(), Relaxed);
         self.next();
     }
@@ -133,30 +133,30 @@ impl Place {
         self.turn.store(self.turn.load(Relaxed) + 1, Relaxed);
     }
 
-    pub(super) fn last(&self) -> Option<Step> {
-        Step::of_word(self.last.load(Relaxed))
+    pub(super) fn last(&self) -> Option<CallPosition> {
+        CallPosition::of_word(self.last.load(Relaxed))
     }
 
     /// From here on this rank waits for the others to leave.
     pub(super) fn leave(&self) {
-        self.board.leave();
+        self.node_status.leave();
         self.leaving.store(true, Relaxed);
         self.next();
     }
 }
 
 /// The thread, and what it looks at.
-pub(super) struct Watch {
-    board: Arc<Board>,
-    places: Arc<Mutex<Vec<Seen>>>,
+pub(super) struct StallWatch {
+    node_status: Arc<NodeStatus>,
+    trackers: Arc<Mutex<Vec<TrackedCall>>>,
     /// Dropped to let the thread end.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A place as it was seen the last time.
-struct Seen {
-    place: Weak<Place>,
+struct TrackedCall {
+    place: Weak<CallTracker>,
     turn: u64,
     since: Instant,
     /// Looks since a rank of the node has left.
@@ -164,45 +164,45 @@ struct Seen {
     told: bool,
 }
 
-impl Watch {
+impl StallWatch {
     /// Begins to look, in a job of more than one rank.
-    pub(super) fn begin(board: Board, group: Arc<Group>, stall: Duration) -> Self {
+    pub(super) fn begin(node_status: NodeStatus, group: Arc<Group>, stall: Duration) -> Self {
         let mut watch = Self {
-            board: Arc::new(board),
-            places: Arc::default(),
+            node_status: Arc::new(node_status),
+            trackers: Arc::default(),
             stop: None,
             thread: None,
         };
         let all = &group.all.comm;
         if all.size() > 1 {
             let (stop, stopped) = channel();
-            let looker = Looker {
+            let detector = StallDetector {
                 rank: all.rank() as usize,
-                board: watch.board.clone(),
-                places: watch.places.clone(),
+                node_status: watch.node_status.clone(),
+                trackers: watch.trackers.clone(),
                 group,
                 stall,
             };
             let builder = std::thread::Builder::new().name("cobre-mpi-watch".to_owned());
             // Without it there are no reports, and that is all.
-            watch.thread = builder.spawn(move || looker.run(&stopped)).ok();
+            watch.thread = builder.spawn(move || detector.run(&stopped)).ok();
             watch.stop = Some(stop);
         }
         watch
     }
 
     /// A place that is looked at as long as it exists.
-    pub(super) fn place(&self, of_node: bool) -> Arc<Place> {
-        let place = Arc::new(Place {
-            board: self.board.clone(),
+    pub(super) fn place(&self, of_node: bool) -> Arc<CallTracker> {
+        let place = Arc::new(CallTracker {
+            node_status: self.node_status.clone(),
             of_node,
             last: AtomicU64::new(0),
             turn: AtomicU64::new(0),
             leaving: AtomicBool::new(false),
         });
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|seen| seen.place.strong_count() > 0);
-        places.push(Seen {
+        let mut trackers = self.trackers.lock().unwrap_or_else(PoisonError::into_inner);
+        trackers.retain(|seen| seen.place.strong_count() > 0);
+        trackers.push(TrackedCall {
             place: Arc::downgrade(&place),
             turn: 0,
             since: Instant::now(),
@@ -213,7 +213,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for StallWatch {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -222,19 +222,19 @@ impl Drop for Watch {
     }
 }
 
-struct Looker {
+struct StallDetector {
     rank: usize,
-    board: Arc<Board>,
-    places: Arc<Mutex<Vec<Seen>>>,
+    node_status: Arc<NodeStatus>,
+    trackers: Arc<Mutex<Vec<TrackedCall>>>,
     group: Arc<Group>,
     stall: Duration,
 }
 
-impl Looker {
+impl StallDetector {
     fn run(self, stopped: &Receiver<()>) {
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
-            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-            for seen in &mut *places {
+            let mut trackers = self.trackers.lock().unwrap_or_else(PoisonError::into_inner);
+            for seen in &mut *trackers {
                 if let Some(place) = seen.place.upgrade() {
                     self.look(seen, &place);
                 }
@@ -242,14 +242,17 @@ impl Looker {
         }
     }
 
-    fn look(&self, seen: &mut Seen, place: &Place) {
+    fn look(&self, seen: &mut TrackedCall, place: &CallTracker) {
         let turn = place.turn.load(Relaxed);
         if turn != seen.turn || turn.is_multiple_of(2) {
             (seen.turn, seen.since) = (turn, Instant::now());
             (seen.left, seen.told) = (0, false);
             return;
         }
-        let left = self.board.peers().find(|&rank| self.board.has_left(rank));
+        let left = self
+            .node_status
+            .peers()
+            .find(|&rank| self.node_status.has_left(rank));
         if let (Some(left), true) = (left, place.of_node) {
             seen.left += 1;
             if seen.left >= SURE {
@@ -264,8 +267,8 @@ impl Looker {
     }
 
     /// A rank that has left never comes: nobody of the node can go on. One of them says so.
-    fn end(&self, left: usize, place: &Place) {
-        let told = self.board.word(left, TOLD);
+    fn end(&self, left: usize, place: &CallTracker) {
+        let told = self.node_status.word(left, TOLD);
         if told.compare_exchange(0, 1, Relaxed, Relaxed).is_ok() {
             let step = place
                 .last()
@@ -274,14 +277,18 @@ impl Looker {
                 "left while others still needed it: rank {} waits for it in {step} of their node",
                 self.rank
             );
-            let (number, who) = (self.board.ranks[left].0, self.board.who(left));
+            let (number, who) = (self.node_status.ranks[left].0, self.node_status.who(left));
             ending::end_because_of(&self.group.all.comm, number, &who, &reason);
         }
     }
 
-    fn tell(&self, waited: Duration, place: &Place) {
+    fn tell(&self, waited: Duration, place: &CallTracker) {
         let (who, seconds) = (ending::who(self.rank), waited.as_secs());
-        let others: Vec<String> = self.board.peers().map(|r| self.board.describe(r)).collect();
+        let others: Vec<String> = self
+            .node_status
+            .peers()
+            .map(|r| self.node_status.describe(r))
+            .collect();
         let others = match &others[..] {
             [] => String::new(),
             some => format!("; on its node, {}", some.join("; ")),

@@ -36,7 +36,7 @@ pub(super) mod header {
     pub(crate) const STATE: usize = LINE;
     pub(crate) const ATTACHED: usize = LINE + 8;
     /// The one futex word, and how many ranks sleep on it.
-    pub(crate) const BELL: usize = 2 * LINE;
+    pub(crate) const EVENTS: usize = 2 * LINE;
     pub(crate) const SLEEPERS: usize = 3 * LINE;
     /// Not zero once the job has failed; read in every wait, written once.
     pub(crate) const STOPPED: usize = 4 * LINE;
@@ -83,7 +83,7 @@ pub(super) mod header {
 
 /// Offsets of one segment, from the number of ranks and the buffer sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct SegmentLayout {
     pub(super) ranks: usize,
     /// Bytes of each rank's ring.
     pub(super) ring: usize,
@@ -93,7 +93,7 @@ pub(super) struct Layout {
     slice_len: usize,
 }
 
-impl Layout {
+impl SegmentLayout {
     /// Buffer sizes that measured best: rings that stay in cache together.
     pub(super) fn for_ranks(ranks: usize, cpus: usize, ring: Option<usize>) -> Self {
         let ring = ring.unwrap_or(if ranks <= cpus { 2 << 20 } else { 1 << 20 });
@@ -130,7 +130,7 @@ impl Layout {
         HEADER + rank * self.slice_len
     }
 
-    /// A slot: arrival line, stamp, payload. No multiple of the page size either.
+    /// A slot: arrival line, call signature, payload. No multiple of the page size either.
     const fn slot_stride() -> usize {
         slot::STAMP + 2 * LINE
     }
@@ -192,7 +192,7 @@ impl Layout {
     pub(super) fn hash(&self) -> u64 {
         let last = self.ranks - 1;
         [
-            header::BELL,
+            header::EVENTS,
             header::PIDS,
             header::RECORD,
             header::left(last),
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn no_two_areas_share_a_byte() {
         for ranks in [1, 2, 3, 8, MAX_RANKS] {
-            let layout = Layout::for_ranks(ranks, 2, None);
+            let layout = SegmentLayout::for_ranks(ranks, 2, None);
             for rank in 0..ranks {
                 let slice = layout.slice(rank);
                 let mut areas = vec![slice.start];

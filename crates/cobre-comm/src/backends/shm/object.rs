@@ -32,7 +32,7 @@ const BRIEF: Duration = Duration::from_secs(1);
 
 /// An object in the making. It has its identity and is locked, and nobody else can find it.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct ObjectDraft {
     /// Where the file system has no files without a name. Before the file: the lock outlives it.
     own_name: Option<Name>,
     file: OwnedFd,
@@ -61,7 +61,7 @@ impl Drop for Name {
 
 /// Error of creating or opening an object.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum ObjectError {
     /// A live process holds an object of this name.
     Taken,
     /// It is not this user's alone.
@@ -76,7 +76,7 @@ pub(super) enum Refusal {
     System(Errno),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Taken => f.write_str("the name is taken by a job that is running"),
@@ -91,7 +91,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Draft {
+impl ObjectDraft {
     /// A new object, which ends with this process until it is published.
     pub(super) fn new() -> Result<Self, Errno> {
         // Whatever else is wrong shows again the other way.
@@ -143,9 +143,9 @@ impl Draft {
     }
 
     /// Gives the object a name that nobody has. What a dead job left under it is removed first.
-    pub(super) fn publish(self, name: &str) -> Result<Created, Refusal> {
-        let target = path_of(name).map_err(Refusal::System)?;
-        let patience = Instant::now() + BRIEF;
+    pub(super) fn publish(self, name: &str) -> Result<Created, ObjectError> {
+        let target = path_of(name).map_err(ObjectError::System)?;
+        let wait_policy = Instant::now() + BRIEF;
         loop {
             match rustix::fs::linkat(CWD, &self.path, CWD, &target, AtFlags::SYMLINK_FOLLOW) {
                 Ok(()) => {
@@ -156,18 +156,18 @@ impl Draft {
                     });
                 }
                 Err(Errno::EXIST) => {
-                    if !remove_if_abandoned(&target)? && Instant::now() > patience {
-                        return Err(Refusal::Taken);
+                    if !remove_if_abandoned(&target)? && Instant::now() > wait_policy {
+                        return Err(ObjectError::Taken);
                     }
                     std::thread::yield_now();
                 }
-                Err(error) => return Err(Refusal::System(error)),
+                Err(error) => return Err(ObjectError::System(error)),
             }
         }
     }
 }
 
-impl AsFd for Draft {
+impl AsFd for ObjectDraft {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -205,36 +205,38 @@ fn is_same(file: &OwnedFd, found: Result<Stat, Errno>) -> bool {
 }
 
 /// Opens `name`, which must be this user's alone.
-pub(super) fn open(name: &str) -> Result<OwnedFd, Refusal> {
-    open_path(&path_of(name).map_err(Refusal::System)?)
+pub(super) fn open(name: &str) -> Result<OwnedFd, ObjectError> {
+    open_path(&path_of(name).map_err(ObjectError::System)?)
 }
 
-fn open_path(path: &str) -> Result<OwnedFd, Refusal> {
+fn open_path(path: &str) -> Result<OwnedFd, ObjectError> {
     // A device or a pipe must not hold up who only looks at it.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(Errno::LOOP) => return Err(Refusal::Special),
+        Err(Errno::LOOP) => return Err(ObjectError::Special),
         // Another user's object cannot be opened at all: its status says why.
-        Err(Errno::ACCESS) => return Err(status_of(path).unwrap_or(Refusal::System(Errno::ACCESS))),
-        other => other.map_err(Refusal::System)?,
+        Err(Errno::ACCESS) => {
+            return Err(status_of(path).unwrap_or(ObjectError::System(Errno::ACCESS)));
+        }
+        other => other.map_err(ObjectError::System)?,
     };
-    let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
+    let stat = rustix::fs::fstat(&file).map_err(ObjectError::System)?;
     check(&stat).map(|()| file)
 }
 
-fn status_of(path: &str) -> Option<Refusal> {
+fn status_of(path: &str) -> Option<ObjectError> {
     check(&rustix::fs::lstat(path).ok()?).err()
 }
 
-fn check(stat: &Stat) -> Result<(), Refusal> {
+fn check(stat: &Stat) -> Result<(), ObjectError> {
     if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() {
-        return Err(Refusal::Special);
+        return Err(ObjectError::Special);
     }
     let mode = stat.st_mode & 0o777;
     if stat.st_uid == rustix::process::geteuid().as_raw() && mode == 0o600 {
         Ok(())
     } else {
-        Err(Refusal::Foreign {
+        Err(ObjectError::Foreign {
             owner: stat.st_uid,
             mode,
         })
@@ -260,17 +262,17 @@ pub(super) fn is_abandoned(file: BorrowedFd<'_>) -> bool {
 }
 
 /// Removes the object at `path` if its creator is gone; true if the path is free now.
-fn remove_if_abandoned(path: &str) -> Result<bool, Refusal> {
+fn remove_if_abandoned(path: &str) -> Result<bool, ObjectError> {
     let file = match open_path(path) {
         Ok(file) => file,
-        Err(Refusal::System(Errno::NOENT)) => return Ok(true),
+        Err(ObjectError::System(Errno::NOENT)) => return Ok(true),
         Err(refusal) => return Err(refusal),
     };
-    let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
+    let stat = rustix::fs::fstat(&file).map_err(ObjectError::System)?;
     let ours = version(file.as_fd()).is_some_and(|version| (1..=VERSION).contains(&version));
     let unwritten = stat.st_size == 0 && is_draft(path);
     if !ours && !unwritten {
-        return Err(Refusal::Unknown);
+        return Err(ObjectError::Unknown);
     }
     // Held until the name is gone, so that of several sweepers one removes it, once.
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -341,10 +343,10 @@ mod tests {
     }
 
     /// Both ways to make an object.
-    fn drafts() -> [Draft; 2] {
+    fn drafts() -> [ObjectDraft; 2] {
         [
-            Draft::without_name().expect("a /dev/shm with files without a name"),
-            Draft::under_a_name_of_its_own().unwrap(),
+            ObjectDraft::without_name().expect("a /dev/shm with files without a name"),
+            ObjectDraft::under_a_name_of_its_own().unwrap(),
         ]
     }
 
@@ -371,8 +373,8 @@ mod tests {
     fn a_name_that_is_taken_is_an_error() {
         for draft in drafts() {
             let name = fresh_shm_name();
-            let _first = Draft::new().unwrap().publish(&name).unwrap();
-            assert!(matches!(draft.publish(&name), Err(Refusal::Taken)));
+            let _first = ObjectDraft::new().unwrap().publish(&name).unwrap();
+            assert!(matches!(draft.publish(&name), Err(ObjectError::Taken)));
             assert!(exists(&name));
         }
     }
@@ -389,7 +391,7 @@ mod tests {
     fn a_dead_object_gives_its_name_up_and_is_swept() {
         for draft in drafts() {
             let name = fresh_shm_name();
-            abandon(Draft::new().unwrap().publish(&name).unwrap());
+            abandon(ObjectDraft::new().unwrap().publish(&name).unwrap());
             let path = abandon(draft.publish(&name).unwrap());
             sweep();
             assert!(!std::path::Path::new(&path).exists());
@@ -398,8 +400,8 @@ mod tests {
 
     #[test]
     fn a_draft_whose_creator_is_dead_is_swept_and_a_live_one_is_not() {
-        let live = Draft::under_a_name_of_its_own().unwrap();
-        let mut dead = Draft::under_a_name_of_its_own().unwrap();
+        let live = ObjectDraft::under_a_name_of_its_own().unwrap();
+        let mut dead = ObjectDraft::under_a_name_of_its_own().unwrap();
         std::mem::forget(dead.own_name.take());
         let dead_path = dead.path.clone();
         drop(dead);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::channel::Channel;
 use super::message::{Inbox, Message};
-use super::sys::Own;
+use super::sys::CloseOnFork;
 
 /// A socket and its channel.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub(super) struct Connection {
 
 /// A data connection, as the collectives use it.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub(super) socket: Own<TcpStream>,
+pub(super) struct DataLink {
+    pub(super) socket: CloseOnFork<TcpStream>,
     pub(super) channel: Channel,
     pub(super) traffic: Traffic,
 }
@@ -25,7 +25,7 @@ pub(super) struct Link {
 /// A connection for the watch, and what has come on it.
 #[derive(Debug)]
 pub(super) struct WatchLink {
-    pub(super) socket: Own<TcpStream>,
+    pub(super) socket: CloseOnFork<TcpStream>,
     pub(super) channel: Channel,
     pub(super) inbox: Inbox,
 }
@@ -42,10 +42,10 @@ pub(super) struct Traffic {
     awaited: AtomicBool,
 }
 
-impl Link {
+impl DataLink {
     pub(super) fn new(connection: Connection) -> Self {
         Self {
-            socket: Own::new(connection.stream),
+            socket: CloseOnFork::new(connection.stream),
             channel: connection.channel,
             traffic: Traffic::default(),
         }
@@ -55,7 +55,7 @@ impl Link {
 impl WatchLink {
     pub(super) fn new(connection: Connection, inbox: Inbox) -> Self {
         Self {
-            socket: Own::new(connection.stream),
+            socket: CloseOnFork::new(connection.stream),
             channel: connection.channel,
             inbox,
         }

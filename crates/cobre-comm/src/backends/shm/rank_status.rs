@@ -7,19 +7,19 @@ use std::time::Duration;
 use super::layout::header;
 use super::segment::Mapping;
 use crate::backends::host;
-use crate::error::{Cause, Loss, Step};
+use crate::error::{CallPosition, Cause, Loss};
 
 /// Set by the kernel in the word of a rank that died, or by the rank itself when it is about to.
 pub(super) const OWNER_DIED: u32 = 0x4000_0000;
 
 /// One rank's part of the header. Anyone reads it; the rank itself writes it, and the kernel.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seat<'a> {
+pub(super) struct RankStatus<'a> {
     header: &'a Mapping,
     rank: usize,
 }
 
-impl<'a> Seat<'a> {
+impl<'a> RankStatus<'a> {
     #[inline]
     pub(super) fn of(header: &'a Mapping, rank: usize) -> Self {
         Self { header, rank }
@@ -57,14 +57,14 @@ impl<'a> Seat<'a> {
 
     /// Notes that the rank begins a collective.
     #[inline]
-    pub(super) fn begin(self, step: Step) {
+    pub(super) fn begin(self, step: CallPosition) {
         let word = self.header.word64(header::step(self.rank));
         word.store(step.word(), Relaxed);
     }
 
     /// The last collective that the rank began.
-    pub(super) fn step(self) -> Option<Step> {
-        Step::of_word(self.header.word64(header::step(self.rank)).load(Relaxed))
+    pub(super) fn step(self) -> Option<CallPosition> {
+        CallPosition::of_word(self.header.word64(header::step(self.rank)).load(Relaxed))
     }
 
     /// Notes since when the rank sleeps in a collective; 0 if it does not.

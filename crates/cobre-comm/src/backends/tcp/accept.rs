@@ -1,8 +1,8 @@
-//! The open door: strangers may knock, and only ranks of this job get in.
+//! The accepting side of connections: anyone may dial, and only ranks of this job are accepted.
 //!
-//! Before a guest is proven it gets little: [`HELLO`] + [`PROOF`] bytes, two seconds, and one of a
-//! few places. When those are taken, the one who has stood there longest goes: a rank needs its
-//! place for a millisecond, so a crowd of silent connections keeps nobody out.
+//! Before a connection is proven it gets little: [`HELLO`] + [`PROOF`] bytes, two seconds, and one of a
+//! few slots. When those are taken, the oldest pending connection is closed: a rank needs its
+//! slot for a millisecond, so a crowd of silent connections keeps nobody out.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,12 +13,12 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::channel::{Channel, Protection, Side};
 use super::connection::Connection;
-use super::handshake::{self, CHALLENGE, Failure, HELLO, Hello, PROOF, Refusal};
+use super::handshake::{self, CHALLENGE, HELLO, HandshakeError, Hello, PROOF, Refusal};
 
-/// Guests at the door at any one time.
-const PLACES: usize = 64;
+/// Pending connections at any one time.
+const MOST_PENDING: usize = 64;
 /// The time that a dialling process may take to prove itself.
-const PATIENCE: Duration = Duration::from_secs(2);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause in accepting after the system could not give a descriptor.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Refusals that are remembered.
@@ -26,7 +26,7 @@ const MOST_REFUSALS: usize = 16;
 
 /// The identity that a dialling process must prove.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Job<'a> {
+pub(super) struct JobIdentity<'a> {
     /// The rank that asks.
     pub(super) rank: usize,
     pub(super) size: usize,
@@ -40,7 +40,7 @@ pub(super) struct Job<'a> {
     pub(super) on_loopback: Protection,
 }
 
-impl Job<'_> {
+impl JobIdentity<'_> {
     /// The least protection that this rank accepts on a connection.
     pub(super) fn protection(&self, stream: &TcpStream) -> Protection {
         let is_loopback = |address: io::Result<SocketAddr>| {
@@ -54,11 +54,11 @@ impl Job<'_> {
     }
 }
 
-/// A listener and the guests that are not proven yet.
-pub(super) struct Reception<'a> {
+/// A listener and the connections that are not proven yet.
+pub(super) struct Acceptor<'a> {
     listener: &'a TcpListener,
-    job: Job<'a>,
-    guests: Vec<Guest>,
+    job: JobIdentity<'a>,
+    pending: Vec<PendingConnection>,
     closed_until: Option<Instant>,
     /// Ranks that proved themselves and were refused all the same: who, from where, why.
     pub(super) refused: Vec<(u32, SocketAddr, Refusal)>,
@@ -73,7 +73,7 @@ pub(super) struct Arrival {
     pub(super) from: SocketAddr,
 }
 
-struct Guest {
+struct PendingConnection {
     stream: TcpStream,
     from: SocketAddr,
     since: Instant,
@@ -84,13 +84,13 @@ struct Guest {
     asked: Option<(Hello, [u8; CHALLENGE])>,
 }
 
-impl<'a> Reception<'a> {
-    pub(super) fn new(listener: &'a TcpListener, job: Job<'a>) -> io::Result<Self> {
+impl<'a> Acceptor<'a> {
+    pub(super) fn new(listener: &'a TcpListener, job: JobIdentity<'a>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         Ok(Self {
             listener,
             job,
-            guests: Vec::new(),
+            pending: Vec::new(),
             closed_until: None,
             refused: Vec::new(),
             trouble: None,
@@ -100,36 +100,41 @@ impl<'a> Reception<'a> {
     /// The descriptors to poll.
     pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
         let watched = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let door = self.closed_until.is_none().then(|| self.listener.as_fd());
-        let guests = self.guests.iter().map(|guest| guest.stream.as_fd());
-        door.into_iter().chain(guests).map(watched).collect()
+        let listener = self.closed_until.is_none().then(|| self.listener.as_fd());
+        let pending = self
+            .pending
+            .iter()
+            .map(|connection| connection.stream.as_fd());
+        listener.into_iter().chain(pending).map(watched).collect()
     }
 
-    /// The next rank that has come in; `None` if none is there. `judge` says whether a
-    /// rank that has proven itself is welcome.
+    /// The next rank that was accepted; `None` if none is there. `judge` decides about a
+    /// rank that has proven itself.
     pub(super) fn receive(
         &mut self,
         judge: impl Fn(&Hello) -> Result<(), Refusal>,
     ) -> Option<Arrival> {
         self.open();
         let mut index = 0;
-        while index < self.guests.len() {
-            match self.guests[index].go_on(&self.job, &judge) {
-                Progress::Waits if self.guests[index].since.elapsed() < PATIENCE => index += 1,
-                Progress::Waits | Progress::Gone => drop(self.guests.swap_remove(index)),
-                Progress::Refused(rank, refusal) => {
-                    let guest = self.guests.swap_remove(index);
+        while index < self.pending.len() {
+            match self.pending[index].go_on(&self.job, &judge) {
+                HandshakeStep::Waits if self.pending[index].since.elapsed() < HANDSHAKE_TIMEOUT => {
+                    index += 1
+                }
+                HandshakeStep::Waits | HandshakeStep::Gone => drop(self.pending.swap_remove(index)),
+                HandshakeStep::Refused(rank, refusal) => {
+                    let connection = self.pending.swap_remove(index);
                     if self.refused.len() < MOST_REFUSALS {
-                        self.refused.push((rank, guest.from, refusal));
+                        self.refused.push((rank, connection.from, refusal));
                     }
                 }
-                Progress::Proven(hello, channel) => {
-                    let guest = self.guests.swap_remove(index);
+                HandshakeStep::Proven(hello, channel) => {
+                    let connection = self.pending.swap_remove(index);
                     return Some(Arrival {
                         hello,
-                        from: guest.from,
+                        from: connection.from,
                         connection: Connection {
-                            stream: guest.stream,
+                            stream: connection.stream,
                             channel,
                         },
                     });
@@ -139,7 +144,7 @@ impl<'a> Reception<'a> {
         None
     }
 
-    /// Lets waiting connections in, each at the price of the one that has waited longest.
+    /// Accepts waiting connections; beyond the limit, each closes the oldest pending one.
     fn open(&mut self) {
         if self
             .closed_until
@@ -148,24 +153,24 @@ impl<'a> Reception<'a> {
             return;
         }
         self.closed_until = None;
-        for _ in 0..PLACES {
+        for _ in 0..MOST_PENDING {
             match self.listener.accept() {
                 Ok((stream, from)) => {
-                    if self.guests.len() >= PLACES {
-                        self.send_longest_away();
+                    if self.pending.len() >= MOST_PENDING {
+                        self.close_oldest();
                     }
                     // Without these it is useless; the rank will come again.
                     if stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok() {
-                        self.guests.push(Guest::new(stream, from));
+                        self.pending.push(PendingConnection::new(stream, from));
                     }
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
-                    // The other side gave up before it was its turn.
+                    // The other side gave up before it was accepted.
                     io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
                     // No descriptors or no memory, which passes.
                     _ => {
-                        self.send_longest_away();
+                        self.close_oldest();
                         self.closed_until = Some(Instant::now() + PAUSE);
                         self.trouble = Some(error);
                         return;
@@ -175,22 +180,23 @@ impl<'a> Reception<'a> {
         }
     }
 
-    fn send_longest_away(&mut self) {
-        let longest = (0..self.guests.len()).min_by_key(|&guest| self.guests[guest].since);
+    fn close_oldest(&mut self) {
+        let longest =
+            (0..self.pending.len()).min_by_key(|&connection| self.pending[connection].since);
         if let Some(longest) = longest {
-            self.guests.swap_remove(longest);
+            self.pending.swap_remove(longest);
         }
     }
 }
 
-enum Progress {
+enum HandshakeStep {
     Waits,
     Gone,
     Refused(u32, Refusal),
     Proven(Hello, Channel),
 }
 
-impl Guest {
+impl PendingConnection {
     fn new(stream: TcpStream, from: SocketAddr) -> Self {
         Self {
             stream,
@@ -202,16 +208,22 @@ impl Guest {
         }
     }
 
-    fn go_on(&mut self, job: &Job<'_>, judge: &impl Fn(&Hello) -> Result<(), Refusal>) -> Progress {
+    fn go_on(
+        &mut self,
+        job: &JobIdentity<'_>,
+        judge: &impl Fn(&Hello) -> Result<(), Refusal>,
+    ) -> HandshakeStep {
         loop {
             // Never more than the message it owes: what follows is not for the handshake.
             let owed = HELLO + if self.asked.is_some() { PROOF } else { 0 };
             match self.stream.read(&mut self.said[self.length..owed]) {
-                Ok(0) => return Progress::Gone,
+                Ok(0) => return HandshakeStep::Gone,
                 Ok(length) => self.length += length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Waits,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return HandshakeStep::Waits;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Progress::Gone,
+                Err(_) => return HandshakeStep::Gone,
             }
             if self.length < owed {
                 continue;
@@ -219,7 +231,7 @@ impl Guest {
             match self.asked.take() {
                 None => match self.ask(job) {
                     Some(asked) => self.asked = Some(asked),
-                    None => return Progress::Gone,
+                    None => return HandshakeStep::Gone,
                 },
                 Some((hello, challenge)) => return self.answer(job, hello, &challenge, judge),
             }
@@ -227,7 +239,7 @@ impl Guest {
     }
 
     /// Answers a hello; `None` if there is nothing more to say.
-    fn ask(&mut self, job: &Job<'_>) -> Option<(Hello, [u8; CHALLENGE])> {
+    fn ask(&mut self, job: &JobIdentity<'_>) -> Option<(Hello, [u8; CHALLENGE])> {
         let said: &[u8; HELLO] = self.said.first_chunk()?;
         match Hello::decode(said) {
             Ok(hello) => {
@@ -237,7 +249,7 @@ impl Guest {
                 self.say(&challenge)?;
                 Some((hello, challenge))
             }
-            Err(Failure::Refused(refusal)) => {
+            Err(HandshakeError::Refused(refusal)) => {
                 self.say(&handshake::challenge(Err(refusal)))?;
                 None
             }
@@ -247,20 +259,20 @@ impl Guest {
 
     fn answer(
         &mut self,
-        job: &Job<'_>,
+        job: &JobIdentity<'_>,
         hello: Hello,
         challenge: &[u8; CHALLENGE],
         judge: &impl Fn(&Hello) -> Result<(), Refusal>,
-    ) -> Progress {
+    ) -> HandshakeStep {
         let (said, proof) = self.said.split_at(HELLO);
         let (Ok(said), Ok(proof)) = (said.try_into(), proof.try_into()) else {
-            return Progress::Gone;
+            return HandshakeStep::Gone;
         };
         let proven = handshake::is_proven(job.secret, said, challenge, proof);
         let answer = if !proven {
             Err(Refusal::Secret)
         } else if hello.job != job.id {
-            Err(Refusal::Job)
+            Err(Refusal::JobIdentity)
         } else if hello.size as usize != job.size {
             Err(Refusal::Size(job.size as u32))
         } else if usize::from(hello.target) != job.rank {
@@ -271,12 +283,12 @@ impl Guest {
         let welcome = handshake::welcome(job.secret, said, challenge, answer);
         let channel = handshake::channel(job.secret, Side::Listener, said, challenge);
         if self.say(&welcome).is_none() {
-            return Progress::Gone;
+            return HandshakeStep::Gone;
         }
         match answer {
-            Ok(()) => Progress::Proven(hello, channel),
-            Err(Refusal::Secret) => Progress::Gone,
-            Err(refusal) => Progress::Refused(hello.rank, refusal),
+            Ok(()) => HandshakeStep::Proven(hello, channel),
+            Err(Refusal::Secret) => HandshakeStep::Gone,
+            Err(refusal) => HandshakeStep::Refused(hello.rank, refusal),
         }
     }
 
@@ -289,15 +301,15 @@ impl Guest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::tcp::guest::{self, Outcome, Trouble};
-    use crate::backends::tcp::handshake::Purpose;
+    use crate::backends::tcp::dial::{self, DialCause, DialError};
+    use crate::backends::tcp::handshake::ConnectionPurpose;
     use std::net::Ipv4Addr;
 
     #[test]
-    fn a_guest_that_looks_for_another_rank_is_told_who_is_here() {
+    fn a_rank_that_dials_the_wrong_rank_is_told_who_is_here() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let job = |rank| Job {
+        let job = |rank| JobIdentity {
             rank,
             size: 4,
             id: 7,
@@ -305,20 +317,24 @@ mod tests {
             loopback_only: false,
             on_loopback: Protection::None,
         };
-        let mut reception = Reception::new(&listener, job(1)).unwrap();
+        let mut acceptor = Acceptor::new(&listener, job(1)).unwrap();
         let deadline = Instant::now() + Duration::from_secs(30);
-        let knock = move |target| guest::connect(address, target, Purpose::Data, &job(3), deadline);
-        let guests = std::thread::spawn(move || (knock(2), knock(1)));
+        let dial = move |target| {
+            dial::connect(address, target, ConnectionPurpose::Data, &job(3), deadline)
+        };
+        let pending = std::thread::spawn(move || (dial(2), dial(1)));
         let arrived = loop {
-            match reception.receive(|_| Ok(())) {
+            match acceptor.receive(|_| Ok(())) {
                 Some(arrival) => break arrival.hello,
                 None => assert!(Instant::now() < deadline),
             }
         };
         assert_eq!((arrived.rank, arrived.target), (3, 1));
-        let (lost, found) = guests.join().unwrap();
-        let told = |outcome: Outcome| match outcome {
-            Outcome::Again(Trouble::Handshake(Failure::Refused(refusal))) => Some(refusal),
+        let (lost, found) = pending.join().unwrap();
+        let told = |outcome: DialError| match outcome {
+            DialError::Temporary(DialCause::Handshake(HandshakeError::Refused(refusal))) => {
+                Some(refusal)
+            }
             _ => None,
         };
         assert_eq!(lost.err().and_then(told), Some(Refusal::Target(1)));

@@ -16,18 +16,18 @@ const PAGE: usize = 4096;
 
 /// The process that made it. Asking costs one load.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub(crate) struct ForkGuard {
     /// 1 here and 0 in a forked child; `None` where the kernel cannot do that.
     page: Option<NonNull<AtomicU32>>,
     pid: u32,
 }
 
 // SAFETY: the page is only ever accessed as an atomic, and unmapped when the owner is dropped.
-unsafe impl Send for Origin {}
+unsafe impl Send for ForkGuard {}
 // SAFETY: as above.
-unsafe impl Sync for Origin {}
+unsafe impl Sync for ForkGuard {}
 
-impl Origin {
+impl ForkGuard {
     /// This process.
     pub(crate) fn here() -> Self {
         let pid = std::process::id();
@@ -65,7 +65,7 @@ impl Origin {
     }
 }
 
-impl Drop for Origin {
+impl Drop for ForkGuard {
     fn drop(&mut self) {
         if let Some(page) = self.page {
             // SAFETY: mapped by `page` below, and nothing borrowed from it is left.
@@ -116,15 +116,15 @@ mod tests {
 
     #[test]
     fn a_forked_child_is_told_from_its_parent() {
-        let with_page = Origin::here();
-        let without = Origin {
+        let with_page = ForkGuard::here();
+        let without = ForkGuard {
             page: None,
             pid: std::process::id(),
         };
-        for origin in [with_page, without] {
-            assert!(origin.is_here());
-            assert_eq!(in_a_fork(|| i32::from(origin.is_here())), 0);
-            assert!(origin.is_here());
+        for fork_guard in [with_page, without] {
+            assert!(fork_guard.is_here());
+            assert_eq!(in_a_fork(|| i32::from(fork_guard.is_here())), 0);
+            assert!(fork_guard.is_here());
         }
     }
 }
