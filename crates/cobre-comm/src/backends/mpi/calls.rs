@@ -6,9 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ferrompi::{
-    BackendRequest, Communicator as Comm, Error, PersistentRequest, Result, Scope, scope,
-};
+use ferrompi::{Communicator as Comm, Error, PersistentRequest, Request, Result, Scope, scope};
 
 use super::ending::inside;
 use crate::cpus;
@@ -142,7 +140,7 @@ fn locked<T>(request: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Starts a call and lets others run until it is done.
 fn wait<'env>(
-    start: impl for<'s> FnOnce(&'s Scope<'s, 'env>) -> Result<BackendRequest<'s>>,
+    start: impl for<'s> FnOnce(&'s Scope<'s, 'env>) -> Result<Request<'s>>,
 ) -> Result<()> {
     inside(|| {
         scope(|scope| {

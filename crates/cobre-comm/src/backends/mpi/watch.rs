@@ -100,7 +100,7 @@ impl NodeStatus {
     }
 }
 
-/// Where this rank stands in the collectives of one communicator.
+/// Tracks the calls of this rank on one communicator.
 pub(super) struct CallTracker {
     node_status: Arc<NodeStatus>,
     /// True if it is a communicator of the node rather than of the job.
@@ -154,9 +154,9 @@ pub(super) struct StallWatch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A place as it was seen the last time.
+/// A call tracker as it was seen the last time.
 struct TrackedCall {
-    place: Weak<CallTracker>,
+    tracker: Weak<CallTracker>,
     turn: u64,
     since: Instant,
     /// Looks since a rank of the node has left.
@@ -191,9 +191,9 @@ impl StallWatch {
         watch
     }
 
-    /// A place that is looked at as long as it exists.
-    pub(super) fn place(&self, of_node: bool) -> Arc<CallTracker> {
-        let place = Arc::new(CallTracker {
+    /// A call tracker that is looked at as long as it exists.
+    pub(super) fn tracker(&self, of_node: bool) -> Arc<CallTracker> {
+        let tracker = Arc::new(CallTracker {
             node_status: self.node_status.clone(),
             of_node,
             last: AtomicU64::new(0),
@@ -201,15 +201,15 @@ impl StallWatch {
             leaving: AtomicBool::new(false),
         });
         let mut trackers = self.trackers.lock().unwrap_or_else(PoisonError::into_inner);
-        trackers.retain(|seen| seen.place.strong_count() > 0);
+        trackers.retain(|seen| seen.tracker.strong_count() > 0);
         trackers.push(TrackedCall {
-            place: Arc::downgrade(&place),
+            tracker: Arc::downgrade(&tracker),
             turn: 0,
             since: Instant::now(),
             left: 0,
             told: false,
         });
-        place
+        tracker
     }
 }
 
@@ -235,15 +235,15 @@ impl StallDetector {
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
             let mut trackers = self.trackers.lock().unwrap_or_else(PoisonError::into_inner);
             for seen in &mut *trackers {
-                if let Some(place) = seen.place.upgrade() {
-                    self.look(seen, &place);
+                if let Some(tracker) = seen.tracker.upgrade() {
+                    self.look(seen, &tracker);
                 }
             }
         }
     }
 
-    fn look(&self, seen: &mut TrackedCall, place: &CallTracker) {
-        let turn = place.turn.load(Relaxed);
+    fn look(&self, seen: &mut TrackedCall, tracker: &CallTracker) {
+        let turn = tracker.turn.load(Relaxed);
         if turn != seen.turn || turn.is_multiple_of(2) {
             (seen.turn, seen.since) = (turn, Instant::now());
             (seen.left, seen.told) = (0, false);
@@ -253,24 +253,24 @@ impl StallDetector {
             .node_status
             .peers()
             .find(|&rank| self.node_status.has_left(rank));
-        if let (Some(left), true) = (left, place.of_node) {
+        if let (Some(left), true) = (left, tracker.of_node) {
             seen.left += 1;
             if seen.left >= SURE {
-                self.end(left, place);
+                self.end(left, tracker);
             }
         }
         let waited = seen.since.elapsed();
         if waited >= self.stall && !seen.told {
             seen.told = true;
-            self.tell(waited, place);
+            self.tell(waited, tracker);
         }
     }
 
     /// A rank that has left never comes: nobody of the node can go on. One of them says so.
-    fn end(&self, left: usize, place: &CallTracker) {
+    fn end(&self, left: usize, tracker: &CallTracker) {
         let told = self.node_status.word(left, TOLD);
         if told.compare_exchange(0, 1, Relaxed, Relaxed).is_ok() {
-            let step = place
+            let step = tracker
                 .last()
                 .map_or_else(String::new, |step| step.to_string());
             let reason = format!(
@@ -282,7 +282,7 @@ impl StallDetector {
         }
     }
 
-    fn tell(&self, waited: Duration, place: &CallTracker) {
+    fn tell(&self, waited: Duration, tracker: &CallTracker) {
         let (who, seconds) = (ending::who(self.rank), waited.as_secs());
         let others: Vec<String> = self
             .node_status
@@ -293,13 +293,13 @@ impl StallDetector {
             [] => String::new(),
             some => format!("; on its node, {}", some.join("; ")),
         };
-        let does = if place.leaving.load(Relaxed) {
+        let does = if tracker.leaving.load(Relaxed) {
             format!("has left and waits for the others to leave, for {seconds} s so far")
         } else {
-            let step = place
+            let step = tracker
                 .last()
                 .map_or_else(String::new, |step| step.to_string());
-            let whose = if place.of_node { "node" } else { "job" };
+            let whose = if tracker.of_node { "node" } else { "job" };
             format!("waits in {step} of the {whose}, for {seconds} s so far")
         };
         ending::tell(&format!("{who} {does}{others}"));
