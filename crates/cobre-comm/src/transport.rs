@@ -32,7 +32,7 @@ pub trait Transport: Send + Sync {
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), TransportFault>;
 
     /// `send` and `recv` have the same length.
     fn allreduce<T: Reducible>(
@@ -41,19 +41,19 @@ pub trait Transport: Send + Sync {
         send: &[T],
         recv: &mut [T],
         op: ReduceOp,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), TransportFault>;
 
     fn broadcast(
         &self,
         signature: &CallSignature,
         buf: &mut [u8],
         root: RootRank,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), TransportFault>;
 
-    fn barrier(&self, signature: &CallSignature) -> Result<(), Fault>;
+    fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault>;
 
     /// Takes part in a collective whose arguments this rank refuses, so that the others learn it.
-    fn refuse(&self, signature: &CallSignature) -> Result<(), Fault>;
+    fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault>;
 
     fn abort(&self, reason: &str);
 }
@@ -66,7 +66,7 @@ pub trait HeapTransport: Transport {
         signature: &CallSignature,
         data: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), TransportFault>;
 }
 
 /// A backend's regions, in checked arguments. Creation is a collective like any other.
@@ -78,22 +78,22 @@ pub trait RegionTransport: Transport {
         &self,
         signature: &CallSignature,
         count: usize,
-    ) -> Result<Self::Region<T>, Fault>;
+    ) -> Result<Self::Region<T>, TransportFault>;
 
     fn partitioned_region<T: CommData>(
         &self,
         signature: &CallSignature,
         parts: RegionParts,
-    ) -> Result<Self::Region<T>, Fault>;
+    ) -> Result<Self::Region<T>, TransportFault>;
 
-    fn split(&self, signature: &CallSignature) -> Result<Self::Local, Fault>;
+    fn split(&self, signature: &CallSignature) -> Result<Self::Local, TransportFault>;
 
     fn leads(&self) -> bool;
 }
 
 /// An error inside a backend, before the call is attached.
 #[derive(Debug)]
-pub enum Fault {
+pub enum TransportFault {
     #[allow(
         dead_code,
         reason = "in a build with one-rank backends alone nothing can fail"
@@ -113,7 +113,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl TransportFault {
     fn attach(self, signature: &CallSignature) -> CommError {
         let operation = signature.collective();
         match self {
@@ -189,14 +189,16 @@ pub(crate) fn collective<B: Transport, A, R>(
     backend: &B,
     signature: CallSignature,
     arguments: Result<A, CommError>,
-    call: impl FnOnce(&CallSignature, A) -> Result<R, Fault>,
+    call: impl FnOnce(&CallSignature, A) -> Result<R, TransportFault>,
 ) -> Result<R, CommError> {
     let guard = CallGuard::take(backend.call_lock(), signature.collective())?;
     let signature = signature.at(guard.sequence);
     match arguments {
         Ok(arguments) => call(&signature, arguments).map_err(|fault| fault.attach(&signature)),
         Err(error) => {
-            if let Err(fault @ Fault::Unusable { .. }) = backend.refuse(&signature.refused()) {
+            if let Err(fault @ TransportFault::Unusable { .. }) =
+                backend.refuse(&signature.refused())
+            {
                 return Err(fault.attach(&signature));
             }
             if backend.size() > 1 {

@@ -113,9 +113,9 @@ pub enum LaunchError {
     },
     /// The process between launcher and ranks vanished; the ranks were killed.
     #[error(
-        "internal error: the keeper of the ranks or its guard (pid {pid}) died unexpectedly, so the job was ended"
+        "internal error: the supervisor of the ranks or its guard (pid {pid}) died unexpectedly, so the job was ended"
     )]
-    KeeperLost {
+    SupervisorLost {
         /// The guard's process.
         pid: i32,
     },

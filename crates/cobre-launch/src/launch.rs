@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use cobre_comm::MAX_RANKS;
 
 use crate::binding::Bind;
-use crate::course::Course;
 use crate::error::LaunchError;
-use crate::limits::make_room;
-use crate::link::Link;
-use crate::members::Members;
+use crate::limits::reserve_descriptors;
+use crate::link::SupervisorLink;
+use crate::mpi_ranks::MpiRanks;
 use crate::mpiexec::Mpiexec;
 use crate::outcome::Outcome;
 use crate::output::{Console, Feed, Output};
 use crate::plan::{self, Plan, RankPlan};
-use crate::program::Program;
+use crate::program::Executable;
 use crate::reports::Statements;
 use crate::settings;
-use crate::signals::Catch;
-use crate::watch::{Ending, Known, Watch};
+use crate::shutdown_policy::ShutdownPolicy;
+use crate::signals::SignalCatcher;
+use crate::watch::{Ending, JobWatch, SupervisorState};
 
 /// Between asking a rank to end and killing it, unless set otherwise.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
@@ -203,17 +203,17 @@ impl Launch {
     }
 
     fn job(&self, backend: &'static str) -> Result<Outcome, LaunchError> {
-        let room = make_room(self.ranks, self.descriptors())?;
+        let room = reserve_descriptors(self.ranks, self.descriptors())?;
         let catch = self.catch_signals()?;
         let (reports, report_writer, address) = plan::report_pipe()?;
-        let mut job = settings::Job::new(backend, self.ranks, &address)?;
+        let mut job = settings::JobSettings::new(backend, self.ranks, &address)?;
         let (ranks, feeds) = self.rank_plans(&job)?;
         let mut inherited = self.inherited.clone();
         inherited.push(Arc::new(report_writer));
         inherited.extend(job.inherited.drain(..).map(Arc::new));
         let environment = plan::environment(&self.extra_environment);
         let start = Instant::now();
-        let link = Link::start(Plan {
+        let link = SupervisorLink::start(Plan {
             program: self.program.clone(),
             args: self.args.clone(),
             environment: environment.clone(),
@@ -221,7 +221,7 @@ impl Launch {
             open_files: room.original,
             ranks,
         })?;
-        let watch = Watch {
+        let watch = JobWatch {
             link,
             catch,
             told_signals: self.told_signals.clone(),
@@ -230,13 +230,13 @@ impl Launch {
             output: &self.output,
             feeds,
             console: Console::new(),
-            course: Course::new(self.ranks, self.timeout, self.grace, start),
-            known: Known::nothing(self.ranks),
+            policy: ShutdownPolicy::new(self.ranks, self.timeout, self.grace, start),
+            supervisor_state: SupervisorState::nothing(self.ranks),
             through: self.through,
-            members: Members::default(),
+            mpi_ranks: MpiRanks::default(),
             statements: Statements::default(),
         };
-        let program = Program {
+        let program = Executable {
             name: &self.program,
             environment: &environment,
         };
@@ -247,7 +247,10 @@ impl Launch {
     }
 
     /// The plan of each rank, and the launcher's ends of its streams.
-    fn rank_plans(&self, job: &settings::Job) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
+    fn rank_plans(
+        &self,
+        job: &settings::JobSettings,
+    ) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
         if let Some(directory) = self.log_directory() {
             std::fs::create_dir_all(directory).map_err(|source| LaunchError::Log {
                 path: directory.to_owned(),
@@ -280,12 +283,12 @@ impl Launch {
         }
     }
 
-    fn catch_signals(&self) -> Result<Option<Catch>, LaunchError> {
+    fn catch_signals(&self) -> Result<Option<SignalCatcher>, LaunchError> {
         if !self.own_signals {
             return Ok(None);
         }
         let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
-        let caught = Catch::new(&signals).map_err(LaunchError::system("catch signals"))?;
+        let caught = SignalCatcher::new(&signals).map_err(LaunchError::system("catch signals"))?;
         caught.map(Some).ok_or(LaunchError::SignalsTaken)
     }
 

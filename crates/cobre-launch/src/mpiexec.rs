@@ -1,4 +1,4 @@
-//! The launcher of an MPI library, which starts the ranks of an MPI job in place of the keeper.
+//! The launcher of an MPI library, which starts the ranks of an MPI job in place of the supervisor.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -50,13 +50,13 @@ pub struct RankOutcome {
 
 /// The root cause of a job's failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
+pub enum FailureCause {
     /// A rank failed, and the launcher ended the others.
     Rank {
         /// The rank that failed first, by what ranks reported or else by the order of their ends.
         rank: usize,
         /// The report that named it.
-        blame: Option<RootCause>,
+        root_cause: Option<RootCause>,
         /// The last lines it wrote to its standard error or, with log files, to its log.
         tail: Vec<String>,
     },
@@ -79,7 +79,7 @@ pub struct Outcome {
     /// One entry per rank; a single one, that of the MPI launcher, where that started the ranks.
     pub ranks: Vec<RankOutcome>,
     /// The root cause of the failure; `None` if every rank exited with code 0.
-    pub cause: Option<Cause>,
+    pub cause: Option<FailureCause>,
     /// Processes of the job remain that could not be killed.
     pub survivors: bool,
     /// The MPI launcher that started the ranks; `None` if this launcher did.
@@ -97,7 +97,7 @@ impl Outcome {
         match &self.cause {
             None => 0,
 
-            Some(Cause::Rank { rank, .. }) => {
+            Some(FailureCause::Rank { rank, .. }) => {
                 let RankOutcome { status, ended, .. } = self.ranks[*rank];
                 match self.root.unwrap_or(status) {
                     _ if ended => 1,
@@ -106,10 +106,10 @@ impl Outcome {
                     Status::Killed(signal) => by_signal(signal),
                 }
             }
-            Some(Cause::Deadline { .. }) => 124,
-            Some(Cause::Signal(signal)) => by_signal(*signal),
-            Some(Cause::Output(libc::EPIPE)) => by_signal(libc::SIGPIPE),
-            Some(Cause::Output(_)) => 2,
+            Some(FailureCause::Deadline { .. }) => 124,
+            Some(FailureCause::Signal(signal)) => by_signal(*signal),
+            Some(FailureCause::Output(libc::EPIPE)) => by_signal(libc::SIGPIPE),
+            Some(FailureCause::Output(_)) => 2,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Everything a job needs, made ready before the keeper is forked: after the fork it must not wait
+//! Everything a job needs, made ready before the supervisor is forked: after the fork it must not wait
 //! for a lock that another thread of the launcher held.
 
 use std::ffi::{OsStr, OsString};

@@ -127,7 +127,9 @@ mod tests {
         let found: Vec<_> = found
             .iter()
             .filter_map(|message| match message {
-                LauncherMessage::RootCause(blame) => Some((blame.rank, blame.reason.as_str())),
+                LauncherMessage::RootCause(root_cause) => {
+                    Some((root_cause.rank, root_cause.reason.as_str()))
+                }
                 _ => None,
             })
             .collect();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 const PAGE: usize = 4096;
 
@@ -46,7 +46,7 @@ impl ForkGuard {
 
     /// Refuses a forked child.
     #[inline]
-    pub(crate) fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), TransportFault> {
         if self.is_here() {
             Ok(())
         } else {
@@ -55,13 +55,13 @@ impl ForkGuard {
     }
 
     #[cold]
-    fn refusal(&self) -> Fault {
+    fn refusal(&self) -> TransportFault {
         let reason = format!(
             "process {} was forked from process {}, which is the rank; let that one make the call",
             std::process::id(),
             self.pid
         );
-        Fault::Unusable { reason }
+        TransportFault::Unusable { reason }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::call_signature::{CallSignature, Collective};
 use crate::data::CommData;
 use crate::error::CommError;
 use crate::region::{RegionEpoch, SharedRegion};
-use crate::transport::{self, Fault, HeapTransport};
+use crate::transport::{self, HeapTransport, TransportFault};
 
 /// A region on this process's own heap. Of a leader region every rank writes its own copy; a
 /// partitioned one is gathered by the fence that ends a write epoch.
@@ -25,7 +25,7 @@ impl<T: CommData, C: HeapTransport> HeapRegion<T, C> {
         communicator: C,
         signature: &CallSignature,
         count: usize,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         Self::allocate(communicator, signature, count, None)
     }
 
@@ -33,7 +33,7 @@ impl<T: CommData, C: HeapTransport> HeapRegion<T, C> {
         communicator: C,
         signature: &CallSignature,
         parts: RegionParts,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         Self::allocate(communicator, signature, parts.total(), Some(parts))
     }
 
@@ -42,11 +42,12 @@ impl<T: CommData, C: HeapTransport> HeapRegion<T, C> {
         signature: &CallSignature,
         count: usize,
         parts: Option<RegionParts>,
-    ) -> Result<Self, Fault> {
-        let elements = bytemuck::try_zeroed_slice_box(count).map_err(|()| Fault::NoMemory {
-            bytes: count * size_of::<T>(),
-            detail: "the process's memory is exhausted".to_owned(),
-        })?;
+    ) -> Result<Self, TransportFault> {
+        let elements =
+            bytemuck::try_zeroed_slice_box(count).map_err(|()| TransportFault::NoMemory {
+                bytes: count * size_of::<T>(),
+                detail: "the process's memory is exhausted".to_owned(),
+            })?;
         Ok(Self {
             elements,
             parts,

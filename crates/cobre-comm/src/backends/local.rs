@@ -7,7 +7,7 @@ use crate::communicator::ReduceOp;
 use crate::copy::{StoreMode, copy};
 use crate::data::{CommData, Reducible};
 use crate::report;
-use crate::transport::{CallLock, Fault, HeapTransport, RegionTransport, Transport};
+use crate::transport::{CallLock, HeapTransport, RegionTransport, Transport, TransportFault};
 
 /// A world of one rank.
 ///
@@ -40,7 +40,7 @@ impl Transport for LocalBackend {
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         copy(send, &mut recv[blocks.bytes(0)], StoreMode::of(send.len()));
         Ok(())
     }
@@ -52,7 +52,7 @@ impl Transport for LocalBackend {
         send: &[T],
         recv: &mut [T],
         _: ReduceOp,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         let store = StoreMode::of(size_of_val(send));
         let (from, into) = (bytemuck::cast_slice(send), bytemuck::cast_slice_mut(recv));
         copy(from, into, store);
@@ -60,16 +60,21 @@ impl Transport for LocalBackend {
     }
 
     #[inline]
-    fn broadcast(&self, _: &CallSignature, _: &mut [u8], _: RootRank) -> Result<(), Fault> {
+    fn broadcast(
+        &self,
+        _: &CallSignature,
+        _: &mut [u8],
+        _: RootRank,
+    ) -> Result<(), TransportFault> {
         Ok(())
     }
 
     #[inline]
-    fn barrier(&self, _: &CallSignature) -> Result<(), Fault> {
+    fn barrier(&self, _: &CallSignature) -> Result<(), TransportFault> {
         Ok(())
     }
 
-    fn refuse(&self, _: &CallSignature) -> Result<(), Fault> {
+    fn refuse(&self, _: &CallSignature) -> Result<(), TransportFault> {
         Ok(())
     }
 
@@ -85,7 +90,7 @@ impl HeapTransport for LocalBackend {
         _: &CallSignature,
         _: &mut [u8],
         _: Partition<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         Ok(())
     }
 }
@@ -98,7 +103,7 @@ impl RegionTransport for LocalBackend {
         &self,
         signature: &CallSignature,
         count: usize,
-    ) -> Result<HeapRegion<T, Self>, Fault> {
+    ) -> Result<HeapRegion<T, Self>, TransportFault> {
         HeapRegion::led(*self, signature, count)
     }
 
@@ -106,11 +111,11 @@ impl RegionTransport for LocalBackend {
         &self,
         signature: &CallSignature,
         parts: RegionParts,
-    ) -> Result<HeapRegion<T, Self>, Fault> {
+    ) -> Result<HeapRegion<T, Self>, TransportFault> {
         HeapRegion::partitioned(*self, signature, parts)
     }
 
-    fn split(&self, _: &CallSignature) -> Result<Self, Fault> {
+    fn split(&self, _: &CallSignature) -> Result<Self, TransportFault> {
         Ok(*self)
     }
 

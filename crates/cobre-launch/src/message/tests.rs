@@ -11,7 +11,7 @@ fn rank(status: Status, ended: bool) -> RankOutcome {
     }
 }
 
-fn text(ranks: Vec<RankOutcome>, cause: Cause) -> String {
+fn text(ranks: Vec<RankOutcome>, cause: FailureCause) -> String {
     Outcome {
         ranks,
         cause: Some(cause),
@@ -49,9 +49,9 @@ fn the_cause_comes_first_then_last_words_then_the_rest() {
         rank(Status::Exited(1), false),
         rank(Status::Exited(0), false),
     ];
-    let cause = Cause::Rank {
+    let cause = FailureCause::Rank {
         rank: 2,
-        blame: None,
+        root_cause: None,
         tail: vec!["last".into(), "words".into()],
     };
     let expected = "\
@@ -65,9 +65,9 @@ cobre launch: ranks 0, 1 were ended because of it; rank 3 exited with code 1; ra
 
 #[test]
 fn a_reason_a_rank_gave_itself_is_told_apart_from_what_others_say() {
-    let cause = |from| Cause::Rank {
+    let cause = |from| FailureCause::Rank {
         rank: 0,
-        blame: Some(full_disk(0, from)),
+        root_cause: Some(full_disk(0, from)),
         tail: Vec::new(),
     };
     let ranks = || vec![rank(Status::Exited(1), false)];
@@ -84,9 +84,9 @@ fn a_reason_a_rank_gave_itself_is_told_apart_from_what_others_say() {
 #[test]
 fn ranks_that_ended_alike_share_words() {
     let ranks = vec![rank(Status::Killed(11), false); 3];
-    let cause = Cause::Rank {
+    let cause = FailureCause::Rank {
         rank: 0,
-        blame: None,
+        root_cause: None,
         tail: Vec::new(),
     };
     let text = text(ranks, cause);
@@ -98,7 +98,7 @@ fn ranks_that_ended_alike_share_words() {
 
 #[test]
 fn the_deadline_names_its_length_and_who_was_running() {
-    let cause = Cause::Deadline {
+    let cause = FailureCause::Deadline {
         after: Duration::from_secs(5),
         running: vec![0, 2],
     };

@@ -8,7 +8,7 @@ use super::Member;
 use crate::backends::wire;
 use crate::call_signature::CallSignature;
 use crate::error::{Call, Cause};
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Words of a frame: the digest, then the payload.
 pub(super) const FRAME: usize = 8;
@@ -40,7 +40,7 @@ pub(super) fn meet<'a>(
     member: &'a Member,
     signature: &CallSignature,
     payload: &[u8],
-) -> Result<Frames<'a>, Fault> {
+) -> Result<Frames<'a>, TransportFault> {
     let said = || {
         let mut statement = vec![0; STATEMENT];
         statement[0] = CALL;
@@ -51,7 +51,7 @@ pub(super) fn meet<'a>(
 }
 
 /// Meets all ranks in leaving; an error if some of them make another call.
-pub(super) fn leave(member: &Member, lost: &Cause) -> Result<(), Fault> {
+pub(super) fn leave(member: &Member, lost: &Cause) -> Result<(), TransportFault> {
     let said = || {
         let mut statement = vec![0; STATEMENT];
         statement[0] = RECORD;
@@ -68,7 +68,7 @@ fn exchange<'a>(
     digest: u64,
     payload: &[u8],
     said: impl FnOnce() -> Vec<u64>,
-) -> Result<Frames<'a>, Fault> {
+) -> Result<Frames<'a>, TransportFault> {
     let mut own = [0; FRAME];
     own[0] = digest;
     bytemuck::cast_slice_mut(&mut own[1..])[..payload.len()].copy_from_slice(payload);
@@ -83,7 +83,7 @@ fn exchange<'a>(
 
 /// Every rank says what it does, and all draw the same conclusion.
 #[cold]
-fn disagree(member: &Member, said: &[u64]) -> Fault {
+fn disagree(member: &Member, said: &[u64]) -> TransportFault {
     let mut all = vec![0; STATEMENT * member.size];
     match member.calls().allgather(said, &mut all) {
         Ok(()) => member.fail(conclusion(&all)),

@@ -14,7 +14,7 @@ use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::copy::{StoreMode, copy};
 use crate::data::{Reducible, reduce};
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Most bytes of a call, as MPI counts with `int`.
 const MOST: usize = i32::MAX as usize;
@@ -38,7 +38,7 @@ pub(super) struct ReduceBuffers {
 
 /// Makes sure that all ranks make the call; also waits for them if the check is on.
 #[inline]
-pub(super) fn agree(member: &Member, signature: &CallSignature) -> Result<(), Fault> {
+pub(super) fn agree(member: &Member, signature: &CallSignature) -> Result<(), TransportFault> {
     if member.check && member.size > 1 {
         arrival::meet(member, signature, &[])?;
     }
@@ -47,7 +47,7 @@ pub(super) fn agree(member: &Member, signature: &CallSignature) -> Result<(), Fa
 
 /// Returns when all ranks have arrived: to know what all of them call is to wait for them.
 #[inline]
-pub(super) fn barrier(member: &Member, signature: &CallSignature) -> Result<(), Fault> {
+pub(super) fn barrier(member: &Member, signature: &CallSignature) -> Result<(), TransportFault> {
     if member.size == 1 {
         return Ok(());
     }
@@ -65,7 +65,7 @@ pub(super) fn allgatherv(
     send: &[u8],
     recv: &mut [u8],
     blocks: Partition<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if member.size == 1 {
         copy(send, &mut recv[blocks.bytes(0)], StoreMode::of(send.len()));
         return Ok(());
@@ -97,7 +97,7 @@ fn gather(
     send: &[u8],
     recv: &mut [u8],
     range: impl Fn(usize) -> Range<usize>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let ranks = || 0..member.size;
     let total = ranks().fold(0usize, |sum, rank| sum.saturating_add(range(rank).len()));
     if total > MOST {
@@ -123,7 +123,7 @@ fn gather_in_pieces(
     recv: &mut [u8],
     range: impl Fn(usize) -> Range<usize>,
     piece: usize,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let longest = (0..member.size).map(|rank| range(rank).len()).max();
     let mut gathered = Vec::new();
     for at in (0..longest.unwrap_or(0)).step_by(piece) {
@@ -159,7 +159,7 @@ pub(super) fn broadcast(
     signature: &CallSignature,
     buf: &mut [u8],
     root: usize,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if member.size == 1 {
         return Ok(());
     }
@@ -187,7 +187,7 @@ pub(super) fn allreduce<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let bytes: &[u8] = bytemuck::cast_slice(send);
     if member.size == 1 {
         copy(
@@ -227,7 +227,7 @@ fn reduce_whole<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let bytes: &[u8] = bytemuck::cast_slice(send);
     if bytes.is_empty() {
         return Ok(());
@@ -247,7 +247,7 @@ fn reduce_by_owners<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let (size, width) = (member.size, size_of::<T>());
     let border = |rank: usize| send.len() * rank / size;
     let own = border(member.rank + 1) - border(member.rank);
@@ -299,7 +299,7 @@ pub(super) fn gather_between_nodes(
     member: &Member,
     data: &mut [u8],
     rounds: &[Vec<Range<usize>>],
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let group = member.group();
     if let Some(leaders) = &group.leaders {
         let own = leaders.comm.rank() as usize;

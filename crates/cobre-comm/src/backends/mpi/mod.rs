@@ -25,7 +25,7 @@ use crate::data::{CommData, Reducible};
 use crate::env::Environment;
 use crate::error::{BackendError, CallPosition, Cause};
 use crate::report;
-use crate::transport::{CallLock, Fault, RegionTransport, Transport};
+use crate::transport::{CallLock, RegionTransport, Transport, TransportFault};
 
 use calls::Calls;
 use collectives::ReduceBuffers;
@@ -100,7 +100,7 @@ impl FerrompiBackend {
 
     /// The member, for a collective that begins in a process that may and a job that has not failed.
     #[inline]
-    fn running(&self, signature: &CallSignature) -> Result<ActiveCall<'_>, Fault> {
+    fn running(&self, signature: &CallSignature) -> Result<ActiveCall<'_>, TransportFault> {
         self.0.begin(signature)?;
         Ok(ActiveCall(&self.0))
     }
@@ -187,10 +187,10 @@ impl Member {
     }
 
     #[inline]
-    fn begin(&self, signature: &CallSignature) -> Result<(), Fault> {
+    fn begin(&self, signature: &CallSignature) -> Result<(), TransportFault> {
         self.fork_guard.check()?;
         if let Some(cause) = self.failed.get() {
-            return Err(Fault::Failed(cause.clone()));
+            return Err(TransportFault::Failed(cause.clone()));
         }
         self.tracker().enter(signature.step());
         Ok(())
@@ -201,14 +201,14 @@ impl Member {
     }
 
     /// Marks the communicator as finished.
-    fn fail(&self, cause: Cause) -> Fault {
+    fn fail(&self, cause: Cause) -> TransportFault {
         let cause = self.failed.get_or_init(|| cause);
-        Fault::Failed(cause.clone())
+        TransportFault::Failed(cause.clone())
     }
 
     /// Handles an error of MPI: the others may wait for this rank in the same call for ever, so
     /// the job ends, unless there are no others.
-    fn broken(&self, error: &ferrompi::Error) -> Fault {
+    fn broken(&self, error: &ferrompi::Error) -> TransportFault {
         let cause = ending::cause_of(error);
         if self.size > 1 {
             let last = self.last_step();
@@ -237,7 +237,7 @@ impl Member {
             return ending::wait_for_all(self.comm(), self.rank);
         }
         let lost = ending::left(self.rank, self.last_step());
-        if let Err(Fault::Failed(cause)) = arrival::leave(self, &lost) {
+        if let Err(TransportFault::Failed(cause)) = arrival::leave(self, &lost) {
             ending::tell(&format!("{cause} while others went on"));
             report::give_up("it left while others still needed it");
         }
@@ -302,7 +302,7 @@ impl Transport for FerrompiBackend {
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::allgatherv(&*self.running(signature)?, signature, send, recv, blocks)
     }
 
@@ -313,7 +313,7 @@ impl Transport for FerrompiBackend {
         send: &[T],
         recv: &mut [T],
         op: ReduceOp,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::allreduce(&*self.running(signature)?, signature, send, recv, op)
     }
 
@@ -323,16 +323,16 @@ impl Transport for FerrompiBackend {
         signature: &CallSignature,
         buf: &mut [u8],
         root: RootRank,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::broadcast(&*self.running(signature)?, signature, buf, root.rank())
     }
 
     #[inline]
-    fn barrier(&self, signature: &CallSignature) -> Result<(), Fault> {
+    fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault> {
         collectives::barrier(&*self.running(signature)?, signature)
     }
 
-    fn refuse(&self, signature: &CallSignature) -> Result<(), Fault> {
+    fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault> {
         let member = self.running(signature)?;
         if member.size == 1 {
             return Ok(());
@@ -363,7 +363,7 @@ impl RegionTransport for FerrompiBackend {
         &self,
         signature: &CallSignature,
         count: usize,
-    ) -> Result<FerrompiRegion<T>, Fault> {
+    ) -> Result<FerrompiRegion<T>, TransportFault> {
         let _running = self.running(signature)?;
         FerrompiRegion::led(self, signature, count)
     }
@@ -372,13 +372,13 @@ impl RegionTransport for FerrompiBackend {
         &self,
         signature: &CallSignature,
         parts: RegionParts,
-    ) -> Result<FerrompiRegion<T>, Fault> {
+    ) -> Result<FerrompiRegion<T>, TransportFault> {
         let _running = self.running(signature)?;
         FerrompiRegion::partitioned(self, signature, &parts)
     }
 
     /// The ranks of this node, in a communicator of their own.
-    fn split(&self, signature: &CallSignature) -> Result<Self, Fault> {
+    fn split(&self, signature: &CallSignature) -> Result<Self, TransportFault> {
         let member = self.running(signature)?;
         collectives::agree(&member, signature)?;
         region::make_room(&member, 0)?;

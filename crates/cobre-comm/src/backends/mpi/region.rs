@@ -12,7 +12,7 @@ use crate::data::CommData;
 use crate::error::CommError;
 use crate::memory;
 use crate::region::{RegionEpoch, SharedRegion};
-use crate::transport::{self, Fault};
+use crate::transport::{self, TransportFault};
 
 /// A region of an MPI job.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl<T: CommData> FerrompiRegion<T> {
         backend: &FerrompiBackend,
         signature: &CallSignature,
         count: usize,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         let leads = transport::RegionTransport::leads(backend);
         let own = if leads { 0..count } else { 0..0 };
         Self::new(backend, signature, count, own, Vec::new())
@@ -45,7 +45,7 @@ impl<T: CommData> FerrompiRegion<T> {
         backend: &FerrompiBackend,
         signature: &CallSignature,
         parts: &RegionParts,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         let rounds = backend.0.group().rounds::<T>(parts);
         let own = parts.range(backend.0.rank);
         Self::new(backend, signature, parts.total(), own, rounds)
@@ -57,7 +57,7 @@ impl<T: CommData> FerrompiRegion<T> {
         count: usize,
         own: Range<usize>,
         rounds: Vec<Vec<Range<usize>>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         let member = &*backend.0;
         collectives::agree(member, signature)?;
         let bytes = count * size_of::<T>();
@@ -75,7 +75,7 @@ impl<T: CommData> FerrompiRegion<T> {
     }
 
     /// Ends a write epoch: all have written; then what other nodes wrote comes to this one.
-    fn publish(&mut self, signature: &CallSignature) -> Result<(), Fault> {
+    fn publish(&mut self, signature: &CallSignature) -> Result<(), TransportFault> {
         let member = self.backend.running(signature)?;
         sys::synchronise();
         collectives::barrier(&member, signature)?;
@@ -125,7 +125,7 @@ const SAID: usize = WORDS + 2;
 
 /// Frees what all ranks have dropped, and finds out whether there is room for `bytes` more on every
 /// node, and for one more window or communicator on every rank.
-pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), Fault> {
+pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), TransportFault> {
     let group = member.group();
     let leads = group.node().comm.rank() == 0;
     let mut said = [0; SAID];
@@ -153,14 +153,14 @@ pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), Fault> {
                 "rank {rank} has {MOST_CHILDREN} regions and node communicators, the most that \
                  can be at a time on mpi; drop some on all ranks"
             );
-            return Err(Fault::NoMemory { bytes, detail });
+            return Err(TransportFault::NoMemory { bytes, detail });
         }
         if bytes > available {
             let detail = format!(
                 "the node of rank {rank} has {available} bytes to spare for memory that ranks \
                  share (the least of free memory and of /dev/shm)"
             );
-            return Err(Fault::NoMemory { bytes, detail });
+            return Err(TransportFault::NoMemory { bytes, detail });
         }
     }
     Ok(())
@@ -176,7 +176,7 @@ fn available() -> usize {
 }
 
 /// A window of `bytes` zeros on every node, kept until all ranks have dropped it.
-fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, Fault> {
+fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, TransportFault> {
     let node = &member.group().node().comm;
     let made = ending::inside(|| Window::allocate(node, bytes, align));
     let mut fine = vec![0; member.size];
@@ -190,11 +190,11 @@ fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, Fault> {
             member.group().keep(Child::Window(window.clone()));
             Ok(Memory::new(window))
         }
-        Ok(_) => Err(Fault::NoMemory {
+        Ok(_) => Err(TransportFault::NoMemory {
             bytes,
             detail: "MPI could not share the memory on another node".to_owned(),
         }),
-        Err(error) => Err(Fault::NoMemory {
+        Err(error) => Err(TransportFault::NoMemory {
             bytes,
             detail: format!("MPI could not share the memory: {error}"),
         }),

@@ -15,7 +15,7 @@ use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::copy::{self as private, StoreMode};
 use crate::data::{Reducible, reduce};
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Largest piece that goes through a ring at once; at most half a ring, or it could not move on.
 const CHUNK: usize = 256 * 1024;
@@ -28,7 +28,7 @@ const PIECE: usize = 8192;
 
 /// Returns when all ranks have arrived: store the own number, wait for the others'.
 #[inline]
-pub(super) fn barrier(group: &Group, signature: &CallSignature) -> Result<(), Fault> {
+pub(super) fn barrier(group: &Group, signature: &CallSignature) -> Result<(), TransportFault> {
     group.arrive(signature, &[]);
     group.meet_all(signature)
 }
@@ -40,7 +40,7 @@ pub(super) fn allgatherv(
     send: &[u8],
     recv: &mut [u8],
     blocks: Partition<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if group.size == 1 {
         let own = &mut recv[blocks.bytes(0)];
         private::copy(send, own, StoreMode::of(send.len()));
@@ -68,7 +68,7 @@ fn gather_through_rings(
     send: &[u8],
     recv: &mut [u8],
     blocks: Partition<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     group.arrive(signature, &[]);
     let chunk = CHUNK.min(group.rings.largest_chunk());
     let total: usize = (0..group.size).map(|rank| blocks.bytes(rank).len()).sum();
@@ -141,7 +141,7 @@ pub(super) fn broadcast(
     signature: &CallSignature,
     buf: &mut [u8],
     root: usize,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if group.size == 1 {
         return Ok(());
     }
@@ -172,7 +172,7 @@ fn broadcast_chunk(group: &Group, len: usize) -> usize {
     chunk.min(group.rings.largest_chunk())
 }
 
-fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), Fault> {
+fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), TransportFault> {
     for piece in buf.chunks(broadcast_chunk(group, buf.len())) {
         group.wait(|| group.room(piece.len()).is_some())?;
         if let Some(room) = group.room(piece.len()) {
@@ -183,7 +183,7 @@ fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn receive_from_ring(group: &Group, buf: &mut [u8], root: usize) -> Result<(), Fault> {
+fn receive_from_ring(group: &Group, buf: &mut [u8], root: usize) -> Result<(), TransportFault> {
     let store = if buf.len() < STREAM_BROADCAST {
         StoreMode::Cached
     } else {
@@ -209,7 +209,7 @@ pub(super) fn allreduce<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let bytes: &[u8] = bytemuck::cast_slice(send);
     if group.size == 1 {
         private::copy(
@@ -246,7 +246,7 @@ fn reduce_by_owners<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let per_block = group.layout.stage / size_of::<T>();
     for (send, recv) in send.chunks(per_block).zip(recv.chunks_mut(per_block)) {
         let own = segment::<T>(group, send.len(), group.rank);

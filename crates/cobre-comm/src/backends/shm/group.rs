@@ -18,7 +18,7 @@ use crate::call_signature::CallSignature;
 use crate::data::Reducible;
 use crate::error::{Call, Cause, Loss};
 use crate::report;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// The time that a process may take to die after it has published the signal.
 const DYING: Duration = Duration::from_secs(5);
@@ -108,7 +108,7 @@ impl JobState {
 
     /// The record as a fault.
     #[cold]
-    fn failed(&self) -> Fault {
+    fn failed(&self) -> TransportFault {
         let record = record::read(&self.header).expect("a stopped job has a record");
         if let Cause::RankLost { rank, how, .. } = &record {
             if *rank == self.liveness.rank() && matches!(how, Loss::Signal(_)) {
@@ -118,7 +118,7 @@ impl JobState {
             // The launcher may collect this rank first, and it is not the cause.
             report::root_cause(*rank, &record.to_string());
         }
-        Fault::Failed(record)
+        TransportFault::Failed(record)
     }
 }
 
@@ -161,7 +161,7 @@ impl Group {
 
     /// Begins a collective, unless the job has failed or this process is not the rank.
     #[inline]
-    pub(super) fn begin(&self) -> Result<(), Fault> {
+    pub(super) fn begin(&self) -> Result<(), TransportFault> {
         self.job.liveness.check()?;
         if self.job.timeout.is_some() {
             let now = self.job.begun.elapsed().as_nanos() as u64;
@@ -227,7 +227,11 @@ impl Group {
 
     /// Waits for `peer` to arrive and checks that it makes the same call.
     #[inline]
-    pub(super) fn meet(&self, peer: usize, signature: &CallSignature) -> Result<(), Fault> {
+    pub(super) fn meet(
+        &self,
+        peer: usize,
+        signature: &CallSignature,
+    ) -> Result<(), TransportFault> {
         self.wait(|| self.is_decided(peer))?;
         self.met(peer, signature).map(|_| ())
     }
@@ -240,14 +244,18 @@ impl Group {
 
     /// The fault of a peer that left while this rank needs it.
     #[cold]
-    fn abandoned_by(&self, peer: usize) -> Fault {
+    fn abandoned_by(&self, peer: usize) -> TransportFault {
         self.job.stop(&self.status(peer).lost(Loss::Left));
         self.job.failed()
     }
 
     /// As `meet`, without waiting: false if `peer` has not arrived and still may.
     #[inline]
-    pub(super) fn met(&self, peer: usize, signature: &CallSignature) -> Result<bool, Fault> {
+    pub(super) fn met(
+        &self,
+        peer: usize,
+        signature: &CallSignature,
+    ) -> Result<bool, TransportFault> {
         // Sampled before the last look at the arrival: who leaves has arrived where it wanted to.
         let gone = !self.has_arrived(peer) && self.status(peer).has_left();
         if self.has_arrived(peer) {
@@ -261,12 +269,12 @@ impl Group {
 
     /// Meets everyone.
     #[inline]
-    pub(super) fn meet_all(&self, signature: &CallSignature) -> Result<(), Fault> {
+    pub(super) fn meet_all(&self, signature: &CallSignature) -> Result<(), TransportFault> {
         self.peers().try_for_each(|peer| self.meet(peer, signature))
     }
 
     #[inline]
-    fn compare(&self, peer: usize, signature: &CallSignature) -> Result<(), Fault> {
+    fn compare(&self, peer: usize, signature: &CallSignature) -> Result<(), TransportFault> {
         let theirs = self.data.word64(self.slot_of(peer) + slot::DIGEST);
         if theirs.load(Relaxed) == self.digest.load(Relaxed) {
             Ok(())
@@ -276,7 +284,7 @@ impl Group {
     }
 
     #[cold]
-    fn disagree(&self, peer: usize, signature: &CallSignature) -> Fault {
+    fn disagree(&self, peer: usize, signature: &CallSignature) -> TransportFault {
         let place = self.slot_of(peer) + slot::STAMP;
         let words = self.data.load_words(place);
         let call = |rank, signature| Box::new(Call { rank, signature });
@@ -301,7 +309,7 @@ impl Group {
 
     /// Waits until `ready`, which looks at what peers publish.
     #[inline]
-    pub(super) fn wait(&self, ready: impl FnMut() -> bool) -> Result<(), Fault> {
+    pub(super) fn wait(&self, ready: impl FnMut() -> bool) -> Result<(), TransportFault> {
         let fall_asleep = || {
             let entered = Duration::from_nanos(self.entered.load(Relaxed));
             let until = |timeout| self.job.begun + entered + timeout;
@@ -312,7 +320,7 @@ impl Group {
     }
 
     #[cold]
-    fn interrupted(&self, interrupt: WaitError) -> Fault {
+    fn interrupted(&self, interrupt: WaitError) -> TransportFault {
         if interrupt == WaitError::Late {
             let absent = self.peers().filter(|&peer| !self.has_arrived(peer));
             let mut missing: Vec<usize> = absent.collect();

@@ -32,7 +32,7 @@ use super::segment::Mapping;
 use super::stall::Stall;
 use crate::detector::Detector;
 use crate::terminal;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Makes the kernel wake a watcher when it sets the mark.
 const WAITERS: u32 = 0x8000_0000;
@@ -125,7 +125,7 @@ impl Liveness {
 
     /// Refuses a process that is not the rank but a fork of it.
     #[inline]
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), TransportFault> {
         self.local_rank.fork_guard.check()
     }
 

@@ -36,7 +36,7 @@ use crate::data::{CommData, Reducible};
 use crate::env::ShmConfig;
 use crate::error::{BackendError, Cause};
 use crate::report;
-use crate::transport::{CallLock, Fault, RegionTransport, Transport};
+use crate::transport::{CallLock, RegionTransport, Transport, TransportFault};
 
 use event_count::WaitPolicy;
 use group::{Group, JobState};
@@ -96,7 +96,7 @@ impl ShmBackend {
 
     /// The group, for a collective that begins in a job that has not failed.
     #[inline]
-    fn running(&self) -> Result<&Group, Fault> {
+    fn running(&self) -> Result<&Group, TransportFault> {
         self.group().begin()?;
         Ok(self.group())
     }
@@ -138,7 +138,7 @@ impl Transport for ShmBackend {
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::allgatherv(self.running()?, signature, send, recv, blocks)
     }
 
@@ -149,7 +149,7 @@ impl Transport for ShmBackend {
         send: &[T],
         recv: &mut [T],
         op: ReduceOp,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::allreduce(self.running()?, signature, send, recv, op)
     }
 
@@ -159,16 +159,16 @@ impl Transport for ShmBackend {
         signature: &CallSignature,
         buf: &mut [u8],
         root: RootRank,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::broadcast(self.running()?, signature, buf, root.rank())
     }
 
     #[inline]
-    fn barrier(&self, signature: &CallSignature) -> Result<(), Fault> {
+    fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault> {
         collectives::barrier(self.running()?, signature)
     }
 
-    fn refuse(&self, signature: &CallSignature) -> Result<(), Fault> {
+    fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault> {
         // Arriving with this call signature is the message; the others post the mismatch.
         let group = self.running()?;
         group.arrive(signature, &[]);
@@ -201,7 +201,7 @@ impl RegionTransport for ShmBackend {
         &self,
         signature: &CallSignature,
         count: usize,
-    ) -> Result<ShmRegion<T>, Fault> {
+    ) -> Result<ShmRegion<T>, TransportFault> {
         let own = if self.leads() { 0..count } else { 0..0 };
         self.running()?;
         ShmRegion::new(self, signature, count, own)
@@ -211,7 +211,7 @@ impl RegionTransport for ShmBackend {
         &self,
         signature: &CallSignature,
         parts: RegionParts,
-    ) -> Result<ShmRegion<T>, Fault> {
+    ) -> Result<ShmRegion<T>, TransportFault> {
         self.running()?;
         ShmRegion::new(
             self,
@@ -222,7 +222,7 @@ impl RegionTransport for ShmBackend {
     }
 
     /// All ranks share this machine: the same group again, with a segment of its own.
-    fn split(&self, signature: &CallSignature) -> Result<Self, Fault> {
+    fn split(&self, signature: &CallSignature) -> Result<Self, TransportFault> {
         let group = self.running()?;
         let layout = group.layout;
         let data = share::share(group, signature, layout.total(), layout.slice(group.rank))?;

@@ -10,7 +10,7 @@ use crate::call_signature::{CallSignature, Collective};
 use crate::data::CommData;
 use crate::error::CommError;
 use crate::region::{RegionEpoch, SharedRegion};
-use crate::transport::{self, Fault};
+use crate::transport::{self, TransportFault};
 
 /// A region of a shared-memory job.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl<T: CommData> ShmRegion<T> {
         signature: &CallSignature,
         count: usize,
         own: Range<usize>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         let group = backend.group();
         let bytes = own.start * size_of::<T>()..own.end * size_of::<T>();
         let mapping = share(group, signature, count * size_of::<T>(), bytes)?;

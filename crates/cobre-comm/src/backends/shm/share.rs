@@ -15,7 +15,7 @@ use crate::call_signature::CallSignature;
 use crate::copy::StoreMode;
 use crate::env::{random_words, shm_name};
 use crate::memory;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Less than this is reserved without asking first whether the machine has it.
 const HARMLESS: usize = 16 << 20;
@@ -69,7 +69,7 @@ pub(super) fn share(
     signature: &CallSignature,
     len: usize,
     own: Range<usize>,
-) -> Result<Mapping, Fault> {
+) -> Result<Mapping, TransportFault> {
     let mut way = if group.job.named_regions {
         NAMED
     } else {
@@ -215,17 +215,21 @@ fn reach(offer: &Offer) -> Result<OwnedFd, Errno> {
 }
 
 /// `/dev/shm` bounds regions only where they have names.
-fn no_memory(len: usize, error: Errno) -> Fault {
+fn no_memory(len: usize, error: Errno) -> TransportFault {
     let detail = if error == Errno::NOSPC {
         object::no_room(len, error)
     } else {
         format!("{} MiB are available ({error})", memory::available() >> 20)
     };
-    Fault::NoMemory { bytes: len, detail }
+    TransportFault::NoMemory { bytes: len, detail }
 }
 
 /// Every rank's value, in rank order.
-fn exchange<V: Pod>(group: &Group, signature: &CallSignature, value: V) -> Result<Vec<V>, Fault> {
+fn exchange<V: Pod>(
+    group: &Group,
+    signature: &CallSignature,
+    value: V,
+) -> Result<Vec<V>, TransportFault> {
     group.arrive(signature, bytemuck::bytes_of(&value));
     let mut values = vec![value; group.size];
     for peer in group.peers() {

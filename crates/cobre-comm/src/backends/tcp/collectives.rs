@@ -13,7 +13,7 @@ use crate::arguments::Partition;
 use crate::communicator::ReduceOp;
 use crate::copy::{StoreMode, copy};
 use crate::data::{Reducible, reduce};
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Up to so many bytes the star is faster: two messages per rank instead of one to each other.
 const STAR: usize = 64 * 1024;
@@ -32,7 +32,7 @@ fn goes_direct(group: &Group, bytes: usize) -> bool {
 }
 
 /// Returns when all ranks have arrived.
-pub(super) fn barrier(run: &RunningCall<'_>) -> Result<(), Fault> {
+pub(super) fn barrier(run: &RunningCall<'_>) -> Result<(), TransportFault> {
     let group = run.group;
     if group.size == 1 {
         Ok(())
@@ -53,7 +53,7 @@ pub(super) fn allgatherv(
     send: Option<&[u8]>,
     recv: &mut [u8],
     blocks: Partition<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let group = run.group;
     let total: usize = (0..group.size).map(|rank| blocks.bytes(rank).len()).sum();
     let mut slots = split(recv, group.size, blocks);
@@ -112,7 +112,11 @@ fn split<'a>(recv: &'a mut [u8], size: usize, blocks: Partition<'_>) -> Vec<&'a 
 }
 
 /// A small message goes through rank 0, a large one from rank to rank, beginning with the root.
-pub(super) fn broadcast(run: &RunningCall<'_>, buf: &mut [u8], root: usize) -> Result<(), Fault> {
+pub(super) fn broadcast(
+    run: &RunningCall<'_>,
+    buf: &mut [u8],
+    root: usize,
+) -> Result<(), TransportFault> {
     let group = run.group;
     if group.size == 1 {
         return Ok(());
@@ -144,7 +148,7 @@ pub(super) fn broadcast(run: &RunningCall<'_>, buf: &mut [u8], root: usize) -> R
 
 /// The ranks stand in line from the root on. Each passes chunks on to the next while it takes the
 /// following one from the rank before. With the first chunk everyone greets everyone else.
-fn pass_on(run: &RunningCall<'_>, buf: &mut [u8], root: usize) -> Result<(), Fault> {
+fn pass_on(run: &RunningCall<'_>, buf: &mut [u8], root: usize) -> Result<(), TransportFault> {
     let group = run.group;
     let place = (group.rank + group.size - root) % group.size;
     let before = (place > 0).then(|| (group.rank + group.size - 1) % group.size);
@@ -200,7 +204,7 @@ pub(super) fn allreduce<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let group = run.group;
     let bytes = size_of_val(send);
     if group.size == 1 {
@@ -232,7 +236,7 @@ fn reduce_everywhere<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let mut contributions = Contributions::new(run.group, send.len());
     swap(
         run,
@@ -250,7 +254,7 @@ fn reduce_at_rank_0<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if run.group.rank > 0 {
         let (send, recv) = (bytemuck::cast_slice(send), bytemuck::cast_slice_mut(recv));
         return bring(run, send, vec![recv]);
@@ -268,7 +272,7 @@ fn reduce_by_owners<T: Reducible>(
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let group = run.group;
     let segments: Vec<Range<usize>> = (0..group.size)
         .map(|rank| segment::<T>(group, send.len(), rank))
@@ -367,7 +371,7 @@ fn swap<'a>(
     to_peer: impl Fn(usize) -> &'a [u8],
     mut slots: Vec<&mut [u8]>,
     idle: impl FnMut() -> bool,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let round = run.next_round();
     let header = run.header(FrameKind::Direct, round);
     let peers = || run.group.peers();
@@ -386,7 +390,7 @@ fn swap<'a>(
 }
 
 /// Star, on the other ranks: brings `own` to rank 0 and takes the answer.
-fn bring(run: &RunningCall<'_>, own: &[u8], answer: Vec<&mut [u8]>) -> Result<(), Fault> {
+fn bring(run: &RunningCall<'_>, own: &[u8], answer: Vec<&mut [u8]>) -> Result<(), TransportFault> {
     let round = run.next_round();
     let header = run.header(FrameKind::Arrival, round);
     let mut outgoing = [Outgoing::new(0, &header, &[own])];
@@ -403,7 +407,7 @@ fn bring(run: &RunningCall<'_>, own: &[u8], answer: Vec<&mut [u8]>) -> Result<()
 fn collect<'a>(
     run: &RunningCall<'_>,
     mut slots: impl FnMut(usize) -> Vec<&'a mut [u8]>,
-) -> Result<u64, Fault> {
+) -> Result<u64, TransportFault> {
     let round = run.next_round();
     let peers = run.group.peers();
     let mut incoming: Vec<_> = peers.map(|peer| Incoming::new(peer, slots(peer))).collect();
@@ -418,7 +422,7 @@ fn release<'a>(
     run: &RunningCall<'_>,
     round: u64,
     parts: impl Fn(usize) -> Vec<&'a [u8]>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let header = run.header(FrameKind::Release, round);
     let peers = run.group.peers();
     let mut outgoing: Vec<_> = peers

@@ -16,7 +16,7 @@ use crate::backends::spin::Spin;
 use crate::call_signature::CallSignature;
 use crate::error::{Call, Cause};
 use crate::report;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Longest sleep: by then a verdict is seen that no connection told of.
 const SLICE: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ impl Group {
     pub(super) fn begin<'a>(
         &'a self,
         signature: &'a CallSignature,
-    ) -> Result<RunningCall<'a>, Fault> {
+    ) -> Result<RunningCall<'a>, TransportFault> {
         self.watch.fork_guard.check()?;
         if self.job_verdict().is_stopped() {
             return Err(self.failed());
@@ -86,13 +86,13 @@ impl Group {
 
     /// The verdict as a fault, which is there or must come soon.
     #[cold]
-    fn failed(&self) -> Fault {
+    fn failed(&self) -> TransportFault {
         let record = self.job_verdict().await_verdict().clone();
         if let Cause::RankLost { rank, .. } = &record {
             // The launcher may collect this rank first, and it is not the cause.
             report::root_cause(*rank, &record.to_string());
         }
-        Fault::Failed(record)
+        TransportFault::Failed(record)
     }
 
     /// Room for `words` words; the guard is the only user, as one collective runs at a time.
@@ -139,7 +139,7 @@ impl RunningCall<'_> {
         outgoing: &mut [Outgoing<'_>],
         incoming: &mut [Incoming<'_>],
         mut idle: impl FnMut() -> bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         let group = self.group;
         let mut turn = 0;
         loop {
@@ -175,7 +175,12 @@ impl RunningCall<'_> {
     }
 
     /// Succeeds if the peer makes the same call; nothing of what it sends has been used.
-    fn check(&self, frame: &Incoming<'_>, kind: FrameKind, round: u64) -> Result<(), Fault> {
+    fn check(
+        &self,
+        frame: &Incoming<'_>,
+        kind: FrameKind,
+        round: u64,
+    ) -> Result<(), TransportFault> {
         let peer = frame.peer;
         if let Some(header) = frame.header() {
             self.group.job_verdict().note(peer, header.signature.step());
@@ -198,7 +203,7 @@ impl RunningCall<'_> {
     }
 
     #[cold]
-    fn disagree(&self, peer: usize, theirs: CallSignature) -> Fault {
+    fn disagree(&self, peer: usize, theirs: CallSignature) -> TransportFault {
         let call = |rank, signature| Box::new(Call { rank, signature });
         let mine = call(self.group.rank, *self.signature);
         let theirs = call(peer, theirs);
@@ -211,7 +216,7 @@ impl RunningCall<'_> {
     }
 
     #[cold]
-    fn fail(&self, cause: Cause) -> Fault {
+    fn fail(&self, cause: Cause) -> TransportFault {
         self.group
             .job_verdict()
             .request(WatchRequest::Report(cause));
@@ -221,7 +226,7 @@ impl RunningCall<'_> {
     /// A connection that ends in the middle is the end of the job; why it ended is for the
     /// verdict to say.
     #[cold]
-    fn broken(&self, peer: usize, why: TransferError) -> Fault {
+    fn broken(&self, peer: usize, why: TransferError) -> TransportFault {
         if why == TransferError::Forged {
             return self.fail(self.group.job_verdict().forged(peer));
         }
@@ -239,7 +244,7 @@ impl RunningCall<'_> {
         turn: u32,
         outgoing: &[Outgoing<'_>],
         incoming: &[Incoming<'_>],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         let Spin { spins, yields } = self.group.spin;
         if turn < spins {
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
@@ -262,7 +267,11 @@ impl RunningCall<'_> {
     }
 
     #[cold]
-    fn sleep(&self, outgoing: &[Outgoing<'_>], incoming: &[Incoming<'_>]) -> Result<(), Fault> {
+    fn sleep(
+        &self,
+        outgoing: &[Outgoing<'_>],
+        incoming: &[Incoming<'_>],
+    ) -> Result<(), TransportFault> {
         let left = self
             .until
             .map(|until| until.saturating_duration_since(Instant::now()));

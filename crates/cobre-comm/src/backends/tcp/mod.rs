@@ -39,7 +39,7 @@ use crate::data::{CommData, Reducible};
 use crate::env::TcpConfig;
 use crate::error::{BackendError, Cause};
 use crate::report;
-use crate::transport::{CallLock, Fault, HeapTransport, RegionTransport, Transport};
+use crate::transport::{CallLock, HeapTransport, RegionTransport, Transport, TransportFault};
 
 use connection::Connection;
 use group::Group;
@@ -143,7 +143,7 @@ impl Transport for TcpBackend {
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::allgatherv(&self.group().begin(signature)?, Some(send), recv, blocks)
     }
 
@@ -153,7 +153,7 @@ impl Transport for TcpBackend {
         send: &[T],
         recv: &mut [T],
         op: ReduceOp,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::allreduce(&self.group().begin(signature)?, send, recv, op)
     }
 
@@ -162,15 +162,15 @@ impl Transport for TcpBackend {
         signature: &CallSignature,
         buf: &mut [u8],
         root: RootRank,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::broadcast(&self.group().begin(signature)?, buf, root.rank())
     }
 
-    fn barrier(&self, signature: &CallSignature) -> Result<(), Fault> {
+    fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault> {
         collectives::barrier(&self.group().begin(signature)?)
     }
 
-    fn refuse(&self, signature: &CallSignature) -> Result<(), Fault> {
+    fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault> {
         // Arriving with this call signature is the message; who sees it reports the mismatch.
         self.barrier(signature)
     }
@@ -207,7 +207,7 @@ impl HeapTransport for TcpBackend {
         signature: &CallSignature,
         data: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         collectives::allgatherv(&self.group().begin(signature)?, None, data, blocks)
     }
 }
@@ -220,7 +220,7 @@ impl RegionTransport for TcpBackend {
         &self,
         signature: &CallSignature,
         count: usize,
-    ) -> Result<HeapRegion<T, Self>, Fault> {
+    ) -> Result<HeapRegion<T, Self>, TransportFault> {
         self.barrier(signature)?;
         HeapRegion::led(self.clone(), signature, count)
     }
@@ -229,13 +229,13 @@ impl RegionTransport for TcpBackend {
         &self,
         signature: &CallSignature,
         parts: RegionParts,
-    ) -> Result<HeapRegion<T, Self>, Fault> {
+    ) -> Result<HeapRegion<T, Self>, TransportFault> {
         self.barrier(signature)?;
         HeapRegion::partitioned(self.clone(), signature, parts)
     }
 
     /// Nothing is shared between ranks, wherever they run: each is a node of its own.
-    fn split(&self, signature: &CallSignature) -> Result<LocalBackend, Fault> {
+    fn split(&self, signature: &CallSignature) -> Result<LocalBackend, TransportFault> {
         self.barrier(signature)?;
         Ok(LocalBackend)
     }
