@@ -212,7 +212,7 @@ fn a_rank_that_gives_up_is_quoted() {
     ));
     assert!([1, 2].contains(&finished.code), "{}", finished.stderr);
     let code = finished.code;
-    let cause = format!("rank {code} gave up: the disk is full (exited with code {code})");
+    let cause = format!("rank {code} aborted: the disk is full (exited with code {code})");
     assert_eq!(finished.cause(), cause);
 }
 

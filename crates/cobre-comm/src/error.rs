@@ -144,9 +144,9 @@ pub enum Cause {
         last: Option<CallPosition>,
     },
     /// A rank called [`Communicator::abort`](crate::Communicator::abort).
-    #[error("rank {rank} (pid {pid} on {host}) gave up: {reason}{}", After(*last))]
+    #[error("rank {rank} (pid {pid} on {host}) aborted: {reason}{}", After(*last))]
     Aborted {
-        /// The rank that gave up.
+        /// The rank that aborted.
         rank: usize,
         /// Its host.
         host: String,

@@ -24,7 +24,7 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct RootCause {
     /// The rank that caused the failure.
     pub rank: usize,
-    /// The rank that says so; equal to `rank` when it gave up itself.
+    /// The rank that says so; equal to `rank` when it aborted itself.
     pub from: usize,
     /// The reason, on one line.
     pub reason: String,
@@ -132,7 +132,7 @@ pub fn address(descriptor: i32, device: u64, inode: u64) -> String {
 
 /// Tells the launcher that this process gives up because of `reason`. Does nothing in a process
 /// that no launcher started; a report that cannot be delivered must not hide the failure itself.
-pub(crate) fn give_up(reason: &str) {
+pub(crate) fn report_abort(reason: &str) {
     send(None, reason);
 }
 

@@ -88,7 +88,7 @@ fn root(rank: usize, outcome: &RankOutcome, root_cause: Option<&RootCause>) -> S
     match root_cause {
         None => format!("{who} {end}"),
         Some(RootCause { from, reason, .. }) if *from == rank => {
-            format!("{who} gave up: {reason} ({end})")
+            format!("{who} aborted: {reason} ({end})")
         }
         Some(RootCause { from, reason, .. }) => {
             format!("{who} {end}; rank {from} reported: {reason}")
@@ -101,7 +101,7 @@ fn root_through(launcher: &str, outcome: &RankOutcome, root_cause: Option<&RootC
     let end = ended(outcome.status);
     let end = format!("{launcher} (pid {}) {end}", outcome.pid);
     match root_cause {
-        None => format!("{end}; what it and the ranks wrote says why"),
+        None => format!("{end}; see its output and that of the ranks"),
         Some(RootCause { reason, .. }) => format!("{reason} ({end})"),
     }
 }

@@ -177,7 +177,7 @@ impl ShutdownPolicy {
         self.stop.is_some()
     }
 
-    /// The rank that failed first and the report that names it. A rank that gave up has failed
+    /// The rank that failed first and the report that names it. A rank that aborted has failed
     /// even if every rank exited with code 0.
     pub(crate) fn root(&self) -> Option<(usize, Option<&RootCause>)> {
         root(&self.ends, &self.root_causes, self.spared)

@@ -155,7 +155,7 @@ fn a_rank_that_gives_up_ends_the_job_with_one_line() {
     let ended = victim("barrier", "abort", &[]);
     one_line_says(
         &ended,
-        &["gave up: no more of this", "barrier (call 50)"],
+        &["aborted: no more of this", "barrier (call 50)"],
         "abort",
     );
 }

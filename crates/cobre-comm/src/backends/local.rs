@@ -79,7 +79,7 @@ impl Transport for LocalBackend {
     }
 
     fn abort(&self, reason: &str) {
-        report::give_up(reason);
+        report::report_abort(reason);
     }
 }
 

@@ -73,7 +73,7 @@ fn a_reason_a_rank_gave_itself_is_told_apart_from_what_others_say() {
     let ranks = || vec![rank(Status::Exited(1), false)];
     assert_eq!(
         text(ranks(), cause(0)),
-        "cobre launch: rank 0 (pid 4123) gave up: the disk is full (exited with code 1)\n"
+        "cobre launch: rank 0 (pid 4123) aborted: the disk is full (exited with code 1)\n"
     );
     assert_eq!(
         text(ranks(), cause(1)),

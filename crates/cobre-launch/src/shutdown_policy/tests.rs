@@ -117,7 +117,7 @@ fn a_report_about_a_rank_that_does_not_exist_is_ignored() {
 }
 
 #[test]
-fn a_rank_that_gave_up_has_failed_whatever_it_exits_with() {
+fn a_rank_that_aborted_has_failed_whatever_it_exits_with() {
     let mut story = Story::of(1, None);
     story.exit(0, 0, false);
     assert_eq!(story.policy.root(), None);

@@ -43,7 +43,7 @@ pub struct JobReport {
     pub kept: bool,
     /// A rank found the contract broken, rather than hanging or being killed.
     pub found_broken: bool,
-    /// The rank that the launcher holds responsible; also where a rank gave up and all exited with 0.
+    /// The rank that the launcher holds responsible; also where a rank aborted and all exited with 0.
     pub named_rank: Option<usize>,
     /// Objects, processes and files that were left behind.
     pub leftovers: Vec<String>,

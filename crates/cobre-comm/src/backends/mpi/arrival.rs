@@ -121,7 +121,7 @@ fn conclusion(statements: &[u64]) -> Cause {
 fn unreadable() -> Cause {
     Cause::Io {
         action: "comparing what the ranks called".to_owned(),
-        message: "what they said of it makes no sense; is it one program on all ranks?".to_owned(),
+        message: "their call signatures are invalid; do all ranks run one program?".to_owned(),
     }
 }
 

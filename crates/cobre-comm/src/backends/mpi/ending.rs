@@ -29,7 +29,7 @@ pub(super) fn tell(text: &str) {
 /// Says why, and ends all ranks.
 pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
     tell(&format!("{} {reason}", who(rank)));
-    report::give_up(reason);
+    report::report_abort(reason);
     farewell_said();
     // Launchers pass on the lowest eight bits.
     comm.abort((code & 0xff).max(1))
@@ -65,7 +65,7 @@ pub(super) fn panicked(last: Option<CallPosition>) -> String {
 
 /// The line for a rank that aborts.
 pub(super) fn aborted(reason: &str, last: Option<CallPosition>) -> String {
-    format!("gave up: {reason}{}", after(last))
+    format!("aborted: {reason}{}", after(last))
 }
 
 /// The record of this rank when it leaves before the others.
@@ -164,7 +164,7 @@ extern "C" fn exiting() {
     {
         let reason = "exited without dropping its communicator: the others still need it";
         tell(&format!("{} {reason}", who(*rank)));
-        report::give_up(reason);
+        report::report_abort(reason);
         sys::exit_now(1);
     }
 }

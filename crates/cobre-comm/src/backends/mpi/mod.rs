@@ -212,7 +212,7 @@ impl Member {
         let cause = ending::cause_of(error);
         if self.size > 1 {
             let last = self.last_step();
-            let tracker = last.map_or_else(|| "leaving".to_owned(), |step| step.to_string());
+            let call = last.map_or_else(|| "leaving".to_owned(), |step| step.to_string());
             let code = if let Cause::Mpi { code, .. } = cause {
                 code
             } else {
@@ -221,7 +221,7 @@ impl Member {
             ending::end(
                 self.comm(),
                 self.rank,
-                &format!("failed in {tracker}: {cause}"),
+                &format!("failed in {call}: {cause}"),
                 code,
             );
         }
@@ -239,7 +239,7 @@ impl Member {
         let lost = ending::left(self.rank, self.last_step());
         if let Err(TransportFault::Failed(cause)) = arrival::leave(self, &lost) {
             ending::tell(&format!("{cause} while others went on"));
-            report::give_up("it left while others still needed it");
+            report::report_abort("it left while others still needed it");
         }
     }
 }

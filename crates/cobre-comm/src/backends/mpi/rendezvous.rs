@@ -104,7 +104,8 @@ fn stranger(library: &str, size: usize, launched: &[(&'static str, usize)]) -> O
     }
     let (variable, ranks) = launched.iter().find(|(_, ranks)| *ranks > 1)?;
     let advice = if variable.starts_with("SLURM") {
-        "choose what the library speaks (srun --mpi=list, then srun --mpi=pmi2 or pmix)".to_owned()
+        "choose a PMI version of the library (srun --mpi=list, then srun --mpi=pmi2 or pmix)"
+            .to_owned()
     } else {
         format!(
             "start it with the launcher of that library ({})",

@@ -301,10 +301,10 @@ fn missing(config: &ShmConfig, mapping: &Mapping) -> String {
         .map(|rank| rank.to_string())
         .collect();
     if absent.is_empty() {
-        return "a rank took its place and ended before it was ready".to_owned();
+        return "a rank attached and ended before it was ready".to_owned();
     }
     format!(
-        "of {} ranks these did not come within the deadline: {} (set {} to wait longer)",
+        "of {} ranks these did not join within the deadline: {} (set {} to wait longer)",
         config.size,
         absent.join(", "),
         env::SHM_TIMEOUT_SECS

@@ -65,7 +65,7 @@ impl DialError {
         };
         let (rank, size) = (config.rank, config.size);
         match failure {
-            HandshakeError::Stranger => format!("what answers at {address} is no rank of Cobre"),
+            HandshakeError::Stranger => format!("the process at {address} is no rank of Cobre"),
             HandshakeError::Unproven | HandshakeError::Refused(Refusal::Secret) => format!(
                 "{address} has another secret than this rank ({})",
                 env::TCP_SECRET_FILE
@@ -78,14 +78,14 @@ impl DialError {
                 format!("{address} is a machine with another byte order")
             }
             HandshakeError::Refused(Refusal::JobIdentity) => {
-                format!("{address} is of another job ({})", env::TCP_JOB)
+                format!("{address} belongs to another job ({})", env::TCP_JOB)
             }
             HandshakeError::Refused(Refusal::Size(theirs)) => format!(
                 "{address} was started for {theirs} ranks, rank {rank} for {size} ({})",
                 env::TCP_SIZE
             ),
             HandshakeError::Refused(Refusal::Target(theirs)) => {
-                format!("{address} is rank {theirs}, which was not looked for")
+                format!("{address} is rank {theirs}, not the rank that was dialled")
             }
             HandshakeError::Refused(Refusal::Rank) => format!(
                 "two processes are rank {rank} ({}): {address} has another one already",

@@ -197,7 +197,7 @@ impl RunningCall<'_> {
         }
         Err(self.fail(Cause::Io {
             action: format!("reading from rank {peer}"),
-            message: "what came is not what this call expects; do all ranks run one build?"
+            message: "the frame is not the one that this call expects; do all ranks run one build?"
                 .to_owned(),
         }))
     }

@@ -340,7 +340,7 @@ fn hear(joining_rank: &mut JoiningRank) -> io::Result<()> {
 }
 
 fn forged(rank: usize) -> String {
-    format!("what came from rank {rank} fails authentication: {FORGED}")
+    format!("a record from rank {rank} fails authentication: {FORGED}")
 }
 
 fn lost(rank: usize, peer_info: Option<&PeerInfo>) -> Cause {
@@ -356,7 +356,7 @@ fn lost(rank: usize, peer_info: Option<&PeerInfo>) -> Cause {
     }
 }
 
-/// `of 4 ranks these did not come within the deadline: 1, 3`, and what is known of them.
+/// `of 4 ranks these did not join within the deadline: 1, 3`, and what is known of them.
 fn missing(config: &TcpConfig, joining: &[JoiningRank], acceptor: &Acceptor<'_>) -> String {
     let ranks = |complete: bool| {
         let some = (0..joining.len()).filter(|&rank| {
@@ -367,7 +367,7 @@ fn missing(config: &TcpConfig, joining: &[JoiningRank], acceptor: &Acceptor<'_>)
         some.join(", ")
     };
     let mut text = format!(
-        "of {} ranks these did not come within the deadline: {}; there were {} (set {} to wait \
+        "of {} ranks these did not join within the deadline: {}; joined: {} (set {} to wait \
          longer)",
         config.size,
         ranks(false),
@@ -377,7 +377,7 @@ fn missing(config: &TcpConfig, joining: &[JoiningRank], acceptor: &Acceptor<'_>)
     if let Some(trouble) = &acceptor.trouble {
         let _ = write!(
             text,
-            "; rank 0 could not let everyone in: {trouble} (ulimit -n sets how many descriptors it \
+            "; rank 0 could not accept all connections: {trouble} (ulimit -n sets how many descriptors it \
              may have, and it needs {})",
             3 * config.size + 8
         );
@@ -386,7 +386,7 @@ fn missing(config: &TcpConfig, joining: &[JoiningRank], acceptor: &Acceptor<'_>)
         let (why, variable) = match refusal {
             Refusal::Size(_) => ("it was started for another number", env::TCP_SIZE),
             Refusal::JobIdentity => ("it belongs to another job", env::TCP_JOB),
-            _ => ("its number is taken or is none", env::TCP_RANK),
+            _ => ("its rank is taken or out of range", env::TCP_RANK),
         };
         let _ = write!(
             text,
@@ -458,7 +458,7 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
 
     let peer_table = hear_from_rank_0(&mut inbox, &watch, MessageKind::PeerTable, deadline)?;
     let peer_infos = peer_table::decode(&peer_table.body, config.size)
-        .ok_or("rank 0 sent a list of ranks that is none")?;
+        .ok_or("rank 0 sent a table of peers that is invalid")?;
     let mut links: Vec<Option<Connection>> = (0..config.size).map(|_| None).collect();
     if peer_table.figures[0] == 1 {
         let meshed = listener
@@ -488,7 +488,7 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
     let mut peers = (0..config.size).filter(|&peer| peer != config.rank);
     if always_direct && !direct || direct && peers.any(|peer| links[peer].is_none()) {
         return Err(format!(
-            "rank 0 at {address} begins with direct connections that are not there; {ONE_BUILD}"
+            "rank 0 at {address} starts with direct connections that do not exist; {ONE_BUILD}"
         ));
     }
     let mut watches: Vec<_> = (0..config.size).map(|_| None).collect();
@@ -513,7 +513,7 @@ fn hear_from_rank_0(
         .wait(&watch.stream, &watch.channel, deadline)
         .map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => format!(
-                "rank 0 was reached, but not all ranks came within the deadline (set {} to wait \
+                "rank 0 was reached, but not all ranks joined within the deadline (set {} to wait \
                  longer)",
                 env::TCP_TIMEOUT_SECS
             ),
@@ -525,10 +525,10 @@ fn hear_from_rank_0(
         MessageKind::Verdict => Err(match wire::decode(&message.body) {
             Some(Cause::Io { message, .. }) => message.trim_start_matches("starting: ").to_owned(),
             Some(cause) => cause.to_string(),
-            None => "rank 0 gave up and did not say why".to_owned(),
+            None => "rank 0 ended the start without a reason".to_owned(),
         }),
         _ => Err(format!(
-            "rank 0 said what it must not say at the start; {ONE_BUILD}"
+            "rank 0 sent an unexpected message at the start; {ONE_BUILD}"
         )),
     }
 }

@@ -148,7 +148,7 @@ impl JobVerdict {
         Cause::Io {
             action: format!("reading on {}", described(self.rank)),
             message: format!(
-                "what came from {} fails authentication: {FORGED}",
+                "a record from {} fails authentication: {FORGED}",
                 described(peer)
             ),
         }

@@ -392,7 +392,7 @@ fn is_silence(error: &io::Error) -> bool {
 fn verdict_of(message: &Message) -> Cause {
     wire::decode(&message.body).unwrap_or_else(|| Cause::Io {
         action: "reading why the job failed".to_owned(),
-        message: "rank 0 sent what is no record".to_owned(),
+        message: "rank 0 sent an invalid record".to_owned(),
     })
 }
 
