@@ -46,7 +46,7 @@ pub struct Launch {
     own_stdin: bool,
     own_signals: bool,
     /// Signals to be passed on are read from here.
-    told_signals: Option<Arc<OwnedFd>>,
+    caller_signals: Option<Arc<OwnedFd>>,
     inherited: Vec<Arc<OwnedFd>>,
     /// The launcher of an MPI library that `program` is, and that starts the ranks.
     through: Option<&'static str>,
@@ -67,7 +67,7 @@ impl Launch {
             output: Output::Forward,
             own_stdin: false,
             own_signals: false,
-            told_signals: None,
+            caller_signals: None,
             inherited: Vec::new(),
             through: None,
         }
@@ -147,7 +147,7 @@ impl Launch {
     /// When the pipe cannot be made not to block.
     pub fn signals_from(mut self, pipe: OwnedFd) -> io::Result<Self> {
         rustix::fs::fcntl_setfl(&pipe, rustix::fs::OFlags::NONBLOCK)?;
-        self.told_signals = Some(Arc::new(pipe));
+        self.caller_signals = Some(Arc::new(pipe));
         Ok(self)
     }
 
@@ -224,7 +224,7 @@ impl Launch {
         let watch = JobWatch {
             link,
             catch,
-            told_signals: self.told_signals.clone(),
+            caller_signals: self.caller_signals.clone(),
             reports,
             address,
             output: &self.output,

@@ -31,7 +31,7 @@ pub(crate) struct JobWatch<'a> {
     pub(crate) link: SupervisorLink,
     pub(crate) catch: Option<SignalCatcher>,
     /// Where the caller's signals come from; `None` also after their end.
-    pub(crate) told_signals: Option<Arc<OwnedFd>>,
+    pub(crate) caller_signals: Option<Arc<OwnedFd>>,
     pub(crate) reports: Reports,
     /// The address of the report pipe.
     pub(crate) address: String,
@@ -77,7 +77,7 @@ enum WakeSource {
     Supervisor,
     Reports,
     Signals,
-    ToldSignals,
+    CallerSignals,
     Feed(usize),
     Console,
     /// Processes of ranks that an MPI launcher started.
@@ -96,7 +96,7 @@ impl JobWatch<'_> {
         let mut buffer = Vec::new();
         while self.supervisor_state.done.is_none() {
             for source in self.wait(self.policy.next())? {
-                self.serve(&source, &mut buffer)?;
+                self.handle(&source, &mut buffer)?;
             }
             self.write();
             let due = self.policy.due(Instant::now());
@@ -124,8 +124,8 @@ impl JobWatch<'_> {
         if let Some(catch) = &self.catch {
             add(WakeSource::Signals, catch.pipe(), PollFlags::IN);
         }
-        if let Some(pipe) = &self.told_signals {
-            add(WakeSource::ToldSignals, pipe.as_fd(), PollFlags::IN);
+        if let Some(pipe) = &self.caller_signals {
+            add(WakeSource::CallerSignals, pipe.as_fd(), PollFlags::IN);
         }
         if self.supervisor_state.done.is_none() {
             if let Some(pipe) = self.reports.pipe() {
@@ -156,15 +156,15 @@ impl JobWatch<'_> {
         Ok(ready.map(|(source, _)| source).collect())
     }
 
-    fn serve(&mut self, source: &WakeSource, buffer: &mut Vec<u8>) -> Result<(), LaunchError> {
+    fn handle(&mut self, source: &WakeSource, buffer: &mut Vec<u8>) -> Result<(), LaunchError> {
         match source {
             WakeSource::Supervisor => match self.link.receive() {
-                Some(events) => events.into_iter().for_each(|event| self.learn(event)),
+                Some(events) => events.into_iter().for_each(|event| self.record(event)),
                 None => return Err(self.supervisor_lost(buffer)),
             },
             WakeSource::Reports => self.take_reports(),
             WakeSource::Signals => self.take_signals(),
-            WakeSource::ToldSignals => self.take_told_signals(),
+            WakeSource::CallerSignals => self.take_caller_signals(),
             WakeSource::Feed(number) => {
                 self.feeds[*number].read(&mut self.console, buffer);
             }
@@ -175,7 +175,7 @@ impl JobWatch<'_> {
         Ok(())
     }
 
-    fn learn(&mut self, event: Event) {
+    fn record(&mut self, event: Event) {
         match event {
             Event::Started { rank, pid } => self.supervisor_state.pids[rank] = pid,
             Event::NotStarted { rank, errno } => {
@@ -215,8 +215,8 @@ impl JobWatch<'_> {
         self.pass_on(&signals);
     }
 
-    fn take_told_signals(&mut self) {
-        let Some(pipe) = &self.told_signals else {
+    fn take_caller_signals(&mut self) {
+        let Some(pipe) = &self.caller_signals else {
             return;
         };
         let mut numbers = [0; 64];
@@ -226,7 +226,7 @@ impl JobWatch<'_> {
                 self.pass_on(&signals);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Ok(0) | Err(_) => self.told_signals = None,
+            Ok(0) | Err(_) => self.caller_signals = None,
         }
     }
 
@@ -284,10 +284,10 @@ impl JobWatch<'_> {
             if self
                 .wait(hurry)?
                 .iter()
-                .any(|source| matches!(source, WakeSource::Signals | WakeSource::ToldSignals))
+                .any(|source| matches!(source, WakeSource::Signals | WakeSource::CallerSignals))
             {
                 self.take_signals();
-                self.take_told_signals();
+                self.take_caller_signals();
                 self.console.close();
             }
         }

@@ -37,11 +37,11 @@ pub(crate) fn guard(plan: Plan, socket: OwnedFd, launcher: Pid) -> i32 {
         return 1;
     };
     title::set(title::GUARD);
-    let mut line = Some(ours);
+    let mut guard_pipe = Some(ours);
     let mut deadline = None;
     loop {
-        if line.is_some() && rustix::process::getppid() != Some(launcher) {
-            line = None;
+        if guard_pipe.is_some() && rustix::process::getppid() != Some(launcher) {
+            guard_pipe = None;
             deadline = Some(Instant::now() + SUPERVISOR_TIMEOUT);
         }
         match waitpid(Some(supervisor), WaitOptions::NOHANG) {

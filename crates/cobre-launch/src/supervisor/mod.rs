@@ -50,13 +50,13 @@ const CAUGHT: [i32; 9] = [
 ];
 
 /// The whole life of the supervisor; the result is its exit code.
-fn supervise(plan: Plan, socket: OwnedFd, line: OwnedFd, guard: Pid) -> i32 {
-    let Ok(catch) = settle_in(&plan, &[&socket, &line]) else {
+fn supervise(plan: Plan, socket: OwnedFd, guard_pipe: OwnedFd, guard: Pid) -> i32 {
+    let Ok(catch) = prepare(&plan, &[&socket, &guard_pipe]) else {
         return 1;
     };
     let mut supervisor = Supervisor {
         guard,
-        line,
+        guard_pipe,
         socket,
         catch,
         orders: Decoder::default(),
@@ -73,13 +73,13 @@ fn supervise(plan: Plan, socket: OwnedFd, line: OwnedFd, guard: Pid) -> i32 {
     let survivors = !sweep::end_descendants();
     // A launcher that outlives the guard sees the socket close: the job has not come to its end.
     if !supervisor.orphaned() {
-        supervisor.tell(Event::Done { survivors });
+        supervisor.send(Event::Done { survivors });
     }
     0
 }
 
 /// Makes ready to start ranks.
-fn settle_in(plan: &Plan, own: &[&OwnedFd]) -> io::Result<SignalCatcher> {
+fn prepare(plan: &Plan, own: &[&OwnedFd]) -> io::Result<SignalCatcher> {
     // Another launch of the same process waits for the end of its own pipes: holding on to copies
     // of them would keep it from seeing that.
     let catch = detach(&[&plan.descriptors()[..], &numbers(own)].concat())?;
@@ -128,7 +128,7 @@ fn wait_for(catch: &SignalCatcher, others: &[&OwnedFd]) {
 struct Supervisor {
     guard: Pid,
     /// The guard holds the other end, and closes it when the launcher dies.
-    line: OwnedFd,
+    guard_pipe: OwnedFd,
     socket: OwnedFd,
     catch: SignalCatcher,
     orders: Decoder,
@@ -203,14 +203,14 @@ impl Supervisor {
                         signalled: false,
                         _death_pipe: held,
                     });
-                    self.tell(Event::Started {
+                    self.send(Event::Started {
                         rank: number,
                         pid: pid.as_raw_pid(),
                     });
                 }
                 Err(error) => {
                     let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
-                    self.tell(Event::NotStarted {
+                    self.send(Event::NotStarted {
                         rank: number,
                         errno,
                     });
@@ -226,10 +226,10 @@ impl Supervisor {
     /// Collects ranks and obeys orders until no rank is left, or no launcher.
     fn watch(&mut self) {
         while self.ranks.iter().any(|rank| rank.pid.is_some()) {
-            wait_for(&self.catch, &[&self.socket, &self.line]);
+            wait_for(&self.catch, &[&self.socket, &self.guard_pipe]);
             self.catch.read();
             self.collect();
-            if self.orphaned() || !self.obey() {
+            if self.orphaned() || !self.receive_orders() {
                 return;
             }
         }
@@ -246,7 +246,7 @@ impl Supervisor {
             rank.pid = None;
             let ended = rank.signalled;
             let status = status.as_raw();
-            self.tell(Event::Exited(Exit {
+            self.send(Event::Exited(Exit {
                 rank: number,
                 status,
                 batch: self.batch,
@@ -256,7 +256,7 @@ impl Supervisor {
     }
 
     /// Carries out the orders that have come; `false` if none will come any more.
-    fn obey(&mut self) -> bool {
+    fn receive_orders(&mut self) -> bool {
         let mut bytes = [0; 16 * RECORD];
         match rustix::net::recv(&self.socket, &mut bytes, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return false,
@@ -290,13 +290,16 @@ impl Supervisor {
     /// True if the guard is dead, or the launcher by the guard's message. The launcher's end of the socket
     /// may live on in a process that was forked from it, so it is no proof of life.
     fn orphaned(&self) -> bool {
-        let mut line = [PollFd::from_borrowed_fd(self.line.as_fd(), PollFlags::IN)];
-        let closed = poll(&mut line, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        let mut guard_pipe = [PollFd::from_borrowed_fd(
+            self.guard_pipe.as_fd(),
+            PollFlags::IN,
+        )];
+        let closed = poll(&mut guard_pipe, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
         closed || rustix::process::getppid() != Some(self.guard)
     }
 
     /// If the launcher does not listen any more, [`Supervisor::watch`] will see it.
-    fn tell(&self, event: Event) {
+    fn send(&self, event: Event) {
         let bytes = encode(event);
         let mut rest = &bytes[..];
         while !rest.is_empty() {

@@ -137,15 +137,15 @@ impl Drop for CrashRegistration {
     }
 }
 
-/// Calls `say` for every registered rank of this process.
-fn for_each(say: impl Fn(RankStatus<'_>)) {
+/// Calls `publish` for every registered rank of this process.
+fn for_each(publish: impl Fn(RankStatus<'_>)) {
     READERS.fetch_add(1, SeqCst);
     for place in &REGISTERED {
         // SAFETY: null, or a rank whose `CrashRegistration` keeps it until there are no readers.
         if let Some(local_rank) = unsafe { place.load(SeqCst).as_ref() }
             && local_rank.fork_guard.is_here()
         {
-            say(local_rank.status());
+            publish(local_rank.status());
         }
     }
     READERS.fetch_sub(1, SeqCst);
@@ -156,7 +156,7 @@ fn listen_to_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let text = text_of(info);
-        for_each(|status| status.say_panic(&text));
+        for_each(|status| status.publish_panic(&text));
         before(info);
     }));
 }
@@ -195,7 +195,7 @@ fn handle(which: usize) {
 /// calls alone, as nothing else is safe here.
 extern "C" fn on_fatal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     for_each(|status| {
-        status.say_signal(signal);
+        status.publish_signal(signal);
         let _ = futex::wake(status.alive(), futex::Flags::empty(), i32::MAX as u32);
     });
     let which = FATAL.iter().position(|fatal| *fatal == signal);

@@ -178,8 +178,8 @@ impl Watcher {
     fn run(&self, registered: &mpsc::Sender<()>, mut stall: Stall) {
         block_signals();
         let status = self.status(self.rank);
-        status.settle();
-        status.show();
+        status.publish_namespace();
+        status.publish_heartbeat();
         let own = status.alive();
         let hold = RobustFutex::of(own);
         let _ = registered.send(());
@@ -191,7 +191,7 @@ impl Watcher {
                 event_count::notify_all(&SegmentHeader(&self.header));
                 break;
             }
-            self.status(self.rank).show();
+            self.status(self.rank).publish_heartbeat();
             if looked.elapsed() > STALL_SLICE {
                 looked = Instant::now();
                 if let Some(report) = stall.due(&self.header, self.rank, self.size) {
@@ -219,7 +219,7 @@ impl Watcher {
     /// True if `rank` has joined, has not left, and is gone.
     fn is_dead(&self, rank: usize) -> bool {
         let status = self.status(rank);
-        // Pairs with the kernel's mark, and with a rank's own in `RankStatus::say_signal`.
+        // Pairs with the kernel's mark, and with a rank's own in `RankStatus::publish_signal`.
         let word = status.alive().load(Acquire);
         if word == 0 || status.has_left() {
             return false;

@@ -80,13 +80,13 @@ impl<'a> RankStatus<'a> {
     }
 
     /// Notes where the rank's process is.
-    pub(super) fn settle(self) {
+    pub(super) fn publish_namespace(self) {
         let word = self.header.word64(header::namespace(self.rank));
         word.store(namespace(), Relaxed);
     }
 
     /// Notes that the rank's process runs.
-    pub(super) fn show(self) {
+    pub(super) fn publish_heartbeat(self) {
         let word = self.header.word64(header::seen(self.rank));
         word.store(now(), Relaxed);
     }
@@ -97,7 +97,7 @@ impl<'a> RankStatus<'a> {
     }
 
     /// Notes the signal that the rank is about to die of. Called in a signal handler.
-    pub(super) fn say_signal(self, signal: i32) {
+    pub(super) fn publish_signal(self, signal: i32) {
         let word = self.header.word32(header::signal(self.rank));
         // The first one: what was installed before may raise another.
         let _ = word.compare_exchange(0, signal.cast_unsigned(), Relaxed, Relaxed);
@@ -107,7 +107,7 @@ impl<'a> RankStatus<'a> {
 
     /// Notes the text of a panic: it may be the rank's last. One that follows another, such as from
     /// a destructor, is its consequence.
-    pub(super) fn say_panic(self, text: &str) {
+    pub(super) fn publish_panic(self, text: &str) {
         let text = match self.panic() {
             Some(first) => format!("{first}; then {text}"),
             None => text.to_owned(),

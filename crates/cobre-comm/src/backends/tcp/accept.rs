@@ -63,7 +63,7 @@ pub(super) struct Acceptor<'a> {
     /// Ranks that proved themselves and were refused all the same: who, from where, why.
     pub(super) refused: Vec<(u32, SocketAddr, Refusal)>,
     /// The last error of accepting a connection.
-    pub(super) trouble: Option<io::Error>,
+    pub(super) accept_error: Option<io::Error>,
 }
 
 /// A connection whose other end is a rank of this job.
@@ -78,10 +78,10 @@ struct PendingConnection {
     from: SocketAddr,
     since: Instant,
     /// The bytes received: a hello, then a proof.
-    said: [u8; HELLO + PROOF],
+    received: [u8; HELLO + PROOF],
     length: usize,
     /// The hello and the challenge, once the hello was read.
-    asked: Option<(Hello, [u8; CHALLENGE])>,
+    challenged: Option<(Hello, [u8; CHALLENGE])>,
 }
 
 impl<'a> Acceptor<'a> {
@@ -93,7 +93,7 @@ impl<'a> Acceptor<'a> {
             pending: Vec::new(),
             closed_until: None,
             refused: Vec::new(),
-            trouble: None,
+            accept_error: None,
         })
     }
 
@@ -117,7 +117,7 @@ impl<'a> Acceptor<'a> {
         self.open();
         let mut index = 0;
         while index < self.pending.len() {
-            match self.pending[index].go_on(&self.job, &judge) {
+            match self.pending[index].advance(&self.job, &judge) {
                 HandshakeStep::Waits if self.pending[index].since.elapsed() < HANDSHAKE_TIMEOUT => {
                     index += 1
                 }
@@ -172,7 +172,7 @@ impl<'a> Acceptor<'a> {
                     _ => {
                         self.close_oldest();
                         self.closed_until = Some(Instant::now() + PAUSE);
-                        self.trouble = Some(error);
+                        self.accept_error = Some(error);
                         return;
                     }
                 },
@@ -202,21 +202,21 @@ impl PendingConnection {
             stream,
             from,
             since: Instant::now(),
-            said: [0; HELLO + PROOF],
+            received: [0; HELLO + PROOF],
             length: 0,
-            asked: None,
+            challenged: None,
         }
     }
 
-    fn go_on(
+    fn advance(
         &mut self,
         job: &JobIdentity<'_>,
         judge: &impl Fn(&Hello) -> Result<(), Refusal>,
     ) -> HandshakeStep {
         loop {
             // Never more than the message it owes: what follows is not for the handshake.
-            let owed = HELLO + if self.asked.is_some() { PROOF } else { 0 };
-            match self.stream.read(&mut self.said[self.length..owed]) {
+            let owed = HELLO + if self.challenged.is_some() { PROOF } else { 0 };
+            match self.stream.read(&mut self.received[self.length..owed]) {
                 Ok(0) => return HandshakeStep::Gone,
                 Ok(length) => self.length += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -228,47 +228,49 @@ impl PendingConnection {
             if self.length < owed {
                 continue;
             }
-            match self.asked.take() {
-                None => match self.ask(job) {
-                    Some(asked) => self.asked = Some(asked),
+            match self.challenged.take() {
+                None => match self.send_challenge(job) {
+                    Some(challenged) => self.challenged = Some(challenged),
                     None => return HandshakeStep::Gone,
                 },
-                Some((hello, challenge)) => return self.answer(job, hello, &challenge, judge),
+                Some((hello, challenge)) => {
+                    return self.send_welcome(job, hello, &challenge, judge);
+                }
             }
         }
     }
 
     /// Answers a hello; `None` if there is nothing more to say.
-    fn ask(&mut self, job: &JobIdentity<'_>) -> Option<(Hello, [u8; CHALLENGE])> {
-        let said: &[u8; HELLO] = self.said.first_chunk()?;
-        match Hello::decode(said) {
+    fn send_challenge(&mut self, job: &JobIdentity<'_>) -> Option<(Hello, [u8; CHALLENGE])> {
+        let received: &[u8; HELLO] = self.received.first_chunk()?;
+        match Hello::decode(received) {
             Ok(hello) => {
                 let mut nonce = [0; 32];
                 getrandom::fill(&mut nonce).ok()?;
                 let challenge = handshake::challenge(Ok((nonce, job.protection(&self.stream))));
-                self.say(&challenge)?;
+                self.send(&challenge)?;
                 Some((hello, challenge))
             }
             Err(HandshakeError::Refused(refusal)) => {
-                self.say(&handshake::challenge(Err(refusal)))?;
+                self.send(&handshake::challenge(Err(refusal)))?;
                 None
             }
             Err(_) => None,
         }
     }
 
-    fn answer(
+    fn send_welcome(
         &mut self,
         job: &JobIdentity<'_>,
         hello: Hello,
         challenge: &[u8; CHALLENGE],
         judge: &impl Fn(&Hello) -> Result<(), Refusal>,
     ) -> HandshakeStep {
-        let (said, proof) = self.said.split_at(HELLO);
-        let (Ok(said), Ok(proof)) = (said.try_into(), proof.try_into()) else {
+        let (received, proof) = self.received.split_at(HELLO);
+        let (Ok(received), Ok(proof)) = (received.try_into(), proof.try_into()) else {
             return HandshakeStep::Gone;
         };
-        let proven = handshake::is_proven(job.secret, said, challenge, proof);
+        let proven = handshake::is_proven(job.secret, received, challenge, proof);
         let answer = if !proven {
             Err(Refusal::Secret)
         } else if hello.job != job.id {
@@ -280,9 +282,9 @@ impl PendingConnection {
         } else {
             judge(&hello)
         };
-        let welcome = handshake::welcome(job.secret, said, challenge, answer);
-        let channel = handshake::channel(job.secret, Side::Listener, said, challenge);
-        if self.say(&welcome).is_none() {
+        let welcome = handshake::welcome(job.secret, received, challenge, answer);
+        let channel = handshake::channel(job.secret, Side::Listener, received, challenge);
+        if self.send(&welcome).is_none() {
             return HandshakeStep::Gone;
         }
         match answer {
@@ -293,7 +295,7 @@ impl PendingConnection {
     }
 
     /// A fresh connection has room for these few bytes; one that has not is let go.
-    fn say(&mut self, bytes: &[u8]) -> Option<()> {
+    fn send(&mut self, bytes: &[u8]) -> Option<()> {
         self.stream.write_all(bytes).ok()
     }
 }

@@ -113,12 +113,12 @@ pub(super) fn connect(
         return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
     }
     stream.set_nodelay(true)?;
-    let channel = shake(&stream, target, purpose, job, deadline)?;
+    let channel = authenticate(&stream, target, purpose, job, deadline)?;
     Ok(Connection { stream, channel })
 }
 
 /// As [`connect`], again and again until the deadline: a busy rank may close a pending connection.
-pub(super) fn persist(
+pub(super) fn connect_until(
     address: SocketAddr,
     target: usize,
     purpose: ConnectionPurpose,
@@ -133,7 +133,7 @@ pub(super) fn persist(
     }
 }
 
-fn shake(
+fn authenticate(
     mut stream: &TcpStream,
     target: usize,
     purpose: ConnectionPurpose,

@@ -286,7 +286,7 @@ fn accept_ranks(
             }
         }
         for (rank, joining_rank) in joining.iter_mut().enumerate() {
-            match hear(joining_rank) {
+            match receive_peer_info(joining_rank) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     return Err(starting(forged(rank)));
@@ -320,7 +320,7 @@ fn await_news(acceptor: &Acceptor<'_>, joining: &[JoiningRank], limit: Duration)
 }
 
 /// Takes a rank's description; an error if the rank is gone.
-fn hear(joining_rank: &mut JoiningRank) -> io::Result<()> {
+fn receive_peer_info(joining_rank: &mut JoiningRank) -> io::Result<()> {
     let Some((connection, inbox)) = &mut joining_rank.watch else {
         return Ok(());
     };
@@ -374,10 +374,10 @@ fn missing(config: &TcpConfig, joining: &[JoiningRank], acceptor: &Acceptor<'_>)
         ranks(true),
         env::TCP_TIMEOUT_SECS
     );
-    if let Some(trouble) = &acceptor.trouble {
+    if let Some(accept_error) = &acceptor.accept_error {
         let _ = write!(
             text,
-            "; rank 0 could not accept all connections: {trouble} (ulimit -n sets how many descriptors it \
+            "; rank 0 could not accept all connections: {accept_error} (ulimit -n sets how many descriptors it \
              may have, and it needs {})",
             3 * config.size + 8
         );
@@ -446,7 +446,7 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
     let peer_info = Message::with_body(MessageKind::PeerInfo, [0; 2], peer_info);
     let sent = peer_info.send(&watch.stream, &watch.channel);
     sent.map_err(|error| format!("rank 0 at {address} is gone: {error}"))?;
-    let data = dial::persist(address, 0, ConnectionPurpose::Data, &job, deadline);
+    let data = dial::connect_until(address, 0, ConnectionPurpose::Data, &job, deadline);
     let data = data.map_err(|outcome| {
         let soon = Instant::now() + GRACE;
         // Rank 0 may have given up meanwhile, and knows why.
@@ -618,7 +618,7 @@ fn mesh(
                 "rank {rank} has no secret to reach rank {peer} with"
             ));
         }
-        let reached = dial::persist(address, peer, ConnectionPurpose::Data, job, deadline);
+        let reached = dial::connect_until(address, peer, ConnectionPurpose::Data, job, deadline);
         links[peer] = Some(reached.map_err(|outcome| {
             let why = outcome.text(address, config);
             format!("rank {rank} cannot reach rank {peer} at {address}: {why}")

@@ -383,7 +383,8 @@ fn whatever_a_worker_says_that_knows_the_secret_is_no_panic() {
 fn false_worker(random: &mut RandomBytes, rank: usize, size: usize, port: u16) {
     let (job, address) = (job(rank, size), (Ipv4Addr::LOCALHOST, port).into());
     let deadline = Instant::now() + Duration::from_secs(2);
-    let Ok(watch) = dial::persist(address, 0, ConnectionPurpose::Watch, &job, deadline) else {
+    let Ok(watch) = dial::connect_until(address, 0, ConnectionPurpose::Watch, &job, deadline)
+    else {
         return;
     };
     let say = |message: Message| {
@@ -391,7 +392,7 @@ fn false_worker(random: &mut RandomBytes, rank: usize, size: usize, port: u16) {
     };
     let peer_info = peer_table::encode([&PeerInfo::own(random.bits() as u16)]);
     say(random.instead_of(Message::with_body(MessageKind::PeerInfo, [0; 2], peer_info)));
-    let Ok(data) = dial::persist(address, 0, ConnectionPurpose::Data, &job, deadline) else {
+    let Ok(data) = dial::connect_until(address, 0, ConnectionPurpose::Data, &job, deadline) else {
         return;
     };
     let meshed = Message::new(MessageKind::Meshed, [random.below(2), 0]);

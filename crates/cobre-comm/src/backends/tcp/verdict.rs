@@ -37,7 +37,7 @@ pub(super) struct JobVerdict {
     /// The cause of the job's failure, and the time since which it is known.
     verdict: OnceLock<(Cause, Instant)>,
     stopped: AtomicBool,
-    settled: (Mutex<()>, Condvar),
+    verdict_set: (Mutex<()>, Condvar),
     requests: Mutex<Vec<WatchRequest>>,
     waker: CloseOnFork<UnixStream>,
     /// Time is counted from here.
@@ -70,7 +70,7 @@ impl JobVerdict {
                 .collect(),
             verdict: OnceLock::new(),
             stopped: AtomicBool::new(false),
-            settled: (Mutex::new(()), Condvar::new()),
+            verdict_set: (Mutex::new(()), Condvar::new()),
             requests: Mutex::new(Vec::new()),
             waker: CloseOnFork::new(waker),
             begun: Instant::now(),
@@ -156,7 +156,7 @@ impl JobVerdict {
 
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
-        // Pairs with the release in `settle`.
+        // Pairs with the release in `set_verdict`.
         self.stopped.load(Acquire)
     }
 
@@ -172,12 +172,12 @@ impl JobVerdict {
 
     /// Ends the job on this rank. The first cause stays. What this rank has sent still arrives, and
     /// ends there: a rank that needs nothing else finishes the collective it is in.
-    pub(super) fn settle(&self, cause: Cause) {
+    pub(super) fn set_verdict(&self, cause: Cause) {
         if self.verdict.set((cause, Instant::now())).is_ok() {
             // Pairs with the acquire in `is_stopped`.
             self.stopped.store(true, Release);
             self.end_sending();
-            let (lock, news) = &self.settled;
+            let (lock, news) = &self.verdict_set;
             let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
             news.notify_all();
         }
@@ -217,7 +217,7 @@ impl JobVerdict {
 
     /// As [`await_verdict`](Self::await_verdict), at most for `limit`.
     pub(super) fn await_verdict_for(&self, limit: Duration) -> Option<&Cause> {
-        let (lock, news) = &self.settled;
+        let (lock, news) = &self.verdict_set;
         let held = lock.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = news.wait_timeout_while(held, limit, |()| self.verdict().is_none());
         drop(waited);

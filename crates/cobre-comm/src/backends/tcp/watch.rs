@@ -146,7 +146,7 @@ struct PanicGuard(Arc<JobVerdict>);
 impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.settle(Cause::Io {
+            self.0.set_verdict(Cause::Io {
                 action: "watching the other ranks".to_owned(),
                 message: "the thread that does it panicked".to_owned(),
             });
@@ -172,7 +172,7 @@ fn listen<'a>(
 
 /// Writes to standard error from a thread of its own: who watches must neither end nor wait, even if
 /// nobody reads.
-fn tell(text: String) {
+fn complain(text: String) {
     let _ = std::thread::Builder::new()
         .name("cobre-report".to_owned())
         .stack_size(64 * 1024)
@@ -245,7 +245,7 @@ impl Follower {
             };
             let streams = self.connection.iter().map(|link| &*link.socket);
             listen(&self.wake_receiver, streams, limit);
-            self.hear();
+            self.receive();
             for request in self.job_verdict.take_requests() {
                 self.obey(request);
             }
@@ -256,7 +256,7 @@ impl Follower {
         }
     }
 
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         let Some(link) = &mut self.connection else {
             return;
         };
@@ -268,7 +268,7 @@ impl Follower {
                     self.heard = Instant::now();
                     match message.kind {
                         MessageKind::Ping => link.send(&pong(&self.job_verdict, &message)),
-                        MessageKind::Verdict => self.job_verdict.settle(verdict_of(&message)),
+                        MessageKind::Verdict => self.job_verdict.set_verdict(verdict_of(&message)),
                         _ => {}
                     }
                 }
@@ -285,13 +285,13 @@ impl Follower {
             let cause = wire::encode(&self.job_verdict.forged(0));
             let report = Message::with_body(MessageKind::Report, [0; 2], cause);
             self.say(&report);
-            self.job_verdict.settle(verdict_of(&report));
+            self.job_verdict.set_verdict(verdict_of(&report));
         }
         if ended {
             self.connection = None;
             if self.leaving == LeavePhase::No || self.leaving == LeavePhase::Said {
                 self.job_verdict
-                    .settle(self.job_verdict.lost(0, Loss::Vanished, None));
+                    .set_verdict(self.job_verdict.lost(0, Loss::Vanished, None));
             }
         }
     }
@@ -343,7 +343,7 @@ impl Follower {
             };
             let report = Message::with_body(MessageKind::Report, [0; 2], wire::encode(&cause));
             self.say(&report);
-            self.job_verdict.settle(cause);
+            self.job_verdict.set_verdict(cause);
             return;
         }
         let (waited, step) = (self.job_verdict.waited(), self.job_verdict.step());
@@ -354,7 +354,7 @@ impl Follower {
             self.reported = step.word();
             let (rank, peer_info) = (self.job_verdict.rank, &self.job_verdict.peer_infos[0]);
             let (waited, silent) = (waited.as_secs(), silent.as_secs());
-            tell(format!(
+            complain(format!(
                 "cobre: {step} has taken {waited} s on rank {rank}; rank 0 (pid {} on {}), which \
                  would know why, is silent for {silent} s, stopped?\n",
                 peer_info.pid, peer_info.host
@@ -487,7 +487,7 @@ impl Coordinator {
         loop {
             self.wait();
             for rank in 1..self.workers.len() {
-                self.hear(rank);
+                self.receive(rank);
             }
             for request in self.job_verdict.take_requests() {
                 self.obey(request);
@@ -524,7 +524,7 @@ impl Coordinator {
         );
     }
 
-    fn hear(&mut self, rank: usize) {
+    fn receive(&mut self, rank: usize) {
         let Some(link) = &mut self.workers[rank].connection else {
             return;
         };
@@ -728,7 +728,7 @@ impl Coordinator {
             link.send(&verdict);
         }
         // As the others read it.
-        self.job_verdict.settle(verdict_of(&verdict));
+        self.job_verdict.set_verdict(verdict_of(&verdict));
     }
 
     /// Says once for each step who waits in it and for whom, if that takes long.
@@ -763,7 +763,7 @@ impl Coordinator {
             format!("not there: {}", missing.join("; "))
         };
         let (seconds, arrived) = (waited(longest).as_secs(), arrived.join(", "));
-        tell(format!(
+        complain(format!(
             "cobre: {step} has taken {seconds} s; arrived: {arrived}; {missing}\n"
         ));
     }
@@ -780,7 +780,7 @@ impl Coordinator {
         self.told_leaving = true;
         let there = (1..self.workers.len()).filter(|&rank| self.workers[rank].connection.is_some());
         let there: Vec<String> = there.map(|rank| self.describe(rank)).collect();
-        tell(format!(
+        complain(format!(
             "cobre: rank 0 has finished and waits for the others to leave, for {} s so far: {}\n",
             waited.as_secs(),
             there.join("; ")
