@@ -315,7 +315,7 @@ def main():
                     break
                 elif not done:
                     slowest[who] = max(slowest.get(who, 0.0), taken)
-                # The keeper may need a moment after a launcher that was killed.
+                # The supervisor may need a moment after a launcher that was killed.
                 deadline = time.monotonic() + 30.0
                 while processes(study_seed) and time.monotonic() < deadline:
                     time.sleep(0.01)

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 
-use cobre_comm::{BackendKind, Detector, Environment, Selection, available_backends, cpus};
+use cobre_comm::{BackendKind, BackendSelection, Detector, Environment, available_backends, cpus};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -27,7 +27,7 @@ pub(crate) fn run() -> u8 {
         }
     }
     let env = Environment::process();
-    match BackendKind::from_environment(&env).and_then(|kind| Selection::new(kind, &env)) {
+    match BackendKind::from_environment(&env).and_then(|kind| BackendSelection::new(kind, &env)) {
         Ok(selection) => {
             let (name, reason) = (selection.kind.name(), selection.reason);
             say!("{:<16} {name} ({reason})", "selection");

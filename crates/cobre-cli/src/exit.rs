@@ -5,7 +5,7 @@ use std::error::Error;
 use cobre_case::CaseError;
 use cobre_comm::terminal;
 use cobre_files::FileError;
-use cobre_launch::{Cause, LaunchError, Outcome, RankOutcome, Status};
+use cobre_launch::{FailureCause, LaunchError, Outcome, RankOutcome, Status};
 use cobre_results::ResultsError;
 use cobre_sddp::SddpError;
 use serde_json::Value;
@@ -80,7 +80,7 @@ pub(crate) fn of_launch(error: &LaunchError) -> u8 {
         | LaunchError::MpiexecNotFound { .. } => INVALID_INPUT,
         LaunchError::ProgramNotFound { .. } => NOT_FOUND,
         LaunchError::ProgramNotExecutable { .. } => NOT_EXECUTABLE,
-        LaunchError::KeeperLost { .. } | LaunchError::Unkillable { .. } => RANKS,
+        LaunchError::SupervisorLost { .. } | LaunchError::Unkillable { .. } => RANKS,
         _ => IO,
     }
 }
@@ -128,7 +128,7 @@ pub(crate) fn of_ranks(outcome: &Outcome) -> u8 {
     };
     match &outcome.cause {
         None => DONE,
-        Some(Cause::Rank { rank, .. }) => match of_rank(&outcome.ranks[*rank]) {
+        Some(FailureCause::Rank { rank, .. }) => match of_rank(&outcome.ranks[*rank]) {
             code @ (INVALID_INPUT | IO | SOLVER | RANKS | STOPPED | USAGE)
                 if !outcome.ranks[*rank].ended =>
             {
@@ -136,14 +136,14 @@ pub(crate) fn of_ranks(outcome: &Outcome) -> u8 {
             }
             _ => RANKS,
         },
-        Some(Cause::Signal(_)) => {
+        Some(FailureCause::Signal(_)) => {
             let saved = outcome
                 .ranks
                 .iter()
                 .all(|rank| matches!(of_rank(rank), DONE | STOPPED));
             if saved { STOPPED } else { RANKS }
         }
-        Some(Cause::Output(_)) => IO,
+        Some(FailureCause::Output(_)) => IO,
         Some(_) => RANKS,
     }
 }

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 
-use cobre_comm::{BackendKind, Environment, Selection, available_backends, cpus};
+use cobre_comm::{BackendKind, BackendSelection, Environment, available_backends, cpus};
 use cobre_launch::{Bind, Launch, Output};
 
 /// Whether the environment makes this process a rank of a job.
 pub(crate) fn is_rank() -> bool {
     let env = Environment::process();
-    let selected = BackendKind::from_environment(&env).and_then(|kind| Selection::new(kind, &env));
+    let selected =
+        BackendKind::from_environment(&env).and_then(|kind| BackendSelection::new(kind, &env));
     selected.is_ok_and(|selection| selection.kind != BackendKind::Local)
 }
 

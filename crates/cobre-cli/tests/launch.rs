@@ -17,13 +17,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Writes a report by hand: `report RANK FROM REASON`.
 const REPORT: &str = r#"report() { echo "$@" > "/proc/self/fd/${COBRE_LAUNCH_REPORT%%:*}"; }; R=$COBRE_LAUNCH_RANK; "#;
 
-/// Launcher, guard and keeper of the job that the rank `pid` or a process of it belongs to.
+/// Launcher, guard and supervisor of the job that the rank `pid` or a process of it belongs to.
 fn between(launcher: i32, pid: i32) -> (i32, i32) {
-    let (mut guard, mut keeper) = (parent(pid), pid);
+    let (mut guard, mut supervisor) = (parent(pid), pid);
     while parent(guard) != launcher {
-        (guard, keeper) = (parent(guard), guard);
+        (guard, supervisor) = (parent(guard), guard);
     }
-    (guard, keeper)
+    (guard, supervisor)
 }
 
 /// The parent of a process.
@@ -212,7 +212,7 @@ fn a_rank_that_gives_up_is_quoted() {
     ));
     assert!([1, 2].contains(&finished.code), "{}", finished.stderr);
     let code = finished.code;
-    let cause = format!("rank {code} gave up: the disk is full (exited with code {code})");
+    let cause = format!("rank {code} aborted: the disk is full (exited with code {code})");
     assert_eq!(finished.cause(), cause);
 }
 
@@ -261,8 +261,8 @@ fn nothing_survives_a_launcher_killed_while_it_starts_ranks() {
 }
 
 #[test]
-fn nothing_survives_a_killed_keeper_or_guard() {
-    for keeper_goes in [true, false] {
+fn nothing_survives_a_killed_supervisor_or_guard() {
+    for supervisor_goes in [true, false] {
         let mark = unique_sleep();
         let mut command = script(2, &[], &format!("{FAMILY} exec sleep $MARK"));
         let job = Job::start(command.env("MARK", &mark));
@@ -270,23 +270,27 @@ fn nothing_survives_a_killed_keeper_or_guard() {
             with_argument(&mark).len() == 2 * (FAMILY_SIZE + 1)
         });
         let launcher = job.child.id().cast_signed();
-        let (guard, keeper) = between(launcher, with_argument(&mark)[0]);
-        signal_process(if keeper_goes { keeper } else { guard }, 9);
+        let (guard, supervisor) = between(launcher, with_argument(&mark)[0]);
+        signal_process(if supervisor_goes { supervisor } else { guard }, 9);
         let finished = job.finish();
         assert_eq!(finished.code, 4, "{}", finished.stderr);
-        assert!(finished.cause().contains("keeper"), "{}", finished.stderr);
+        assert!(
+            finished.cause().contains("supervisor"),
+            "{}",
+            finished.stderr
+        );
         assert_eq!(with_argument(&mark), []);
     }
 }
 
 #[test]
-fn keeper_and_guard_are_not_killed_with_launchers_by_name() {
+fn supervisor_and_guard_are_not_killed_with_launchers_by_name() {
     let mark = unique_sleep();
     let job = Job::start(script(1, &[], "exec sleep $MARK").env("MARK", &mark));
     wait_until("the rank runs", LIMIT, || !with_argument(&mark).is_empty());
     let launcher = job.child.id().cast_signed();
-    let (guard, keeper) = between(launcher, with_argument(&mark)[0]);
-    for pid in [guard, keeper] {
+    let (guard, supervisor) = between(launcher, with_argument(&mark)[0]);
+    for pid in [guard, supervisor] {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
         assert!(

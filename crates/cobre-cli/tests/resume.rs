@@ -487,7 +487,7 @@ fn a_lost_rank_is_made_good_by_retries() {
     assert_eq!(results(&output), results(&fresh));
 }
 
-/// The ranks that a launcher has started: the children of its guard's child, the keeper.
+/// The ranks that a launcher has started: the children of its guard's child, the supervisor.
 fn ranks_of(launcher: u32) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));

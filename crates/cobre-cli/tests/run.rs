@@ -313,7 +313,7 @@ fn endless(ranks: &str, seed: u64, output: &Path) -> Command {
     command
 }
 
-/// The processes of the job with this seed: the launcher and the ranks, and guard and keeper while they start.
+/// The processes of the job with this seed: the launcher and the ranks, and guard and supervisor while they start.
 fn of_job(seed: u64) -> Vec<i32> {
     with_argument(&format!("--seed={seed}"))
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use crate::call_signature::Collective;
 use crate::error::{BufferProblem, CommError};
-use crate::stamp::Collective;
 
 /// Where each rank's block lies in `recv`: one block per rank, all inside, none overlapping, and
 /// this rank's as long as what it sends.
@@ -47,15 +47,15 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// How a region is shared out: the ranks' parts, one after the other.
+/// The parts of a region, one per rank, one after the other.
 #[derive(Debug, Clone)]
-pub struct Parts {
+pub struct RegionParts {
     counts: Vec<usize>,
     displs: Vec<usize>,
     total: usize,
 }
 
-impl Parts {
+impl RegionParts {
     /// Checks the counts of a partitioned region of `T` for `size` ranks.
     pub(crate) fn new<T>(size: usize, counts: &[usize]) -> Result<Self, CommError> {
         let fault = |problem| CommError::InvalidBufferSize {
@@ -101,9 +101,9 @@ impl Parts {
 
 /// A rank that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Root(usize);
+pub struct RootRank(usize);
 
-impl Root {
+impl RootRank {
     /// Checks `root` against the number of ranks.
     #[inline]
     pub(crate) fn new(root: usize, size: usize) -> Result<Self, CommError> {
@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn counts_that_overflow_are_refused() {
-        assert!(Parts::new::<u8>(2, &[usize::MAX, 1]).is_err());
-        assert!(Parts::new::<u64>(1, &[usize::MAX / 8]).is_err());
+        assert!(RegionParts::new::<u8>(2, &[usize::MAX, 1]).is_err());
+        assert!(RegionParts::new::<u64>(1, &[usize::MAX / 8]).is_err());
         assert!(region_length::<u64>(usize::MAX / 8).is_err());
     }
 

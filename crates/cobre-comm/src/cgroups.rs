@@ -3,21 +3,21 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a group's files are named.
+/// The version of the control groups, which decides the names of their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Version {
+pub(crate) enum CgroupVersion {
     One,
     Two,
 }
 
 /// The directories that may limit this process through `controller`, innermost first.
-pub(crate) fn limiting(controller: &str) -> Vec<(Version, PathBuf)> {
+pub(crate) fn limiting(controller: &str) -> Vec<(CgroupVersion, PathBuf)> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     below(Path::new("/sys/fs/cgroup"), &own, controller)
 }
 
 /// As [`limiting`], for the hierarchies at `root` and the content `own` of `/proc/self/cgroup`.
-pub(crate) fn below(root: &Path, own: &str, controller: &str) -> Vec<(Version, PathBuf)> {
+pub(crate) fn below(root: &Path, own: &str, controller: &str) -> Vec<(CgroupVersion, PathBuf)> {
     let mut found = Vec::new();
     for line in own.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -26,9 +26,9 @@ pub(crate) fn below(root: &Path, own: &str, controller: &str) -> Vec<(Version, P
         };
         // An empty list of controllers marks the unified hierarchy of version 2.
         let (version, hierarchy) = match controllers {
-            "" => (Version::Two, root.to_owned()),
+            "" => (CgroupVersion::Two, root.to_owned()),
             list if list.split(',').any(|name| name == controller) => {
-                (Version::One, root.join(controller))
+                (CgroupVersion::One, root.join(controller))
             }
             _ => continue,
         };

@@ -3,7 +3,7 @@
 use crate::data::{CommData, Reducible};
 use crate::error::CommError;
 
-/// How [`Communicator::allreduce`] combines the ranks' elements.
+/// The operator by which [`Communicator::allreduce`] combines the ranks' elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
     /// The sum, added in rank order; integers wrap.

@@ -6,15 +6,15 @@
 //! and destination lie at the same place in their pages, and three to eight times on memory that
 //! another core has just written.
 
-/// Whether the destination should bypass the cache, which pays when it is larger than the cache.
+/// Cached or streaming stores: streaming bypasses the cache, which pays when the destination is larger than the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Store {
+pub(crate) enum StoreMode {
     Cached,
     Streaming,
 }
 
-impl Store {
-    /// What pays for a result of `bytes` that is written once.
+impl StoreMode {
+    /// The choice that pays for a result of `bytes` that is written once.
     #[inline]
     pub(crate) fn of(bytes: usize) -> Self {
         const LARGER_THAN_CACHE: usize = 16_000_000;
@@ -43,7 +43,7 @@ const FEW: usize = 64;
 
 /// Copies `from` into `into`, which is as long.
 #[inline]
-pub(crate) fn copy(from: &[u8], into: &mut [u8], store: Store) {
+pub(crate) fn copy(from: &[u8], into: &mut [u8], store: StoreMode) {
     assert_eq!(from.len(), into.len());
     let len = from.len();
     // SAFETY: both are `len` bytes long and, one being borrowed exclusively, do not overlap.
@@ -51,13 +51,13 @@ pub(crate) fn copy(from: &[u8], into: &mut [u8], store: Store) {
     store.settle();
 }
 
-/// Copies `len` bytes; [`Store::settle`] follows the last of several.
+/// Copies `len` bytes; [`StoreMode::settle`] follows the last of several.
 ///
 /// # Safety
 /// `to` is valid for writing and `from` for reading `len` bytes, and they do not overlap.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(crate) unsafe fn raw(to: *mut u8, from: *const u8, len: usize, store: Store) {
+pub(crate) unsafe fn raw(to: *mut u8, from: *const u8, len: usize, store: StoreMode) {
     if len <= FEW {
         // SAFETY: this function's own condition.
         unsafe { x86::few(to, from, len) }
@@ -70,13 +70,13 @@ pub(crate) unsafe fn raw(to: *mut u8, from: *const u8, len: usize, store: Store)
     }
 }
 
-/// Copies `len` bytes; [`Store::settle`] follows the last of several.
+/// Copies `len` bytes; [`StoreMode::settle`] follows the last of several.
 ///
 /// # Safety
 /// `to` is valid for writing and `from` for reading `len` bytes, and they do not overlap.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-pub(crate) unsafe fn raw(to: *mut u8, from: *const u8, len: usize, _: Store) {
+pub(crate) unsafe fn raw(to: *mut u8, from: *const u8, len: usize, _: StoreMode) {
     // SAFETY: this function's own condition.
     unsafe { std::ptr::copy_nonoverlapping(from, to, len) }
 }
@@ -88,7 +88,7 @@ pub(crate) unsafe fn raw(to: *mut u8, from: *const u8, len: usize, _: Store) {
     reason = "four loads and stores are one step; unaligned ones need no alignment"
 )]
 mod x86 {
-    use super::Store;
+    use super::StoreMode;
     use std::arch::x86_64::{
         __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128, _mm256_loadu_si256,
         _mm256_storeu_si256, _mm256_stream_si256,
@@ -100,7 +100,7 @@ mod x86 {
         ($to:ident, $from:ident, $len:ident, $store:ident, $vector:ty, $load:ident, $put:ident, $stream:ident) => {{
             const WIDTH: usize = size_of::<$vector>();
             let mut at = 0;
-            if $store == Store::Streaming {
+            if $store == StoreMode::Streaming {
                 at = $to.align_offset(WIDTH).min($len);
                 // SAFETY: `at` is at most `len`.
                 unsafe { few($to, $from, at) };
@@ -144,7 +144,7 @@ mod x86 {
     /// # Safety
     /// As for [`super::copy`], on a processor with AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn copy_avx2(to: *mut u8, from: *const u8, len: usize, store: Store) {
+    pub(super) unsafe fn copy_avx2(to: *mut u8, from: *const u8, len: usize, store: StoreMode) {
         copy_loop!(
             to,
             from,
@@ -160,7 +160,7 @@ mod x86 {
     /// # Safety
     /// As for [`super::copy`].
     #[target_feature(enable = "sse2")]
-    pub(super) unsafe fn copy_sse2(to: *mut u8, from: *const u8, len: usize, store: Store) {
+    pub(super) unsafe fn copy_sse2(to: *mut u8, from: *const u8, len: usize, store: StoreMode) {
         copy_loop!(
             to,
             from,
@@ -205,7 +205,7 @@ mod tests {
         let source: Vec<u8> = (0..2100).map(|i| (i * 7 + 3) as u8).collect();
         for len in (0..300).chain([511, 512, 513, 1024, 1999]) {
             for (skew, shift) in [(0, 0), (1, 0), (0, 1), (7, 5), (31, 33)] {
-                for store in [Store::Cached, Store::Streaming] {
+                for store in [StoreMode::Cached, StoreMode::Streaming] {
                     let mut into = vec![0xaa; shift + len + 1];
                     let from = &source[skew..skew + len];
                     copy(from, &mut into[shift..shift + len], store);
@@ -222,7 +222,7 @@ mod tests {
     fn processors_without_wide_vectors_copy_the_same() {
         let source: Vec<u8> = (0..1000).map(|i| (i * 13) as u8).collect();
         for len in [0, 1, 15, 16, 17, 63, 64, 65, 1000] {
-            for store in [Store::Cached, Store::Streaming] {
+            for store in [StoreMode::Cached, StoreMode::Streaming] {
                 let mut into = vec![0; len + 1];
                 // SAFETY: `into` and `source` are at least `len` bytes long and distinct.
                 unsafe { x86::copy_sse2(into.as_mut_ptr(), source.as_ptr(), len, store) };

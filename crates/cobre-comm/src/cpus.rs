@@ -1,10 +1,10 @@
-//! How many processors this process may really use: what its affinity mask allows, less what a
+//! The number of processors that this process may use: its affinity mask, less what a
 //! control group's quota takes away.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cgroups::{self, Version, number};
+use crate::cgroups::{self, CgroupVersion, number};
 
 /// The processors this process may run on, in ascending order.
 pub fn allowed() -> Vec<usize> {
@@ -66,7 +66,7 @@ pub fn machine() -> usize {
     limited_by(quota(), count)
 }
 
-/// How many processors a list like `0-3,8` names.
+/// The number of processors in a list like `0-3,8`.
 fn count_list(list: &str) -> Option<usize> {
     list.split(',')
         .map(|range| {
@@ -83,16 +83,16 @@ fn limited_by(quota: Option<f64>, count: usize) -> usize {
         .max(1)
 }
 
-/// How many threads can run at once: the smaller of both, at least 1.
+/// The number of threads that can run at once: the smaller of both, at least 1.
 pub fn usable() -> usize {
     limited_by(quota(), allowed().len())
 }
 
 /// The tightest quota of these groups.
-fn tightest(groups: &[(Version, PathBuf)]) -> Option<f64> {
+fn tightest(groups: &[(CgroupVersion, PathBuf)]) -> Option<f64> {
     let quotas = groups.iter().filter_map(|(version, dir)| match version {
-        Version::Two => version_2(dir),
-        Version::One => version_1(dir),
+        CgroupVersion::Two => version_2(dir),
+        CgroupVersion::One => version_1(dir),
     });
     quotas.reduce(f64::min)
 }

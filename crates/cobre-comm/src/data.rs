@@ -1,4 +1,4 @@
-//! What may travel between ranks, and how numbers are combined.
+//! Types that may travel between ranks, and the reduction of numbers.
 
 use bytemuck::Pod;
 use cobre_simd::vectorized;

@@ -28,9 +28,9 @@ pub const SHM_SIZE: &str = "COBRE_SHM_SIZE";
 pub const SHM_TIMEOUT_SECS: &str = "COBRE_SHM_TIMEOUT_SECS";
 /// Bytes of each rank's ring buffer; rank 0's value counts.
 pub const SHM_BUFFER_BYTES: &str = "COBRE_SHM_BUFFER_BYTES";
-/// How waiting ranks sleep: `futex`, or `portable`, which any Unix can do.
+/// The way in which waiting ranks sleep: `futex`, or `portable`, which any Unix can do.
 pub const SHM_WAIT: &str = "COBRE_SHM_WAIT";
-/// How regions are shared: `anonymous`, or `named`, for ranks that cannot look into each other's
+/// The way in which regions are shared: `anonymous`, or `named`, for ranks that cannot look into each other's
 /// processes; rank 0's value counts.
 pub const SHM_REGIONS: &str = "COBRE_SHM_REGIONS";
 /// A word that tells apart jobs that use one name; all ranks of a job have the same.
@@ -50,7 +50,7 @@ pub const TCP_TIMEOUT_SECS: &str = "COBRE_TCP_TIMEOUT_SECS";
 pub const TCP_BIND: &str = "COBRE_TCP_BIND";
 /// File (mode 0600) with the secret that the ranks of a TCP job share.
 pub const TCP_SECRET_FILE: &str = "COBRE_TCP_SECRET_FILE";
-/// How a TCP job moves data: `auto`, `star` or `ring`; rank 0's value counts.
+/// Topology of a TCP job: `auto`, `star` or `ring`; rank 0's value counts.
 pub const TCP_TOPOLOGY: &str = "COBRE_TCP_TOPOLOGY";
 /// Protection of what crosses connections within a machine: `auto`, `none` or `authentication`;
 /// between hosts it is authentication at least.
@@ -65,14 +65,14 @@ pub const TCP_SECRET: &str = "COBRE_TCP_SECRET";
 /// The user's own directory for what lives as long as a session, by the XDG base directories.
 const RUNTIME_DIRECTORY: &str = "XDG_RUNTIME_DIR";
 
-/// Whether the ranks of an MPI job compare what they call before they do it: `on` or `off`.
+/// Comparison of call signatures among the ranks of an MPI job before each call: `on` or `off`.
 pub const MPI_CHECK: &str = "COBRE_MPI_CHECK";
 
 /// The launcher's number for this process; the same as its rank where the backend has ranks.
 pub const LAUNCH_RANK: &str = "COBRE_LAUNCH_RANK";
-/// How many processes the launcher started.
+/// The number of processes that the launcher started.
 pub const LAUNCH_SIZE: &str = "COBRE_LAUNCH_SIZE";
-/// Where a rank tells its launcher who is to blame: `descriptor:device:inode` of a pipe.
+/// The pipe for launcher messages: `descriptor:device:inode`.
 pub const LAUNCH_REPORT: &str = "COBRE_LAUNCH_REPORT";
 
 /// The variables that make a process a certain rank of a certain job: what a launcher clears
@@ -96,7 +96,7 @@ pub const JOB: [&str; 15] = [
     LAUNCH_REPORT,
 ];
 
-/// How the names of segments begin that a launcher makes.
+/// The prefix of the names of segments that a launcher makes.
 pub const SHM_PREFIX: &str = "cobre-";
 
 /// A segment name that no other job has.
@@ -153,13 +153,13 @@ const MPI_STEP_SIZE: [&str; 4] = [
 /// launchers that ours runs.
 const LAUNCHED_RANK: [&str; 3] = [LAUNCH_RANK, "PMI_RANK", "OMPI_COMM_WORLD_RANK"];
 
-/// How long ranks look for each other when no timeout is set.
+/// The time that ranks look for each other when no timeout is set.
 pub const DEFAULT_RENDEZVOUS: Duration = Duration::from_secs(60);
 
 /// After how long a stall is reported when nothing else is set.
 pub const DEFAULT_STALL: Duration = Duration::from_secs(30);
 
-/// What the `shm` backend needs to find the other ranks.
+/// Settings with which the `shm` backend finds the other ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmConfig {
     /// Segment name, the same on all ranks of the job and on no other job.
@@ -172,9 +172,9 @@ pub struct ShmConfig {
     pub timeout: Option<Duration>,
     /// Bytes of each rank's ring buffer; `None` for what measured best. Rank 0's value counts.
     pub buffer_bytes: Option<usize>,
-    /// Whether waiting ranks sleep in a way that any Unix knows instead of by futex.
+    /// True if waiting ranks sleep in a way that any Unix knows instead of by futex.
     pub portable_wait: bool,
-    /// Whether regions are shared by name instead of through rank 0's process. Rank 0's value
+    /// True if regions are shared by name instead of through rank 0's process. Rank 0's value
     /// counts.
     pub named_regions: bool,
     /// A word that tells apart jobs of one name.
@@ -183,7 +183,7 @@ pub struct ShmConfig {
     pub stall: Duration,
 }
 
-/// What the `tcp` backend needs to find the other ranks.
+/// Settings with which the `tcp` backend finds the other ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpConfig {
     /// This process's rank, below `size`.
@@ -204,7 +204,7 @@ pub struct TcpConfig {
     pub runtime_directory: Option<PathBuf>,
     /// Protection of what crosses connections within this machine.
     pub protection: TcpProtection,
-    /// How data move between ranks; rank 0's value counts.
+    /// The topology of the data connections; rank 0's value counts.
     pub topology: TcpTopology,
     /// A word that tells apart jobs that use one port.
     pub job: Option<String>,
@@ -218,17 +218,17 @@ pub struct TcpConfig {
     pub stall: Duration,
 }
 
-/// How the `mpi` backend works; whom it works with is MPI's business.
+/// Settings of the `mpi` backend; the ranks it works with are MPI's business.
 #[allow(dead_code, reason = "read by a backend that this build may not have")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MpiConfig {
-    /// Whether ranks compare what they call before they do it; the same on all ranks.
+    /// True if ranks compare call signatures before each call; the same on all ranks.
     pub(crate) check: bool,
     /// After how long a stall is reported ([`DEFAULT_STALL`]).
     pub(crate) stall: Duration,
 }
 
-/// How the ranks of a TCP job are connected for large messages; the bits do not depend on it.
+/// Connections between the ranks of a TCP job for large messages; the bits do not depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TcpTopology {
     /// Direct connections where peers can reach each other, else through rank 0.
@@ -283,7 +283,7 @@ impl FromStr for TcpTopology {
 
 /// The backend named by [`COMM_BACKEND`], before its own settings are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum BackendRequest {
     Auto,
     Local,
     Shm,
@@ -291,7 +291,7 @@ pub(crate) enum Request {
     Mpi,
 }
 
-impl Request {
+impl BackendRequest {
     /// The name by which it is asked for.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -304,7 +304,7 @@ impl Request {
     }
 }
 
-impl FromStr for Request {
+impl FromStr for BackendRequest {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -442,9 +442,9 @@ impl<'a> Environment<'a> {
     }
 
     /// The backend the user asked for; `Auto` if unset.
-    pub(crate) fn request(&self) -> Result<Request, BackendError> {
+    pub(crate) fn request(&self) -> Result<BackendRequest, BackendError> {
         let Some(raw) = self.raw(COMM_BACKEND) else {
-            return Ok(Request::Auto);
+            return Ok(BackendRequest::Auto);
         };
         raw.to_str()
             .and_then(|text| text.trim().parse().ok())
@@ -514,7 +514,7 @@ impl<'a> Environment<'a> {
         })
     }
 
-    /// How many ranks each launcher that left its variables says it started.
+    /// The numbers of ranks that the launchers whose variables are set say they started.
     #[allow(dead_code, reason = "asked by a backend that this build may not have")]
     pub(crate) fn mpi_step_sizes(&self) -> Vec<(&'static str, usize)> {
         let of_step = MPI_STEP_SIZE
@@ -566,7 +566,10 @@ mod tests {
 
     #[test]
     fn an_empty_variable_counts_as_unset() {
-        assert_eq!(with(&[(COMM_BACKEND, "")]).request(), Ok(Request::Auto));
+        assert_eq!(
+            with(&[(COMM_BACKEND, "")]).request(),
+            Ok(BackendRequest::Auto)
+        );
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::stamp::{Collective, Stamp};
+use crate::call_signature::{CallSignature, Collective};
 
-/// Why a collective or a region call failed.
+/// Error of a collective or a region call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CommError {
@@ -17,7 +17,7 @@ pub enum CommError {
     InvalidBufferSize {
         /// The collective called.
         operation: Collective,
-        /// What does not fit.
+        /// The mistake in the buffers.
         problem: BufferProblem,
     },
     /// The root is not a rank of this communicator.
@@ -33,7 +33,7 @@ pub enum CommError {
     /// This process may not use this communicator, for example after a fork.
     #[error("this communicator cannot be used here: {reason}")]
     InvalidCommunicator {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// Memory for a region could not be had.
@@ -43,7 +43,7 @@ pub enum CommError {
         operation: Collective,
         /// Bytes asked for.
         bytes: usize,
-        /// What the system said, and what helps.
+        /// The system's error, and a remedy.
         detail: String,
     },
     /// The collective did not complete on this rank. Unless the cause is [`Cause::Busy`], the
@@ -54,14 +54,14 @@ pub enum CommError {
         operation: Collective,
         /// Its place in the communicator's sequence of collectives, from 1.
         sequence: u64,
-        /// What happened.
+        /// The cause.
         #[source]
         cause: Cause,
     },
 }
 
 impl CommError {
-    /// Whether another thread was in the way, and nothing else is wrong.
+    /// True if another thread was in a call, and nothing else is wrong.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(
             self,
@@ -84,7 +84,7 @@ impl CommError {
     }
 }
 
-/// What does not fit in a call's buffers.
+/// A mistake in the buffers of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BufferProblem {
@@ -125,7 +125,7 @@ pub enum BufferProblem {
     TooLarge,
 }
 
-/// What ended a collective.
+/// The cause of a collective's end.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -138,15 +138,15 @@ pub enum Cause {
         host: String,
         /// Its process id there.
         pid: u32,
-        /// How it went.
+        /// The way it was lost.
         how: Loss,
         /// The last collective it began; `None` if it began none, or nobody knows.
-        last: Option<Step>,
+        last: Option<CallPosition>,
     },
     /// A rank called [`Communicator::abort`](crate::Communicator::abort).
-    #[error("rank {rank} (pid {pid} on {host}) gave up: {reason}{}", After(*last))]
+    #[error("rank {rank} (pid {pid} on {host}) aborted: {reason}{}", After(*last))]
     Aborted {
-        /// The rank that gave up.
+        /// The rank that aborted.
         rank: usize,
         /// Its host.
         host: String,
@@ -155,10 +155,10 @@ pub enum Cause {
         /// The reason it gave.
         reason: String,
         /// The last collective it began; `None` if it began none, or nobody knows.
-        last: Option<Step>,
+        last: Option<CallPosition>,
     },
     /// Two ranks made different calls; nothing was combined.
-    #[error("rank {} made {} while rank {} made {}", left.rank, left.stamp, right.rank, right.stamp)]
+    #[error("rank {} made {} while rank {} made {}", left.rank, left.signature, right.rank, right.signature)]
     Mismatch {
         /// One side.
         left: Box<Call>,
@@ -184,9 +184,9 @@ pub enum Cause {
     /// The operating system refused something.
     #[error("{action}: {message}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: String,
-        /// What the system said.
+        /// The system's error.
         message: String,
     },
     /// Another thread is inside a collective of this communicator. The communicator is unharmed
@@ -197,7 +197,7 @@ pub enum Cause {
 
 /// A collective of a communicator, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct CallPosition {
     /// The collective.
     pub collective: Collective,
     /// Its place in the communicator's sequence of collectives, from 1.
@@ -208,7 +208,7 @@ pub struct Step {
     dead_code,
     reason = "in a build with one-rank backends alone no record travels"
 )]
-impl Step {
+impl CallPosition {
     /// The step in one word; never 0.
     #[inline]
     pub(crate) fn word(self) -> u64 {
@@ -225,14 +225,14 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for CallPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (call {})", self.collective, self.sequence)
     }
 }
 
 /// Where a rank stood when it failed.
-struct After(Option<Step>);
+struct After(Option<CallPosition>);
 
 impl fmt::Display for After {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -243,7 +243,7 @@ impl fmt::Display for After {
     }
 }
 
-/// How a rank was lost.
+/// The way in which a rank was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
@@ -280,10 +280,10 @@ pub struct Call {
     /// The rank that made the call.
     pub rank: usize,
     /// The call.
-    pub stamp: Stamp,
+    pub signature: CallSignature,
 }
 
-/// Why a communicator could not be selected or started.
+/// Error of the selection or the start of a communicator.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BackendError {
@@ -298,9 +298,9 @@ pub enum BackendError {
     BackendNotAvailable {
         /// The backend that is needed, which is also the feature it comes with.
         requested: &'static str,
-        /// Who needs it.
+        /// The setting or the caller that needs it.
         why: String,
-        /// What this build has.
+        /// The backends of this build.
         available: Vec<&'static str>,
     },
     /// No backend has this name.
@@ -312,7 +312,7 @@ pub enum BackendError {
     InvalidBackend {
         /// The name given.
         requested: String,
-        /// What this build has.
+        /// The backends of this build.
         available: Vec<&'static str>,
     },
     /// A backend lacks a setting.
@@ -322,7 +322,7 @@ pub enum BackendError {
         backend: &'static str,
         /// The variable to set.
         variable: String,
-        /// What to set it to.
+        /// The value to set it to.
         expected: String,
     },
     /// A setting has a value that means nothing.
@@ -332,7 +332,7 @@ pub enum BackendError {
         variable: String,
         /// Its value.
         value: String,
-        /// What would have been right.
+        /// The values that are allowed.
         expected: String,
     },
     /// The backend could not start.
@@ -340,12 +340,12 @@ pub enum BackendError {
     InitializationFailed {
         /// The backend.
         backend: &'static str,
-        /// What happened, and what helps.
+        /// The error, and a remedy.
         reason: String,
     },
 }
 
-/// How to get a backend that this build does not have.
+/// Tells the user where to get a backend that this build does not have.
 fn remedy(backend: &str) -> String {
     if crate::backends::KNOWN.contains(&backend) {
         format!("build cobre-comm with its feature `{backend}`")
@@ -396,8 +396,8 @@ mod tests {
     #[test]
     fn a_mismatch_shows_both_sides() {
         let call = |rank, collective| {
-            let stamp = Stamp::new(collective).at(7);
-            Box::new(Call { rank, stamp })
+            let signature = CallSignature::new(collective).at(7);
+            Box::new(Call { rank, signature })
         };
         let cause = Cause::Mismatch {
             left: call(0, Collective::Barrier),

@@ -33,6 +33,7 @@
 
 mod arguments;
 mod backends;
+mod call_signature;
 mod cgroups;
 mod communicator;
 mod copy;
@@ -45,16 +46,15 @@ pub mod memory;
 mod region;
 pub mod report;
 mod select;
-mod stamp;
 pub mod terminal;
 mod transport;
 
 pub use backends::*;
+pub use call_signature::{CallSignature, Collective};
 pub use communicator::{Communicator, ReduceOp};
 pub use data::{CommData, Reducible};
 pub use detector::Detector;
 pub use env::{Environment, ShmConfig, TcpConfig, TcpProtection, TcpTopology};
-pub use error::{BackendError, BufferProblem, Call, Cause, CommError, Loss, Step};
+pub use error::{BackendError, BufferProblem, Call, CallPosition, Cause, CommError, Loss};
 pub use region::{SharedMemoryProvider, SharedRegion};
-pub use select::{BackendKind, Selection, available_backends, create_communicator};
-pub use stamp::{Collective, Stamp};
+pub use select::{BackendKind, BackendSelection, available_backends, create_communicator};

@@ -1,9 +1,9 @@
-//! How much memory can be had: what the system has to spare, less what a control group keeps back.
+//! The memory available: what the system has to spare, less what a control group keeps back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cgroups::{self, Version, number};
+use crate::cgroups::{self, CgroupVersion, number};
 
 /// Bytes that can be reserved without waking the out-of-memory killer, as far as the system says;
 /// `usize::MAX` where it says nothing.
@@ -17,18 +17,18 @@ pub fn available() -> usize {
 }
 
 /// The least that the groups leave; `None` if none of them has a limit.
-fn headroom(groups: &[(Version, PathBuf)]) -> Option<usize> {
+fn headroom(groups: &[(CgroupVersion, PathBuf)]) -> Option<usize> {
     groups
         .iter()
         .filter_map(|(version, dir)| left(*version, dir))
         .min()
 }
 
-/// What a group has left: its limit, less what it uses, but for files that can be dropped.
-fn left(version: Version, dir: &Path) -> Option<usize> {
+/// The memory a group has left: its limit, less what it uses, but for files that can be dropped.
+fn left(version: CgroupVersion, dir: &Path) -> Option<usize> {
     let (limit, used) = match version {
-        Version::Two => ("memory.max", "memory.current"),
-        Version::One => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        CgroupVersion::Two => ("memory.max", "memory.current"),
+        CgroupVersion::One => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
     };
     let (limit, used) = (number(dir, limit)?, number(dir, used)?);
     let stat = fs::read_to_string(dir.join("memory.stat")).unwrap_or_default();

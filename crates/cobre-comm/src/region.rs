@@ -44,7 +44,7 @@ pub trait SharedMemoryProvider: Send + Sync {
     /// [`CommError::CollectiveFailed`].
     fn split_local(&self) -> Result<Self::Local, CommError>;
 
-    /// Whether this rank writes its node's copy of leader regions. Without shared memory every
+    /// True if this rank writes its node's copy of leader regions. Without shared memory every
     /// rank has its own copy and leads itself.
     fn is_leader(&self) -> bool;
 }
@@ -64,7 +64,7 @@ pub trait SharedRegion<T: CommData>: Send + Sync {
     /// In a write epoch, and after a fence that failed.
     fn as_slice(&self) -> &[T];
 
-    /// What this rank may write, in a write epoch: its part of a partitioned region; of a leader
+    /// The elements that this rank may write, in a write epoch: its part of a partitioned region; of a leader
     /// region everything on the leader and nothing elsewhere.
     ///
     /// # Panics
@@ -81,13 +81,13 @@ pub trait SharedRegion<T: CommData>: Send + Sync {
 
 /// Which epoch a region is in: the one rule book of all region types.
 #[derive(Debug)]
-pub(crate) enum Epoch {
+pub(crate) enum RegionEpoch {
     Write,
     Read,
     Poisoned(CommError),
 }
 
-impl Epoch {
+impl RegionEpoch {
     /// Panics unless the region may be read.
     #[inline]
     #[track_caller]
@@ -127,8 +127,8 @@ impl Epoch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_signature::Collective;
     use crate::error::Cause;
-    use crate::stamp::Collective;
 
     fn failed(sequence: u64, cause: Cause) -> CommError {
         CommError::CollectiveFailed {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_fence_that_met_another_thread_can_be_tried_again() {
-        let mut epoch = Epoch::Write;
+        let mut epoch = RegionEpoch::Write;
         assert!(epoch.advance(Err(failed(1, Cause::Busy))).is_err());
         epoch.assert_writable();
         assert!(epoch.advance(Ok(())).is_ok());
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_failed_fence_poisons_for_good_with_the_first_error() {
-        let mut epoch = Epoch::Write;
+        let mut epoch = RegionEpoch::Write;
         assert_eq!(epoch.advance(Err(failure(1))), Err(failure(1)));
         assert_eq!(epoch.advance(Ok(())), Err(failure(1)));
         assert_eq!(epoch.advance(Err(failure(2))), Err(failure(1)));
@@ -163,12 +163,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "after a failed fence")]
     fn a_poisoned_region_cannot_be_read() {
-        Epoch::Poisoned(failure(1)).assert_readable();
+        RegionEpoch::Poisoned(failure(1)).assert_readable();
     }
 
     #[test]
     #[should_panic(expected = "after a failed fence")]
     fn a_poisoned_region_cannot_be_written() {
-        Epoch::Poisoned(failure(1)).assert_writable();
+        RegionEpoch::Poisoned(failure(1)).assert_writable();
     }
 }

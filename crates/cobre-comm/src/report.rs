@@ -1,4 +1,4 @@
-//! How a rank tells its launcher who is to blame, so that the launcher's first line is the cause
+//! Messages of a rank to its launcher: the root cause of a failure, so that the launcher's first line is the cause
 //! and not the first rank it happened to collect.
 //!
 //! The launcher hands every rank the write end of one pipe. A message is one line, short enough
@@ -16,21 +16,21 @@ use crate::terminal;
 /// guarantees 512, and a longer line there may mix with another rank's.
 const LONGEST: usize = 2048;
 
-/// How long a launcher that is busy may take before a message is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time that a busy launcher may take before a message is given up.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One rank's word on why the job is failing.
+/// One rank's message on why the job is failing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blame {
+pub struct RootCause {
     /// The rank that caused the failure.
     pub rank: usize,
-    /// The rank that says so; equal to `rank` when it gave up itself.
+    /// The rank that says so; equal to `rank` when it aborted itself.
     pub from: usize,
-    /// What happened, on one line.
+    /// The reason, on one line.
     pub reason: String,
 }
 
-impl Blame {
+impl RootCause {
     /// The message as it travels: one line.
     pub fn encode(&self) -> String {
         let mut line = format!("{} {} ", self.rank, self.from);
@@ -44,7 +44,7 @@ impl Blame {
         line
     }
 
-    /// Reads a line made by [`Blame::encode`]; `None` if it is not one.
+    /// Reads a line made by [`RootCause::encode`]; `None` if it is not one.
     pub fn decode(line: &str) -> Option<Self> {
         let mut words = line.splitn(3, ' ');
         let rank = words.next()?.parse().ok()?;
@@ -54,11 +54,11 @@ impl Blame {
     }
 }
 
-/// What a rank tells its launcher, one line each.
+/// A message of a rank to its launcher, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
-    /// Who is to blame for a failure.
-    Blame(Blame),
+pub enum LauncherMessage {
+    /// The root cause of a failure.
+    RootCause(RootCause),
     /// A rank that another launcher started has joined the job.
     Joined {
         /// Its number.
@@ -77,18 +77,18 @@ pub enum Word {
     Statement {
         /// Its number.
         rank: usize,
-        /// Whether the statement ends with this piece.
+        /// True if the statement ends with this piece.
         last: bool,
         /// The piece.
         text: String,
     },
 }
 
-impl Word {
-    /// The word as it travels: one line.
+impl LauncherMessage {
+    /// The message as it travels: one line.
     pub fn encode(&self) -> String {
         match self {
-            Self::Blame(blame) => blame.encode(),
+            Self::RootCause(cause) => cause.encode(),
             Self::Joined { rank, pid, host } => format!("joined {rank} {pid} {host}\n"),
             Self::Left { rank } => format!("left {rank}\n"),
             Self::Statement { rank, last, text } => {
@@ -98,7 +98,7 @@ impl Word {
         }
     }
 
-    /// Reads a line made by [`Word::encode`]; `None` if it is not one.
+    /// Reads a line made by [`LauncherMessage::encode`]; `None` if it is not one.
     pub fn decode(line: &str) -> Option<Self> {
         let mut words = line.trim_end_matches('\n').splitn(4, ' ');
         match words.next()? {
@@ -120,7 +120,7 @@ impl Word {
                 },
                 text: words.next()?.to_owned(),
             }),
-            _ => Blame::decode(line).map(Self::Blame),
+            _ => RootCause::decode(line).map(Self::RootCause),
         }
     }
 }
@@ -132,7 +132,7 @@ pub fn address(descriptor: i32, device: u64, inode: u64) -> String {
 
 /// Tells the launcher that this process gives up because of `reason`. Does nothing in a process
 /// that no launcher started; a report that cannot be delivered must not hide the failure itself.
-pub(crate) fn give_up(reason: &str) {
+pub(crate) fn report_abort(reason: &str) {
     send(None, reason);
 }
 
@@ -141,14 +141,14 @@ pub(crate) fn give_up(reason: &str) {
     dead_code,
     reason = "in a build with one-rank backends alone there is no other rank"
 )]
-pub(crate) fn blame(rank: usize, reason: &str) {
+pub(crate) fn root_cause(rank: usize, reason: &str) {
     send(Some(rank), reason);
 }
 
 /// Tells the launcher that this process is a rank of a job.
 #[allow(dead_code, reason = "said by a backend that this build may not have")]
 pub(crate) fn joined(host: String) {
-    tell(|rank| Word::Joined {
+    tell(|rank| LauncherMessage::Joined {
         rank,
         pid: std::process::id(),
         host,
@@ -158,7 +158,7 @@ pub(crate) fn joined(host: String) {
 /// Tells the launcher that this rank has taken leave of the others.
 #[allow(dead_code, reason = "said by a backend that this build may not have")]
 pub(crate) fn left() {
-    tell(|rank| Word::Left { rank });
+    tell(|rank| LauncherMessage::Left { rank });
 }
 
 /// Makes a statement to the launcher that started this process, which has it in the job's outcome: what this program
@@ -171,12 +171,12 @@ pub fn state(text: &str) -> bool {
     let mut rest = text;
     loop {
         let (piece, after) = rest.split_at(rest.floor_char_boundary(LONGEST / 2));
-        let word = Word::Statement {
+        let message = LauncherMessage::Statement {
             rank,
             last: after.is_empty(),
             text: piece.replace('\n', " "),
         };
-        if deliver(&address, &word).is_none() {
+        if deliver(&address, &message).is_none() {
             return false;
         }
         if after.is_empty() {
@@ -188,7 +188,7 @@ pub fn state(text: &str) -> bool {
 
 fn send(rank: Option<usize>, reason: &str) {
     tell(|from| {
-        Word::Blame(Blame {
+        LauncherMessage::RootCause(RootCause {
             rank: rank.unwrap_or(from),
             from,
             reason: reason.to_owned(),
@@ -196,15 +196,15 @@ fn send(rank: Option<usize>, reason: &str) {
     });
 }
 
-fn tell(word: impl FnOnce(usize) -> Word) {
+fn tell(message: impl FnOnce(usize) -> LauncherMessage) {
     if let Some((rank, address)) = Environment::process().launch_report() {
-        deliver(&address, &word(rank));
+        deliver(&address, &message(rank));
     }
 }
 
 /// Writes to the pipe at `address` if it is still the launcher's: a program between launcher and
 /// rank may have closed the descriptor and opened something else under its number.
-fn deliver(address: &str, word: &Word) -> Option<()> {
+fn deliver(address: &str, message: &LauncherMessage) -> Option<()> {
     let (descriptor, identity) = address.split_once(':')?;
     let descriptor: u32 = descriptor.parse().ok()?;
     let path = format!("/dev/fd/{descriptor}");
@@ -217,8 +217,8 @@ fn deliver(address: &str, word: &Word) -> Option<()> {
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .ok()?;
-    let line = word.encode();
-    let until = Instant::now() + PATIENCE;
+    let line = message.encode();
+    let until = Instant::now() + DELIVERY_TIMEOUT;
     loop {
         // A line is taken whole or not at all.
         match pipe.write_all(line.as_bytes()) {
@@ -236,8 +236,8 @@ mod tests {
     use std::io::Read;
     use std::os::fd::AsRawFd;
 
-    fn blame(reason: &str) -> Blame {
-        Blame {
+    fn root_cause(reason: &str) -> RootCause {
+        RootCause {
             rank: 3,
             from: 1,
             reason: reason.to_owned(),
@@ -246,30 +246,35 @@ mod tests {
 
     #[test]
     fn a_message_survives_its_journey() {
-        let sent = blame("the disk is full");
-        assert_eq!(Blame::decode(&sent.encode()), Some(sent.clone()));
-        let joined = Word::Joined {
+        let sent = root_cause("the disk is full");
+        assert_eq!(RootCause::decode(&sent.encode()), Some(sent.clone()));
+        let joined = LauncherMessage::Joined {
             rank: 2,
             pid: 41,
             host: "node-7".to_owned(),
         };
-        let said = Word::Statement {
+        let said = LauncherMessage::Statement {
             rank: 2,
             last: true,
             text: "{\"a\": \"b  c \"}".to_owned(),
         };
-        for word in [Word::Blame(sent), joined, Word::Left { rank: 2 }, said] {
-            assert_eq!(Word::decode(&word.encode()), Some(word));
+        for message in [
+            LauncherMessage::RootCause(sent),
+            joined,
+            LauncherMessage::Left { rank: 2 },
+            said,
+        ] {
+            assert_eq!(LauncherMessage::decode(&message.encode()), Some(message));
         }
-        assert_eq!(Word::decode("joined 2 x"), None);
+        assert_eq!(LauncherMessage::decode("joined 2 x"), None);
     }
 
     #[test]
     fn a_message_is_one_short_line_whatever_the_reason() {
-        let line = blame(&"ä\n\r\0".repeat(5000)).encode();
+        let line = root_cause(&"ä\n\r\0".repeat(5000)).encode();
         assert!(line.len() <= LONGEST);
         assert_eq!(line.matches('\n').count(), 1);
-        assert!(Blame::decode(&line).is_some());
+        assert!(RootCause::decode(&line).is_some());
     }
 
     #[test]
@@ -277,18 +282,27 @@ mod tests {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let metadata = std::fs::metadata(format!("/dev/fd/{}", writer.as_raw_fd())).unwrap();
         let address = address(writer.as_raw_fd(), metadata.dev(), metadata.ino());
-        assert!(deliver(&address, &Word::Blame(blame("here"))).is_some());
+        assert!(deliver(&address, &LauncherMessage::RootCause(root_cause("here"))).is_some());
         drop(writer);
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
-        assert_eq!(text, blame("here").encode());
+        assert_eq!(text, root_cause("here").encode());
     }
 
     #[test]
     fn another_file_under_the_same_number_is_left_alone() {
         let (_reader, writer) = std::io::pipe().unwrap();
         let address = address(writer.as_raw_fd(), 0, 0);
-        assert_eq!(deliver(&address, &Word::Blame(blame("x"))), None);
-        assert_eq!(deliver("not an address", &Word::Blame(blame("x"))), None);
+        assert_eq!(
+            deliver(&address, &LauncherMessage::RootCause(root_cause("x"))),
+            None
+        );
+        assert_eq!(
+            deliver(
+                "not an address",
+                &LauncherMessage::RootCause(root_cause("x"))
+            ),
+            None
+        );
     }
 }

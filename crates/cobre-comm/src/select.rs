@@ -1,7 +1,7 @@
 //! Which backend a process uses, and why.
 
 use crate::backends::{self, CommBackend};
-use crate::env::{self, Environment, Request, ShmConfig, TcpConfig};
+use crate::env::{self, BackendRequest, Environment, ShmConfig, TcpConfig};
 use crate::error::BackendError;
 
 /// A backend and what it needs to start.
@@ -46,19 +46,19 @@ impl BackendKind {
     /// The backend with its settings. One that is not there is refused before they are asked for.
     fn configured(
         available: &[&'static str],
-        request: Request,
+        request: BackendRequest,
         why: &str,
         env: &Environment<'_>,
     ) -> Result<Self, BackendError> {
-        if request != Request::Auto && !available.contains(&request.name()) {
+        if request != BackendRequest::Auto && !available.contains(&request.name()) {
             return Err(not_available(available, request.name(), why.to_owned()));
         }
         Ok(match request {
-            Request::Auto => Self::Auto,
-            Request::Local => Self::Local,
-            Request::Shm => Self::Shm(env.shm()?),
-            Request::Tcp => Self::Tcp(env.tcp()?),
-            Request::Mpi => Self::Mpi,
+            BackendRequest::Auto => Self::Auto,
+            BackendRequest::Local => Self::Local,
+            BackendRequest::Shm => Self::Shm(env.shm()?),
+            BackendRequest::Tcp => Self::Tcp(env.tcp()?),
+            BackendRequest::Mpi => Self::Mpi,
         })
     }
 
@@ -76,15 +76,15 @@ impl BackendKind {
 
 /// A backend that is part of this build, and the reason for taking it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
+pub struct BackendSelection {
     /// Never [`BackendKind::Auto`].
     pub kind: BackendKind,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
 }
 
-impl Selection {
-    /// What [`create_communicator`] would start for `kind` in the environment `env`.
+impl BackendSelection {
+    /// The backend that [`create_communicator`] would start for `kind` in the environment `env`.
     ///
     /// # Errors
     /// As for [`create_communicator`], short of starting anything.
@@ -114,21 +114,21 @@ impl Selection {
 /// MPI under an MPI launcher, else TCP or shared memory where their settings are present, else
 /// local. What a launcher or a setting calls for is named even if it is not available: falling
 /// back to local would run N unconnected copies of one job over each other's results.
-fn automatic(available: &[&'static str], env: &Environment<'_>) -> (Request, String) {
+fn automatic(available: &[&'static str], env: &Environment<'_>) -> (BackendRequest, String) {
     let launcher = env.mpi_launcher();
     if let Some(launcher) = &launcher
         && available.contains(&"mpi")
     {
         let reason = format!("an MPI launcher set {}", launcher.variable);
-        return (Request::Mpi, reason);
+        return (BackendRequest::Mpi, reason);
     }
     let settings = [
-        (env::TCP_COORDINATOR, Request::Tcp),
-        (env::TCP_RANK, Request::Tcp),
-        (env::TCP_SIZE, Request::Tcp),
-        (env::SHM_NAME, Request::Shm),
-        (env::SHM_RANK, Request::Shm),
-        (env::SHM_SIZE, Request::Shm),
+        (env::TCP_COORDINATOR, BackendRequest::Tcp),
+        (env::TCP_RANK, BackendRequest::Tcp),
+        (env::TCP_SIZE, BackendRequest::Tcp),
+        (env::SHM_NAME, BackendRequest::Shm),
+        (env::SHM_RANK, BackendRequest::Shm),
+        (env::SHM_SIZE, BackendRequest::Shm),
     ];
     let found = settings
         .into_iter()
@@ -139,9 +139,12 @@ fn automatic(available: &[&'static str], env: &Environment<'_>) -> (Request, Str
     match launcher.and_then(|launcher| launcher.step) {
         Some((variable, ranks)) if ranks > 1 => {
             let reason = format!("an MPI launcher started {ranks} ranks ({variable}={ranks})");
-            (Request::Mpi, reason)
+            (BackendRequest::Mpi, reason)
         }
-        _ => (Request::Local, "nothing asks for other ranks".to_owned()),
+        _ => (
+            BackendRequest::Local,
+            "nothing asks for other ranks".to_owned(),
+        ),
     }
 }
 
@@ -166,7 +169,7 @@ pub fn available_backends() -> Vec<&'static str> {
 /// would otherwise run as so many unconnected jobs; missing or senseless settings; and whatever
 /// keeps the backend from starting.
 pub fn create_communicator(kind: BackendKind) -> Result<CommBackend, BackendError> {
-    let Selection { kind, reason } = Selection::new(kind, &Environment::process())?;
+    let BackendSelection { kind, reason } = BackendSelection::new(kind, &Environment::process())?;
     let name = kind.name();
     backends::start(kind)
         .unwrap_or_else(|| Err(not_available(&backends::available(), name, reason)))
@@ -177,13 +180,16 @@ mod tests {
     use super::*;
     use std::ffi::OsString;
 
-    fn choose(available: &[&'static str], pairs: &[(&str, &str)]) -> Result<Selection, String> {
+    fn choose(
+        available: &[&'static str],
+        pairs: &[(&str, &str)],
+    ) -> Result<BackendSelection, String> {
         let env = Environment::from_lookup(|name| {
             let found = pairs.iter().find(|(key, _)| *key == name)?;
             Some(OsString::from(found.1))
         });
         BackendKind::asked_for(available, &env)
-            .and_then(|kind| Selection::among(available, kind, &env))
+            .and_then(|kind| BackendSelection::among(available, kind, &env))
             .map_err(|error| error.to_string())
     }
 

@@ -8,7 +8,7 @@
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, Write as _};
 
-/// Whether a letter is no text but steers what shows it: control characters, marks of direction, line and paragraph
+/// True if a letter is no text but steers what shows it: control characters, marks of direction, line and paragraph
 /// separators, and letters that are there but never seen.
 pub fn steers(letter: char) -> bool {
     letter.is_control()

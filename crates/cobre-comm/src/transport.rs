@@ -1,54 +1,59 @@
-//! What a backend supplies, and the one implementation of the public traits on top of it:
-//! check the arguments, take the turn, call, attach collective and sequence number.
+//! The interface of a backend, and the one implementation of the public traits on top of it:
+//! check the arguments, take the call lock, call, attach collective and sequence number.
 //!
 //! The traits are `pub` because they show through the public implementations below; the module is
 //! private, so nothing outside the crate can name them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::arguments::{self, Partition, Parts, Root};
+use crate::arguments::{self, Partition, RegionParts, RootRank};
+use crate::call_signature::{CallSignature, Collective};
 use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible, refuse_unfit};
 use crate::error::{Cause, CommError};
 use crate::region::{SharedMemoryProvider, SharedRegion};
 use crate::report;
-use crate::stamp::{Collective, Stamp};
 
 /// A backend's collectives, in checked arguments and bytes.
 ///
-/// Each call moves its stamp, or the stamp's digest, with its data; ranks whose stamps differ all
+/// Each call moves its call signature, or its digest, with its data; ranks whose signatures differ all
 /// return [`Cause::Mismatch`] before any data are combined. After a fault the backend answers
 /// every later call with the same one.
 pub trait Transport: Send + Sync {
     fn rank(&self) -> usize;
     fn size(&self) -> usize;
 
-    /// The line that callers of this communicator stand in; `None` if there is nothing to protect.
-    fn line(&self) -> Option<&Line>;
+    /// The call lock of this communicator; `None` if there is nothing to protect.
+    fn call_lock(&self) -> Option<&CallLock>;
 
     fn allgatherv(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), TransportFault>;
 
     /// `send` and `recv` have the same length.
     fn allreduce<T: Reducible>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         send: &[T],
         recv: &mut [T],
         op: ReduceOp,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), TransportFault>;
 
-    fn broadcast(&self, stamp: &Stamp, buf: &mut [u8], root: Root) -> Result<(), Fault>;
+    fn broadcast(
+        &self,
+        signature: &CallSignature,
+        buf: &mut [u8],
+        root: RootRank,
+    ) -> Result<(), TransportFault>;
 
-    fn barrier(&self, stamp: &Stamp) -> Result<(), Fault>;
+    fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault>;
 
     /// Takes part in a collective whose arguments this rank refuses, so that the others learn it.
-    fn refuse(&self, stamp: &Stamp) -> Result<(), Fault>;
+    fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault>;
 
     fn abort(&self, reason: &str);
 }
@@ -58,10 +63,10 @@ pub trait HeapTransport: Transport {
     /// As `allgatherv`, with this rank's block already in its place in `data`.
     fn allgather_in_place(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         data: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), TransportFault>;
 }
 
 /// A backend's regions, in checked arguments. Creation is a collective like any other.
@@ -71,24 +76,24 @@ pub trait RegionTransport: Transport {
 
     fn leader_region<T: CommData>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         count: usize,
-    ) -> Result<Self::Region<T>, Fault>;
+    ) -> Result<Self::Region<T>, TransportFault>;
 
     fn partitioned_region<T: CommData>(
         &self,
-        stamp: &Stamp,
-        parts: Parts,
-    ) -> Result<Self::Region<T>, Fault>;
+        signature: &CallSignature,
+        parts: RegionParts,
+    ) -> Result<Self::Region<T>, TransportFault>;
 
-    fn split(&self, stamp: &Stamp) -> Result<Self::Local, Fault>;
+    fn split(&self, signature: &CallSignature) -> Result<Self::Local, TransportFault>;
 
     fn leads(&self) -> bool;
 }
 
-/// What went wrong inside a backend, before the call is attached.
+/// An error inside a backend, before the call is attached.
 #[derive(Debug)]
-pub enum Fault {
+pub enum TransportFault {
     #[allow(
         dead_code,
         reason = "in a build with one-rank backends alone nothing can fail"
@@ -108,13 +113,13 @@ pub enum Fault {
     },
 }
 
-impl Fault {
-    fn attach(self, stamp: &Stamp) -> CommError {
-        let operation = stamp.collective();
+impl TransportFault {
+    fn attach(self, signature: &CallSignature) -> CommError {
+        let operation = signature.collective();
         match self {
             Self::Failed(cause) => CommError::CollectiveFailed {
                 operation,
-                sequence: stamp.sequence(),
+                sequence: signature.sequence(),
                 cause,
             },
             Self::NoMemory { bytes, detail } => CommError::AllocationFailed {
@@ -127,70 +132,78 @@ impl Fault {
     }
 }
 
-/// One collective at a time, each with its number.
+/// Lock that lets one collective run at a time, and numbers them.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct CallLock {
     busy: AtomicBool,
-    /// Collectives begun so far; written only by the thread whose turn it is.
+    /// Collectives begun so far; written only by the thread that holds the lock.
     begun: AtomicU64,
 }
 
 /// The right to run one collective.
-struct Turn<'a> {
-    line: Option<&'a Line>,
+struct CallGuard<'a> {
+    call_lock: Option<&'a CallLock>,
     sequence: u64,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> CallGuard<'a> {
     #[inline]
-    fn take(line: Option<&'a Line>, operation: Collective) -> Result<Self, CommError> {
-        let Some(queue) = line else {
-            return Ok(Self { line, sequence: 0 });
+    fn take(call_lock: Option<&'a CallLock>, operation: Collective) -> Result<Self, CommError> {
+        let Some(lock) = call_lock else {
+            return Ok(Self {
+                call_lock,
+                sequence: 0,
+            });
         };
-        // Pairs with the release in `drop`: the number the last turn wrote is seen here.
-        if queue.busy.swap(true, Ordering::Acquire) {
+        // Pairs with the release in `drop`: the number the last holder wrote is seen here.
+        if lock.busy.swap(true, Ordering::Acquire) {
             return Err(CommError::CollectiveFailed {
                 operation,
-                sequence: queue.begun.load(Ordering::Relaxed),
+                sequence: lock.begun.load(Ordering::Relaxed),
                 cause: Cause::Busy,
             });
         }
-        let sequence = queue.begun.load(Ordering::Relaxed) + 1;
-        queue.begun.store(sequence, Ordering::Relaxed);
-        Ok(Self { line, sequence })
+        let sequence = lock.begun.load(Ordering::Relaxed) + 1;
+        lock.begun.store(sequence, Ordering::Relaxed);
+        Ok(Self {
+            call_lock,
+            sequence,
+        })
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CallGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(line) = self.line {
+        if let Some(call_lock) = self.call_lock {
             // Pairs with the swap in `take`.
-            line.busy.store(false, Ordering::Release);
+            call_lock.busy.store(false, Ordering::Release);
         }
     }
 }
 
-/// Runs one collective: takes the turn, numbers the stamp, and calls the backend, or tells the
+/// Runs one collective: takes the call lock, numbers the call signature, and calls the backend, or tells the
 /// other ranks that the arguments were refused here.
 #[inline]
 pub(crate) fn collective<B: Transport, A, R>(
     backend: &B,
-    stamp: Stamp,
+    signature: CallSignature,
     arguments: Result<A, CommError>,
-    call: impl FnOnce(&Stamp, A) -> Result<R, Fault>,
+    call: impl FnOnce(&CallSignature, A) -> Result<R, TransportFault>,
 ) -> Result<R, CommError> {
-    let turn = Turn::take(backend.line(), stamp.collective())?;
-    let stamp = stamp.at(turn.sequence);
+    let guard = CallGuard::take(backend.call_lock(), signature.collective())?;
+    let signature = signature.at(guard.sequence);
     match arguments {
-        Ok(arguments) => call(&stamp, arguments).map_err(|fault| fault.attach(&stamp)),
+        Ok(arguments) => call(&signature, arguments).map_err(|fault| fault.attach(&signature)),
         Err(error) => {
-            if let Err(fault @ Fault::Unusable { .. }) = backend.refuse(&stamp.refused()) {
-                return Err(fault.attach(&stamp));
+            if let Err(fault @ TransportFault::Unusable { .. }) =
+                backend.refuse(&signature.refused())
+            {
+                return Err(fault.attach(&signature));
             }
             if backend.size() > 1 {
                 // The others fail because of this rank, whoever is collected first.
-                report::give_up(&error.to_string());
+                report::report_abort(&error.to_string());
             }
             Err(error)
         }
@@ -210,12 +223,12 @@ impl<B: Transport> Communicator for B {
         let position = (Transport::rank(self), Transport::size(self));
         let blocks = Partition::new(position, send, recv, counts, displs);
         let total = counts.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
-        let stamp = Stamp::new(Collective::Allgatherv)
+        let signature = CallSignature::new(Collective::Allgatherv)
             .elements::<T>(total)
             .counts(counts);
-        collective(self, stamp, blocks, |stamp, blocks| {
+        collective(self, signature, blocks, |signature, blocks| {
             let (send, recv) = (bytemuck::cast_slice(send), bytemuck::cast_slice_mut(recv));
-            Transport::allgatherv(self, stamp, send, recv, blocks)
+            Transport::allgatherv(self, signature, send, recv, blocks)
         })
     }
 
@@ -227,31 +240,31 @@ impl<B: Transport> Communicator for B {
         op: ReduceOp,
     ) -> Result<(), CommError> {
         let lengths = arguments::equal_lengths(send, recv);
-        let stamp = Stamp::new(Collective::Allreduce)
+        let signature = CallSignature::new(Collective::Allreduce)
             .elements::<T>(send.len())
             .op(op);
-        collective(self, stamp, lengths, |stamp, ()| {
-            Transport::allreduce(self, stamp, send, recv, op)
+        collective(self, signature, lengths, |signature, ()| {
+            Transport::allreduce(self, signature, send, recv, op)
         })
     }
 
     #[inline]
     fn broadcast<T: CommData>(&self, buf: &mut [T], root: usize) -> Result<(), CommError> {
         refuse_unfit::<T>();
-        let checked = Root::new(root, Transport::size(self));
-        let stamp = Stamp::new(Collective::Broadcast)
+        let checked = RootRank::new(root, Transport::size(self));
+        let signature = CallSignature::new(Collective::Broadcast)
             .elements::<T>(buf.len())
             .subject(root as u64);
-        collective(self, stamp, checked, |stamp, root| {
-            Transport::broadcast(self, stamp, bytemuck::cast_slice_mut(buf), root)
+        collective(self, signature, checked, |signature, root| {
+            Transport::broadcast(self, signature, bytemuck::cast_slice_mut(buf), root)
         })
     }
 
     #[inline]
     fn barrier(&self) -> Result<(), CommError> {
-        let stamp = Stamp::new(Collective::Barrier);
-        collective(self, stamp, Ok(()), |stamp, ()| {
-            Transport::barrier(self, stamp)
+        let signature = CallSignature::new(Collective::Barrier);
+        collective(self, signature, Ok(()), |signature, ()| {
+            Transport::barrier(self, signature)
         })
     }
 
@@ -280,9 +293,9 @@ impl<B: RegionTransport> SharedMemoryProvider for B {
     ) -> Result<Self::Region<T>, CommError> {
         refuse_unfit::<T>();
         let checked = arguments::region_length::<T>(count);
-        let stamp = Stamp::new(Collective::CreateSharedRegion).elements::<T>(count);
-        collective(self, stamp, checked, |stamp, count| {
-            self.leader_region(stamp, count)
+        let signature = CallSignature::new(Collective::CreateSharedRegion).elements::<T>(count);
+        collective(self, signature, checked, |signature, count| {
+            self.leader_region(signature, count)
         })
     }
 
@@ -291,19 +304,21 @@ impl<B: RegionTransport> SharedMemoryProvider for B {
         counts: &[usize],
     ) -> Result<Self::Region<T>, CommError> {
         refuse_unfit::<T>();
-        let parts = Parts::new::<T>(Transport::size(self), counts);
-        let total = parts.as_ref().map_or(0, Parts::total);
-        let stamp = Stamp::new(Collective::CreatePartitionedRegion)
+        let parts = RegionParts::new::<T>(Transport::size(self), counts);
+        let total = parts.as_ref().map_or(0, RegionParts::total);
+        let signature = CallSignature::new(Collective::CreatePartitionedRegion)
             .elements::<T>(total)
             .counts(counts);
-        collective(self, stamp, parts, |stamp, parts| {
-            self.partitioned_region(stamp, parts)
+        collective(self, signature, parts, |signature, parts| {
+            self.partitioned_region(signature, parts)
         })
     }
 
     fn split_local(&self) -> Result<Self::Local, CommError> {
-        let stamp = Stamp::new(Collective::SplitLocal);
-        collective(self, stamp, Ok(()), |stamp, ()| self.split(stamp))
+        let signature = CallSignature::new(Collective::SplitLocal);
+        collective(self, signature, Ok(()), |signature, ()| {
+            self.split(signature)
+        })
     }
 
     fn is_leader(&self) -> bool {
@@ -317,19 +332,19 @@ mod tests {
 
     #[test]
     fn calls_are_numbered_from_one() {
-        let line = Line::default();
+        let call_lock = CallLock::default();
         for expected in 1..=3 {
-            let turn = Turn::take(Some(&line), Collective::Barrier).unwrap();
-            assert_eq!(turn.sequence, expected);
+            let guard = CallGuard::take(Some(&call_lock), Collective::Barrier).unwrap();
+            assert_eq!(guard.sequence, expected);
         }
     }
 
     #[test]
-    fn a_second_caller_is_turned_away_and_takes_no_number() {
-        let line = Line::default();
-        let first = Turn::take(Some(&line), Collective::Barrier).unwrap();
-        let Err(error) = Turn::take(Some(&line), Collective::Allreduce) else {
-            panic!("two turns at once");
+    fn a_second_caller_is_refused_and_takes_no_number() {
+        let call_lock = CallLock::default();
+        let first = CallGuard::take(Some(&call_lock), Collective::Barrier).unwrap();
+        let Err(error) = CallGuard::take(Some(&call_lock), Collective::Allreduce) else {
+            panic!("two holders at once");
         };
         let busy = CommError::CollectiveFailed {
             operation: Collective::Allreduce,
@@ -338,18 +353,18 @@ mod tests {
         };
         assert_eq!(error, busy);
         drop(first);
-        let next = Turn::take(Some(&line), Collective::Barrier).unwrap();
+        let next = CallGuard::take(Some(&call_lock), Collective::Barrier).unwrap();
         assert_eq!(next.sequence, 2);
     }
 
     #[test]
     fn of_many_threads_exactly_one_at_a_time_has_the_turn() {
-        let (line, inside) = (Line::default(), AtomicBool::new(false));
+        let (call_lock, inside) = (CallLock::default(), AtomicBool::new(false));
         let taken: u64 = std::thread::scope(|scope| {
             let work = || {
                 let mut taken = 0;
                 for _ in 0..20_000 {
-                    if let Ok(_turn) = Turn::take(Some(&line), Collective::Barrier) {
+                    if let Ok(_turn) = CallGuard::take(Some(&call_lock), Collective::Barrier) {
                         assert!(!inside.swap(true, Ordering::Relaxed));
                         inside.store(false, Ordering::Relaxed);
                         taken += 1;
@@ -360,6 +375,6 @@ mod tests {
             let threads = [0; 4].map(|_| scope.spawn(work));
             threads.into_iter().map(|t| t.join().unwrap()).sum()
         });
-        assert_eq!(line.begun.load(Ordering::Relaxed), taken);
+        assert_eq!(call_lock.begun.load(Ordering::Relaxed), taken);
     }
 }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 /// The kind of thing that a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum EntryKind {
     Nothing,
     File,
     Directory,
@@ -17,7 +17,7 @@ pub(crate) enum Found {
     Special,
 }
 
-impl Found {
+impl EntryKind {
     /// The kind in words that follow a path.
     pub(crate) fn words(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Found {
     }
 }
 
-/// Whether a text names something below a directory: parts with a slash between them, none of which leads up or
+/// True if a text names something below a directory: parts with a slash between them, none of which leads up or
 /// stays where it is.
 pub(crate) fn is_name(name: &str) -> bool {
     let sound = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
@@ -38,7 +38,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// A directory and the last part of a name in it.
-pub(crate) struct Place<'n> {
+pub(crate) struct EntryPlace<'n> {
     directory: OwnedFd,
     last: &'n str,
 }
@@ -46,14 +46,14 @@ pub(crate) struct Place<'n> {
 /// The parts of a name that are no directories: the first of them, and what it is.
 pub(crate) struct Blocked<'n> {
     pub(crate) part: &'n str,
-    pub(crate) found: Found,
+    pub(crate) found: EntryKind,
 }
 
 /// Finds the place of a name; `Err` if one of its directories is something else, `Ok(None)` if one is not there.
 pub(crate) fn find<'n>(
     root: &Path,
     name: &'n str,
-) -> Result<Result<Option<Place<'n>>, Blocked<'n>>, Errno> {
+) -> Result<Result<Option<EntryPlace<'n>>, Blocked<'n>>, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut directory = match openat(CWD, root, flags, Mode::empty()) {
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Ok(None)),
@@ -76,17 +76,17 @@ pub(crate) fn find<'n>(
         }
     }
     let last = &name[done..];
-    Ok(Ok(Some(Place { directory, last })))
+    Ok(Ok(Some(EntryPlace { directory, last })))
 }
 
-impl Place<'_> {
+impl EntryPlace<'_> {
     /// The thing at this place.
-    pub(crate) fn found(&self) -> Result<Found, Errno> {
+    pub(crate) fn found(&self) -> Result<EntryKind, Errno> {
         kind(&self.directory, self.last)
     }
 
     /// The thing at the place of the unfinished file.
-    pub(crate) fn found_part(&self) -> Result<Found, Errno> {
+    pub(crate) fn found_part(&self) -> Result<EntryKind, Errno> {
         kind(&self.directory, &part_name(self.last))
     }
 
@@ -121,14 +121,14 @@ fn remove(directory: &OwnedFd, name: &str, flags: AtFlags) -> Result<(), Errno> 
     }
 }
 
-fn kind(directory: &OwnedFd, name: &str) -> Result<Found, Errno> {
+fn kind(directory: &OwnedFd, name: &str) -> Result<EntryKind, Errno> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => Ok(Found::Nothing),
+        Err(Errno::NOENT) => Ok(EntryKind::Nothing),
         stat => Ok(match FileType::from_raw_mode(stat?.st_mode) {
-            FileType::RegularFile => Found::File,
-            FileType::Directory => Found::Directory,
-            FileType::Symlink => Found::Link,
-            _ => Found::Special,
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Directory,
+            FileType::Symlink => EntryKind::Link,
+            _ => EntryKind::Special,
         }),
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a file is not written, replaced or removed.
+/// Error of writing, replacing or removing a file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -17,17 +17,17 @@ pub enum FileError {
     Foreign {
         /// The file or directory.
         path: PathBuf,
-        /// What it is.
+        /// The kind of thing there.
         what: String,
     },
     /// The system refused something.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

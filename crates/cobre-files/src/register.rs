@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde_json::{Value, json};
 
-use crate::below::{Blocked, Found, Place, find, is_name, part_name};
+use crate::below::{Blocked, EntryKind, EntryPlace, find, is_name, part_name};
 use crate::error::FileError;
 use crate::lock::LOCK;
 use crate::proof::replaceable;
@@ -55,12 +55,12 @@ impl Register {
         Ok(register)
     }
 
-    /// Whether the directory has a register, or names were adopted.
+    /// True if the directory has a register, or names were adopted.
     pub fn is_there(&self) -> bool {
         self.is_there || !self.names.is_empty()
     }
 
-    /// Whether Cobre wrote, or is about to write, the file of this name.
+    /// True if Cobre wrote, or is about to write, the file of this name.
     pub fn holds(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -101,8 +101,8 @@ impl Register {
             .map_err(refused)?;
         for (found, path) in [(found, path), (part, beside)] {
             match found {
-                Found::Nothing => {}
-                Found::File if held => {}
+                EntryKind::Nothing => {}
+                EntryKind::File if held => {}
                 found => return Err(FileError::foreign(path, found.words())),
             }
         }
@@ -116,9 +116,9 @@ impl Register {
     pub fn check_directory(&self, name: &str) -> Result<(), FileError> {
         let path = self.directory.join(name);
         let place = self.place(name)?;
-        let found = place.map_or(Ok(Found::Nothing), |place| place.found());
+        let found = place.map_or(Ok(EntryKind::Nothing), |place| place.found());
         match found.map_err(FileError::io("look at", &path))? {
-            Found::Nothing | Found::Directory => Ok(()),
+            EntryKind::Nothing | EntryKind::Directory => Ok(()),
             found => Err(FileError::foreign(path, found.words())),
         }
     }
@@ -203,10 +203,10 @@ impl Register {
         let Some(place) = self.place_if_clear(name)? else {
             return Ok(());
         };
-        if place.found().map_err(refused())? == Found::File {
+        if place.found().map_err(refused())? == EntryKind::File {
             place.remove().map_err(refused())?;
         }
-        if place.found_part().map_err(refused())? == Found::File {
+        if place.found_part().map_err(refused())? == EntryKind::File {
             place.remove_part().map_err(refused())?;
         }
         Ok(())
@@ -224,11 +224,11 @@ impl Register {
         let mut kept = BTreeSet::new();
         for name in self.names.union(&known) {
             let there = match name.strip_suffix('/') {
-                Some(directory) => (directory, Found::Directory),
-                None => (name.as_str(), Found::File),
+                Some(directory) => (directory, EntryKind::Directory),
+                None => (name.as_str(), EntryKind::File),
             };
             let place = self.place_if_clear(there.0)?;
-            let found = place.map_or(Ok(Found::Nothing), |place| place.found());
+            let found = place.map_or(Ok(EntryKind::Nothing), |place| place.found());
             let path = self.directory.join(name);
             if found.map_err(FileError::io("look at", &path))? == there.1 {
                 kept.insert(name.clone());
@@ -403,7 +403,7 @@ impl Register {
     }
 
     /// The place of a name; none if a directory on the way is not there.
-    fn place<'n>(&self, name: &'n str) -> Result<Option<Place<'n>>, FileError> {
+    fn place<'n>(&self, name: &'n str) -> Result<Option<EntryPlace<'n>>, FileError> {
         match self.resolve(name)? {
             Ok(place) => Ok(place),
             Err(Blocked { part, found }) => {
@@ -414,14 +414,14 @@ impl Register {
     }
 
     /// As [`place`](Self::place); none also if something else is on the way.
-    fn place_if_clear<'n>(&self, name: &'n str) -> Result<Option<Place<'n>>, FileError> {
+    fn place_if_clear<'n>(&self, name: &'n str) -> Result<Option<EntryPlace<'n>>, FileError> {
         Ok(self.resolve(name)?.ok().flatten())
     }
 
     fn resolve<'n>(
         &self,
         name: &'n str,
-    ) -> Result<Result<Option<Place<'n>>, Blocked<'n>>, FileError> {
+    ) -> Result<Result<Option<EntryPlace<'n>>, Blocked<'n>>, FileError> {
         let path = self.directory.join(name);
         if !is_name(name) {
             let invalid = io::Error::new(io::ErrorKind::InvalidInput, "it leads elsewhere");
@@ -431,7 +431,7 @@ impl Register {
     }
 }
 
-/// Whether a text may be on a register.
+/// True if a text may be on a register.
 fn is_entry(name: &str) -> bool {
     is_name(name.strip_suffix('/').unwrap_or(name)) && ![REGISTER, LOCK].contains(&name)
 }

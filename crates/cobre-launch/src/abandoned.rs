@@ -1,4 +1,4 @@
-//! Ends the processes of a job whose keeper died. The ranks die with their keeper; what they have
+//! Ends the processes of a job whose supervisor died. The ranks die with their supervisor; what they have
 //! started is found by the report address in its environment, which no other job shares.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Why a job could not be started or watched; how a job went is an [`Outcome`](crate::Outcome).
+//! Errors of starting or watching a job; the end of a job is an [`Outcome`](crate::Outcome).
 
 use std::io;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub enum LaunchError {
         program: String,
         /// Where it was looked for.
         looked: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system refused to start a rank.
@@ -87,9 +87,9 @@ pub enum LaunchError {
         rank: usize,
         /// The program, as given.
         program: String,
-        /// What may help, starting with a separator; empty if nothing is known to.
+        /// A remedy, starting with a separator; empty if none is known.
         hint: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A log file cannot be written.
@@ -97,7 +97,7 @@ pub enum LaunchError {
     Log {
         /// The file, or its directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another launch of this process handles signals.
@@ -106,16 +106,16 @@ pub enum LaunchError {
     /// A system call of the launcher failed.
     #[error("cannot {action}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The process between launcher and ranks vanished; the ranks were killed.
     #[error(
-        "internal error: the keeper of the ranks or its guard (pid {pid}) died unexpectedly, so the job was ended"
+        "internal error: the supervisor of the ranks or its guard (pid {pid}) died unexpectedly, so the job was ended"
     )]
-    KeeperLost {
+    SupervisorLost {
         /// The guard's process.
         pid: i32,
     },

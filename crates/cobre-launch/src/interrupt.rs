@@ -2,12 +2,12 @@
 
 use std::io;
 
-use crate::signals::Catch;
+use crate::signals::SignalCatcher;
 
 /// Catches SIGINT, SIGTERM and SIGUSR1, the warning of batch systems, of this process while it lives. A second
 /// one ends the process at once.
 pub struct Interrupt {
-    catch: Catch,
+    catch: SignalCatcher,
     requested: bool,
 }
 
@@ -17,14 +17,14 @@ impl Interrupt {
     /// # Errors
     /// When the system refuses a pipe.
     pub fn catch() -> io::Result<Option<Self>> {
-        let caught = Catch::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])?;
+        let caught = SignalCatcher::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])?;
         Ok(caught.map(|catch| Self {
             catch: catch.impatient(),
             requested: false,
         }))
     }
 
-    /// Whether a signal has asked this process to end.
+    /// True if a signal has asked this process to end.
     pub fn requested(&mut self) -> bool {
         self.requested |= !self.catch.read().is_empty();
         self.requested

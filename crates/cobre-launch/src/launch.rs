@@ -1,4 +1,4 @@
-//! What to launch, and how: the builder.
+//! The builder of a launch.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use cobre_comm::MAX_RANKS;
 
 use crate::binding::Bind;
-use crate::course::Course;
 use crate::error::LaunchError;
-use crate::limits::make_room;
-use crate::link::Link;
-use crate::members::Members;
+use crate::limits::reserve_descriptors;
+use crate::link::SupervisorLink;
+use crate::mpi_ranks::MpiRanks;
 use crate::mpiexec::Mpiexec;
 use crate::outcome::Outcome;
 use crate::output::{Console, Feed, Output};
 use crate::plan::{self, Plan, RankPlan};
-use crate::program::Program;
+use crate::program::Executable;
 use crate::reports::Statements;
 use crate::settings;
-use crate::signals::Catch;
-use crate::watch::{Ending, Known, Watch};
+use crate::shutdown_policy::ShutdownPolicy;
+use crate::signals::SignalCatcher;
+use crate::watch::{Ending, JobWatch, SupervisorState};
 
 /// Between asking a rank to end and killing it, unless set otherwise.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub struct Launch {
     own_stdin: bool,
     own_signals: bool,
     /// Signals to be passed on are read from here.
-    told_signals: Option<Arc<OwnedFd>>,
+    caller_signals: Option<Arc<OwnedFd>>,
     inherited: Vec<Arc<OwnedFd>>,
     /// The launcher of an MPI library that `program` is, and that starts the ranks.
     through: Option<&'static str>,
@@ -67,7 +67,7 @@ impl Launch {
             output: Output::Forward,
             own_stdin: false,
             own_signals: false,
-            told_signals: None,
+            caller_signals: None,
             inherited: Vec::new(),
             through: None,
         }
@@ -103,7 +103,7 @@ impl Launch {
         self
     }
 
-    /// How long ranks that are asked to end may take before they are killed.
+    /// Sets the grace period: the time that ranks that are asked to end may take before they are killed.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -117,7 +117,7 @@ impl Launch {
         self
     }
 
-    /// What becomes of what ranks write.
+    /// Sets the destination of the ranks' output.
     #[must_use]
     pub fn output(mut self, output: Output) -> Self {
         self.output = output;
@@ -147,7 +147,7 @@ impl Launch {
     /// When the pipe cannot be made not to block.
     pub fn signals_from(mut self, pipe: OwnedFd) -> io::Result<Self> {
         rustix::fs::fcntl_setfl(&pipe, rustix::fs::OFlags::NONBLOCK)?;
-        self.told_signals = Some(Arc::new(pipe));
+        self.caller_signals = Some(Arc::new(pipe));
         Ok(self)
     }
 
@@ -203,17 +203,17 @@ impl Launch {
     }
 
     fn job(&self, backend: &'static str) -> Result<Outcome, LaunchError> {
-        let room = make_room(self.ranks, self.descriptors())?;
+        let room = reserve_descriptors(self.ranks, self.descriptors())?;
         let catch = self.catch_signals()?;
         let (reports, report_writer, address) = plan::report_pipe()?;
-        let mut job = settings::Job::new(backend, self.ranks, &address)?;
+        let mut job = settings::JobSettings::new(backend, self.ranks, &address)?;
         let (ranks, feeds) = self.rank_plans(&job)?;
         let mut inherited = self.inherited.clone();
         inherited.push(Arc::new(report_writer));
         inherited.extend(job.inherited.drain(..).map(Arc::new));
         let environment = plan::environment(&self.extra_environment);
         let start = Instant::now();
-        let link = Link::start(Plan {
+        let link = SupervisorLink::start(Plan {
             program: self.program.clone(),
             args: self.args.clone(),
             environment: environment.clone(),
@@ -221,22 +221,22 @@ impl Launch {
             open_files: room.original,
             ranks,
         })?;
-        let watch = Watch {
+        let watch = JobWatch {
             link,
             catch,
-            told_signals: self.told_signals.clone(),
+            caller_signals: self.caller_signals.clone(),
             reports,
             address,
             output: &self.output,
             feeds,
             console: Console::new(),
-            course: Course::new(self.ranks, self.timeout, self.grace, start),
-            known: Known::nothing(self.ranks),
+            policy: ShutdownPolicy::new(self.ranks, self.timeout, self.grace, start),
+            supervisor_state: SupervisorState::nothing(self.ranks),
             through: self.through,
-            members: Members::default(),
+            mpi_ranks: MpiRanks::default(),
             statements: Statements::default(),
         };
-        let program = Program {
+        let program = Executable {
             name: &self.program,
             environment: &environment,
         };
@@ -246,8 +246,11 @@ impl Launch {
         }
     }
 
-    /// What each rank needs, and the launcher's ends of its streams.
-    fn rank_plans(&self, job: &settings::Job) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
+    /// The plan of each rank, and the launcher's ends of its streams.
+    fn rank_plans(
+        &self,
+        job: &settings::JobSettings,
+    ) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
         if let Some(directory) = self.log_directory() {
             std::fs::create_dir_all(directory).map_err(|source| LaunchError::Log {
                 path: directory.to_owned(),
@@ -280,12 +283,12 @@ impl Launch {
         }
     }
 
-    fn catch_signals(&self) -> Result<Option<Catch>, LaunchError> {
+    fn catch_signals(&self) -> Result<Option<SignalCatcher>, LaunchError> {
         if !self.own_signals {
             return Ok(None);
         }
         let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
-        let caught = Catch::new(&signals).map_err(LaunchError::system("catch signals"))?;
+        let caught = SignalCatcher::new(&signals).map_err(LaunchError::system("catch signals"))?;
         caught.map(Some).ok_or(LaunchError::SignalsTaken)
     }
 

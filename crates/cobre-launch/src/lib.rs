@@ -15,25 +15,22 @@
 //!
 //! # Who is who
 //!
-//! The caller of [`Launch::run`] is the *launcher*. It forks a *guard*, the guard a *keeper*, and the
-//! keeper starts the ranks. The keeper is the parent of every rank and adopts every process a rank leaves behind, so
+//! The caller of [`Launch::run`] is the *launcher*. It forks a *guard*, the guard a *supervisor*, and the
+//! supervisor starts the ranks. The supervisor is the parent of every rank and adopts every process a rank leaves behind, so
 //! that it can end them all, also when the launcher was killed; it holds no output, no policy and
-//! no text. The guard does the same should the keeper die. The launcher reads what ranks write, decides when to end the job, and finds the cause.
+//! no text. The guard does the same should the supervisor die. The launcher reads what ranks write, decides when to end the job, and finds the cause.
 //!
-//! Linux only: guard and keeper need a child subreaper and `/proc`.
+//! Linux only: guard and supervisor need a child subreaper and `/proc`.
 
 mod abandoned;
 mod binding;
-mod blame;
-mod course;
 mod error;
 mod interrupt;
-mod keeper;
 mod launch;
 mod limits;
 mod link;
-mod members;
 mod message;
+mod mpi_ranks;
 mod mpiexec;
 mod outcome;
 mod output;
@@ -41,9 +38,12 @@ mod plan;
 mod program;
 mod protocol;
 mod reports;
+mod root_cause;
 mod settings;
+mod shutdown_policy;
 mod signal_name;
 mod signals;
+mod supervisor;
 mod sys;
 mod tcp;
 mod watch;
@@ -54,6 +54,6 @@ pub use error::LaunchError;
 pub use interrupt::Interrupt;
 pub use launch::{DEFAULT_GRACE, Launch};
 pub use mpiexec::{MpiLaunchers, mpi_launchers};
-pub use outcome::{Cause, Outcome, RankOutcome, Status};
+pub use outcome::{FailureCause, Outcome, RankOutcome, Status};
 pub use output::Output;
 pub use signals::ignore_file_size_signal;

@@ -6,29 +6,32 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::LaunchError;
 
-/// What launches of this process need at the moment; the limit belongs to the whole process.
-struct Shared {
+/// The needs of all launches of this process at the moment; the limit belongs to the whole process.
+struct SharedLimit {
     launches: usize,
     reserved: u64,
     /// The limit to go back to, once it was raised.
     original: Option<Rlimit>,
 }
 
-static SHARED: Mutex<Shared> = Mutex::new(Shared {
+static SHARED: Mutex<SharedLimit> = Mutex::new(SharedLimit {
     launches: 0,
     reserved: 0,
     original: None,
 });
 
-/// Room for the descriptors of one launch, until dropped.
-pub(crate) struct Room {
+/// Raised limit of open files for one launch, until dropped.
+pub(crate) struct DescriptorLimit {
     reserved: u64,
     /// The limit the ranks get: the one that was in force before any launch.
     pub(crate) original: Rlimit,
 }
 
 /// Makes room for a launch of `ranks` ranks that opens `needed` descriptors.
-pub(crate) fn make_room(ranks: usize, needed: u64) -> Result<Room, LaunchError> {
+pub(crate) fn reserve_descriptors(
+    ranks: usize,
+    needed: u64,
+) -> Result<DescriptorLimit, LaunchError> {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     let current = getrlimit(Resource::Nofile);
     let needed_in_all = open_now() + shared.reserved + needed;
@@ -51,13 +54,13 @@ pub(crate) fn make_room(ranks: usize, needed: u64) -> Result<Room, LaunchError> 
     shared.launches += 1;
     shared.reserved += needed;
     let original = shared.original.unwrap_or(current);
-    Ok(Room {
+    Ok(DescriptorLimit {
         reserved: needed,
         original,
     })
 }
 
-impl Drop for Room {
+impl Drop for DescriptorLimit {
     fn drop(&mut self) {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.launches -= 1;

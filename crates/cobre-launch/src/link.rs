@@ -1,4 +1,4 @@
-//! The launcher's end of the connection to the keeper.
+//! The launcher's end of the connection to the supervisor.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,16 +11,16 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::error::LaunchError;
-use crate::keeper::guard;
 use crate::plan::{Plan, above_stdio};
 use crate::protocol::{Decoder, Event, Order, RECORD, encode};
+use crate::supervisor::guard;
 use crate::sys::fork;
 
-/// How long keeper and guard may take to end everything once the connection is closed.
-const KEEPER_LIMIT: Duration = Duration::from_secs(6);
+/// The time that supervisor and guard may take to end everything once the connection is closed.
+const SUPERVISOR_LIMIT: Duration = Duration::from_secs(6);
 
-/// A running keeper, under its guard. Dropping this ends the job and waits until nothing of it is left.
-pub(crate) struct Link {
+/// A running supervisor, under its guard. Dropping this ends the job and waits until nothing of it is left.
+pub(crate) struct SupervisorLink {
     /// The guard.
     pub(crate) pid: Pid,
     /// `None` only while it is dropped.
@@ -28,14 +28,14 @@ pub(crate) struct Link {
     events: Decoder,
 }
 
-impl Link {
-    /// Forks a guard, which forks the keeper, which starts the ranks of `plan`.
+impl SupervisorLink {
+    /// Forks a guard, which forks the supervisor, which starts the ranks of `plan`.
     pub(crate) fn start(plan: Plan) -> Result<Self, LaunchError> {
-        let action = "connect to the keeper of the ranks";
+        let action = "connect to the supervisor of the ranks";
         let (ours, theirs) = pair().map_err(LaunchError::system(action))?;
         let launcher = rustix::process::getpid();
         let pid = fork(move || guard(plan, theirs, launcher))
-            .map_err(LaunchError::system("fork the keeper of the ranks"))?;
+            .map_err(LaunchError::system("fork the supervisor of the ranks"))?;
         Ok(Self {
             pid,
             socket: Some(ours),
@@ -43,12 +43,12 @@ impl Link {
         })
     }
 
-    /// What to wait for.
+    /// The descriptor to poll.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_ref().expect("closed only by drop").as_fd()
     }
 
-    /// The events that have come; `None` if the keeper is gone.
+    /// The events that have come; `None` if the supervisor is gone.
     pub(crate) fn receive(&mut self) -> Option<Vec<Event>> {
         let mut bytes = [0; 256 * RECORD];
         match rustix::net::recv(self.socket(), &mut bytes, RecvFlags::DONTWAIT) {
@@ -59,7 +59,7 @@ impl Link {
         }
     }
 
-    /// A keeper that cannot be told is gone, which [`Link::receive`] will show.
+    /// A supervisor that cannot be told is gone, which [`SupervisorLink::receive`] will show.
     pub(crate) fn send(&self, order: Order) {
         let bytes = encode(order);
         let mut rest = &bytes[..];
@@ -73,10 +73,10 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for SupervisorLink {
     fn drop(&mut self) {
         self.socket = None;
-        let until = Instant::now() + KEEPER_LIMIT;
+        let until = Instant::now() + SUPERVISOR_LIMIT;
         let mut pause = Duration::from_micros(50);
         // An error means that the program collects all its children elsewhere.
         while let Ok(None) = waitpid(Some(self.pid), WaitOptions::NOHANG) {

@@ -1,14 +1,14 @@
-//! What the launcher tells the user when a job did not succeed.
+//! Messages to the user about a job that did not succeed.
 
 use std::collections::BTreeMap;
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::RootCause;
 use cobre_comm::terminal;
 
-use crate::outcome::{Cause, Outcome, RankOutcome, Status};
+use crate::outcome::{FailureCause, Outcome, RankOutcome, Status};
 use crate::signal_name::describe;
 
-/// Lines of a rank's last words that are shown.
+/// Lines of a rank's standard error that are shown.
 pub(crate) const TAIL_LINES: usize = 10;
 
 /// The whole message; empty if there is nothing to say.
@@ -19,12 +19,16 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
     };
     let prefix = format!("{name}: ");
     match &outcome.cause {
-        None | Some(Cause::Output(libc::EPIPE)) => {}
-        Some(Cause::Rank { rank, blame, tail }) => {
+        None | Some(FailureCause::Output(libc::EPIPE)) => {}
+        Some(FailureCause::Rank {
+            rank,
+            root_cause,
+            tail,
+        }) => {
             let failed = &outcome.ranks[*rank];
             let words = match outcome.through {
-                None => root(*rank, failed, blame.as_ref()),
-                Some(launcher) => root_through(launcher, failed, blame.as_ref()),
+                None => root(*rank, failed, root_cause.as_ref()),
+                Some(launcher) => root_through(launcher, failed, root_cause.as_ref()),
             };
             line(&prefix, &words);
             for last in tail {
@@ -34,7 +38,7 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
                 line(&prefix, &rest);
             }
         }
-        Some(Cause::Deadline { after, running }) => {
+        Some(FailureCause::Deadline { after, running }) => {
             let after = after.as_secs_f64();
             let ranks = outcome.through.map_or(ranks(running), str::to_owned);
             line(
@@ -42,7 +46,7 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
                 &format!("the deadline of {after} s passed with {ranks} still running"),
             );
         }
-        Some(Cause::Signal(signal)) => {
+        Some(FailureCause::Signal(signal)) => {
             let ended = outcome
                 .ranks
                 .iter()
@@ -59,7 +63,7 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
             };
             line(&prefix, &words);
         }
-        Some(Cause::Output(errno)) => {
+        Some(FailureCause::Output(errno)) => {
             let error = std::io::Error::from_raw_os_error(*errno);
             line(&prefix, &format!("cannot write the ranks' output: {error}"));
         }
@@ -74,29 +78,31 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
 }
 
 /// The first line: which rank, which process, what happened.
-fn root(rank: usize, outcome: &RankOutcome, blame: Option<&Blame>) -> String {
+fn root(rank: usize, outcome: &RankOutcome, root_cause: Option<&RootCause>) -> String {
     let who = format!("rank {rank} (pid {})", outcome.pid);
     let end = if outcome.ended {
         "did not end by itself and was killed".to_owned()
     } else {
         ended(outcome.status)
     };
-    match blame {
+    match root_cause {
         None => format!("{who} {end}"),
-        Some(Blame { from, reason, .. }) if *from == rank => {
-            format!("{who} gave up: {reason} ({end})")
+        Some(RootCause { from, reason, .. }) if *from == rank => {
+            format!("{who} aborted: {reason} ({end})")
         }
-        Some(Blame { from, reason, .. }) => format!("{who} {end}; rank {from} reported: {reason}"),
+        Some(RootCause { from, reason, .. }) => {
+            format!("{who} {end}; rank {from} reported: {reason}")
+        }
     }
 }
 
 /// The first line of a job that an MPI launcher ran: what ranks reported, else how that ended.
-fn root_through(launcher: &str, outcome: &RankOutcome, blame: Option<&Blame>) -> String {
+fn root_through(launcher: &str, outcome: &RankOutcome, root_cause: Option<&RootCause>) -> String {
     let end = ended(outcome.status);
     let end = format!("{launcher} (pid {}) {end}", outcome.pid);
-    match blame {
-        None => format!("{end}; what it and the ranks wrote says why"),
-        Some(Blame { reason, .. }) => format!("{reason} ({end})"),
+    match root_cause {
+        None => format!("{end}; see its output and that of the ranks"),
+        Some(RootCause { reason, .. }) => format!("{reason} ({end})"),
     }
 }
 
@@ -132,13 +138,13 @@ fn rest(outcome: &Outcome, root: usize) -> Option<String> {
         let (ranks, were) = (ranks(&ended_by_us), were(&ended_by_us));
         parts.push(format!("{ranks} {were} ended because of it"));
     }
-    for (how, members) in ended_alone {
-        let how = if members.len() > 1 {
+    for (how, mpi_ranks) in ended_alone {
+        let how = if mpi_ranks.len() > 1 {
             how.replacen("was ", "were ", 1)
         } else {
             how
         };
-        parts.push(format!("{} {how}", ranks(&members)));
+        parts.push(format!("{} {how}", ranks(&mpi_ranks)));
     }
     if !finished.is_empty() {
         parts.push(format!("{} had finished", ranks(&finished)));

@@ -1,4 +1,4 @@
-//! The launcher of an MPI library, which starts the ranks of an MPI job in place of the keeper.
+//! The launcher of an MPI library, which starts the ranks of an MPI job in place of the supervisor.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::output::Output;
 
 /// A family of MPI libraries and how its launcher is called.
 struct Family {
-    /// How its name begins in what the library says of itself.
+    /// The beginning of its name in the library's version text.
     library: &'static str,
     /// Names of its own launchers; `mpiexec` may be anybody's.
     launchers: &'static [&'static str],
-    /// What a launcher called `mpiexec` says of itself if it is one of these.
+    /// Parts of the version text of a launcher called `mpiexec` if it is one of these.
     says: &'static [&'static str],
     package: &'static str,
 }
@@ -141,7 +141,7 @@ fn is_file(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
-/// What a launcher prints when asked for its version.
+/// The version text that a launcher prints.
 fn says(name: &str) -> String {
     let output = Command::new(name)
         .arg("--version")
@@ -158,9 +158,9 @@ fn says(name: &str) -> String {
 pub struct MpiLaunchers {
     /// The launcher that belongs to the library.
     pub own: &'static str,
-    /// What the program `mpiexec` says of itself, if there is one.
+    /// The version text of the program `mpiexec`, if there is one.
     pub default: Option<String>,
-    /// Whether `mpiexec` belongs to the library too.
+    /// True if `mpiexec` belongs to the library too.
     pub default_fits: bool,
 }
 

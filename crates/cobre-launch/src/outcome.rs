@@ -1,15 +1,15 @@
-//! How a job went.
+//! The outcome of a job.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::RootCause;
 
 use crate::message;
 
-/// How a process ended.
+/// The status with which a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It exited with this code.
@@ -27,42 +27,42 @@ impl Status {
         }
     }
 
-    /// Whether it exited with code 0.
+    /// True if it exited with code 0.
     pub fn success(self) -> bool {
         self == Self::Exited(0)
     }
 }
 
-/// How one rank went.
+/// The outcome of one rank.
 #[derive(Debug, Clone)]
 pub struct RankOutcome {
     /// Its process.
     pub pid: i32,
-    /// How that process ended.
+    /// The status with which that process ended.
     pub status: Status,
     /// The launcher had told it to end: its status is a consequence and not a cause.
     pub ended: bool,
-    /// What it wrote to its standard output, if captured.
+    /// Its standard output, if captured.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error, if captured.
+    /// Its standard error, if captured.
     pub stderr: Vec<u8>,
 }
 
-/// Why a job did not succeed.
+/// The root cause of a job's failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
+pub enum FailureCause {
     /// A rank failed, and the launcher ended the others.
     Rank {
         /// The rank that failed first, by what ranks reported or else by the order of their ends.
         rank: usize,
         /// The report that named it.
-        blame: Option<Blame>,
+        root_cause: Option<RootCause>,
         /// The last lines it wrote to its standard error or, with log files, to its log.
         tail: Vec<String>,
     },
     /// The deadline passed.
     Deadline {
-        /// How long the job was allowed to take.
+        /// The time limit of the job.
         after: Duration,
         /// The ranks that were still running.
         running: Vec<usize>,
@@ -73,20 +73,20 @@ pub enum Cause {
     Output(i32),
 }
 
-/// How a job went, rank by rank and as a whole.
+/// The outcome of a job, rank by rank and as a whole.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// One entry per rank; a single one, that of the MPI launcher, where that started the ranks.
     pub ranks: Vec<RankOutcome>,
-    /// Why the job did not succeed; `None` if every rank exited with code 0.
-    pub cause: Option<Cause>,
+    /// The root cause of the failure; `None` if every rank exited with code 0.
+    pub cause: Option<FailureCause>,
     /// Processes of the job remain that could not be killed.
     pub survivors: bool,
     /// The MPI launcher that started the ranks; `None` if this launcher did.
     pub through: Option<&'static str>,
-    /// How the rank ended that failed first without a word, where an MPI launcher started the ranks.
+    /// The status of the rank that failed first without a message, where an MPI launcher started the ranks.
     pub root: Option<Status>,
-    /// What ranks had to say at their end, by [`cobre_comm::report::state`].
+    /// Statements of ranks at their end, by [`cobre_comm::report::state`].
     pub statements: BTreeMap<usize, String>,
 }
 
@@ -97,7 +97,7 @@ impl Outcome {
         match &self.cause {
             None => 0,
 
-            Some(Cause::Rank { rank, .. }) => {
+            Some(FailureCause::Rank { rank, .. }) => {
                 let RankOutcome { status, ended, .. } = self.ranks[*rank];
                 match self.root.unwrap_or(status) {
                     _ if ended => 1,
@@ -106,14 +106,14 @@ impl Outcome {
                     Status::Killed(signal) => by_signal(signal),
                 }
             }
-            Some(Cause::Deadline { .. }) => 124,
-            Some(Cause::Signal(signal)) => by_signal(*signal),
-            Some(Cause::Output(libc::EPIPE)) => by_signal(libc::SIGPIPE),
-            Some(Cause::Output(_)) => 2,
+            Some(FailureCause::Deadline { .. }) => 124,
+            Some(FailureCause::Signal(signal)) => by_signal(*signal),
+            Some(FailureCause::Output(libc::EPIPE)) => by_signal(libc::SIGPIPE),
+            Some(FailureCause::Output(_)) => 2,
         }
     }
 
-    /// What to tell the user: the cause, the last words of the rank that failed first, and one line
+    /// The message for the user: the cause, the last lines of the rank that failed first, and one line
     /// for the other ranks. Each line starts with `name`; the text is empty if there is nothing to
     /// say.
     pub fn message(&self, name: &str) -> String {

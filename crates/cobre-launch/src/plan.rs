@@ -1,4 +1,4 @@
-//! Everything a job needs, made ready before the keeper is forked: after the fork it must not wait
+//! Everything a job needs, made ready before the supervisor is forked: after the fork it must not wait
 //! for a lock that another thread of the launcher held.
 
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,7 @@ use crate::output::{Feed, Output, Stream};
 use crate::reports::Reports;
 use crate::settings::Settings;
 
-/// What the keeper needs to start the ranks.
+/// The data with which the supervisor starts the ranks.
 pub(crate) struct Plan {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) ranks: Vec<RankPlan>,
 }
 
-/// What sets one rank apart from the others.
+/// The settings in which one rank differs from the others.
 pub(crate) struct RankPlan {
     pub(crate) settings: Settings,
     /// `None` stands for `/dev/null`.

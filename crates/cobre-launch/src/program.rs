@@ -1,4 +1,4 @@
-//! Why a program could not be started, in words.
+//! Explanations of a program that could not be started.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -8,12 +8,12 @@ use std::path::Path;
 use crate::error::LaunchError;
 
 /// A program as the user named it, and the environment it was looked up in.
-pub(crate) struct Program<'a> {
+pub(crate) struct Executable<'a> {
     pub(crate) name: &'a OsStr,
     pub(crate) environment: &'a [(OsString, OsString)],
 }
 
-impl Program<'_> {
+impl Executable<'_> {
     /// The error for a rank that the system did not start because of `errno`.
     pub(crate) fn not_started(&self, rank: usize, errno: i32) -> LaunchError {
         let program = self.name.to_string_lossy().into_owned();
@@ -82,7 +82,7 @@ mod tests {
 
     fn text(name: &str, errno: i32) -> String {
         let environment = [("PATH".into(), "/nowhere".into())];
-        let program = Program {
+        let program = Executable {
             name: OsStr::new(name),
             environment: &environment,
         };

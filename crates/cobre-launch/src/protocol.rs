@@ -1,11 +1,11 @@
-//! What launcher and keeper say to each other: records of a fixed size over one socket.
+//! The protocol between launcher and supervisor: records of a fixed size over one socket.
 
-/// From the keeper to the launcher.
+/// From the supervisor to the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A rank runs the program.
     Started { rank: usize, pid: i32 },
-    /// A rank could not be started, for this system error; the keeper ends the others.
+    /// A rank could not be started, for this system error; the supervisor ends the others.
     NotStarted { rank: usize, errno: i32 },
     /// A rank was collected.
     Exited(Exit),
@@ -13,19 +13,19 @@ pub(crate) enum Event {
     Done { survivors: bool },
 }
 
-/// How the keeper collected a rank.
+/// The status with which the supervisor collected a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) rank: usize,
     /// As `wait` gives it.
     pub(crate) status: i32,
-    /// Ranks collected in one wake-up of the keeper share this number: their order is unknown.
+    /// Ranks collected in one wake-up of the supervisor share this number: their order is unknown.
     pub(crate) batch: u32,
     /// The launcher had sent it a signal before.
     pub(crate) ended: bool,
 }
 
-/// From the launcher to the keeper: send `signal` to the process groups of all ranks not yet
+/// From the launcher to the supervisor: send `signal` to the process groups of all ranks not yet
 /// collected, but not to that of `except`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order {

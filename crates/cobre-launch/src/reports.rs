@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use cobre_comm::report::Word;
+use cobre_comm::report::LauncherMessage;
 use rustix::io::Errno;
 
 /// Longer lines are no reports.
@@ -34,8 +34,8 @@ impl Reports {
     }
 
     /// The reports that have arrived, at most one pipe full of them.
-    pub(crate) fn read(&mut self) -> Vec<Word> {
-        let mut words = Vec::new();
+    pub(crate) fn read(&mut self) -> Vec<LauncherMessage> {
+        let mut messages = Vec::new();
         let mut buffer = [0; LONGEST];
         for _ in 0..16 {
             let Some(pipe) = &self.pipe else {
@@ -43,21 +43,21 @@ impl Reports {
             };
             match rustix::io::read(pipe, &mut buffer) {
                 Ok(0) => self.pipe = None,
-                Ok(length) => self.take(&buffer[..length], &mut words),
+                Ok(length) => self.take(&buffer[..length], &mut messages),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(_) => self.pipe = None,
             }
         }
-        words
+        messages
     }
 
-    fn take(&mut self, bytes: &[u8], words: &mut Vec<Word>) {
+    fn take(&mut self, bytes: &[u8], messages: &mut Vec<LauncherMessage>) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.pending.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.pending);
-                words.extend(str::from_utf8(&line).ok().and_then(Word::decode));
+                messages.extend(str::from_utf8(&line).ok().and_then(LauncherMessage::decode));
             } else if self.pending.len() > LONGEST {
                 self.pending.clear();
             }
@@ -126,8 +126,10 @@ mod tests {
         let found = reports.read();
         let found: Vec<_> = found
             .iter()
-            .filter_map(|word| match word {
-                Word::Blame(blame) => Some((blame.rank, blame.reason.as_str())),
+            .filter_map(|message| match message {
+                LauncherMessage::RootCause(root_cause) => {
+                    Some((root_cause.rank, root_cause.reason.as_str()))
+                }
                 _ => None,
             })
             .collect();

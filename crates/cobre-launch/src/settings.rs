@@ -1,4 +1,4 @@
-//! What each rank is told through its environment, by backend.
+//! The environment of each rank, by backend.
 
 use std::os::fd::OwnedFd;
 
@@ -30,8 +30,8 @@ pub(crate) fn backend(
         })
 }
 
-/// What the ranks of one job are told.
-pub(crate) struct Job {
+/// The settings that the ranks of one job share.
+pub(crate) struct JobSettings {
     backend: &'static str,
     size: usize,
     common: Settings,
@@ -39,7 +39,7 @@ pub(crate) struct Job {
     pub(crate) inherited: Vec<OwnedFd>,
 }
 
-impl Job {
+impl JobSettings {
     /// A new job of `size` ranks that may report to the pipe at `report`.
     pub(crate) fn new(
         backend: &'static str,
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn two_jobs_never_share_a_segment() {
         let name = || {
-            let job = Job::new("shm", 2, "9:1:1").unwrap();
+            let job = JobSettings::new("shm", 2, "9:1:1").unwrap();
             let settings = job.rank(1);
             let found = settings.iter().find(|(name, _)| *name == env::SHM_NAME);
             found.unwrap().1.clone()

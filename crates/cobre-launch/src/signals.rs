@@ -26,9 +26,9 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 static BEFORE: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 /// By signal: whether that one takes three arguments.
 static BEFORE_TAKES_INFO: [AtomicBool; SIGNALS] = [const { AtomicBool::new(false) }; SIGNALS];
-/// Whether the second signal ends this process as if nothing caught it.
+/// True if the second signal ends this process as if nothing caught it.
 static IMPATIENT: AtomicBool = AtomicBool::new(false);
-/// Whether this process, and not the one that started it, has chosen to ignore SIGXFSZ.
+/// True if this process, and not the one that started it, has chosen to ignore SIGXFSZ.
 static FILE_SIZE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// When the first signal arrived, in milliseconds of some clock; 0 before.
 static FIRST: AtomicU64 = AtomicU64::new(0);
@@ -37,7 +37,7 @@ static FIRST: AtomicU64 = AtomicU64::new(0);
 /// soon after, it is the same one.
 pub(crate) const SAME_SIGNAL: Duration = Duration::from_millis(200);
 
-/// Whether a [`Catch`] exists.
+/// True if a [`SignalCatcher`] exists.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 type PlainHandler = extern "C" fn(c_int);
@@ -72,7 +72,7 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     }
 }
 
-/// Whether another signal has arrived before this one.
+/// True if another signal has arrived before this one.
 fn is_second() -> bool {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: writes the time to the variable it is given the address of.
@@ -88,13 +88,13 @@ fn is_second() -> bool {
 
 /// Signals that arrive as bytes in a pipe until this is dropped, when their handlers are restored.
 /// Signals that were ignored stay ignored.
-pub(crate) struct Catch {
+pub(crate) struct SignalCatcher {
     pipe: &'static (OwnedFd, OwnedFd),
     before: Vec<(c_int, libc::sigaction)>,
 }
 
-impl Catch {
-    /// Catches `signals`; `None` if another `Catch` of this process exists.
+impl SignalCatcher {
+    /// Catches `signals`; `None` if another `SignalCatcher` of this process exists.
     pub(crate) fn new(signals: &[c_int]) -> io::Result<Option<Self>> {
         static SHARED: OnceLock<(OwnedFd, OwnedFd)> = OnceLock::new();
         if TAKEN.swap(true, Ordering::Relaxed) {
@@ -149,7 +149,7 @@ impl Catch {
         Self { pipe, before }
     }
 
-    /// What to wait for.
+    /// The descriptor to poll.
     pub(crate) fn pipe(&self) -> BorrowedFd<'_> {
         self.pipe.0.as_fd()
     }
@@ -165,7 +165,7 @@ impl Catch {
     }
 }
 
-impl Drop for Catch {
+impl Drop for SignalCatcher {
     fn drop(&mut self) {
         for (signal, before) in &self.before {
             set_action(*signal, before);
@@ -195,7 +195,7 @@ pub(crate) fn reset_all() {
 }
 
 /// Makes a write beyond the limit on file sizes an error, as a full disk is one, instead of a signal that ends the
-/// process without a word. Programs that a launch of this process starts are spared.
+/// process without a message. Programs that a launch of this process starts are spared.
 pub fn ignore_file_size_signal() {
     if action(libc::SIGXFSZ).sa_sigaction == libc::SIG_DFL {
         let mut ignored = default_action();
@@ -215,11 +215,11 @@ pub(crate) fn unblock_all() {
 }
 
 /// This thread receives no signal until this is dropped.
-pub(crate) struct Blocked {
+pub(crate) struct BlockedSignals {
     before: libc::sigset_t,
 }
 
-impl Blocked {
+impl BlockedSignals {
     pub(crate) fn all() -> Self {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
@@ -233,7 +233,7 @@ impl Blocked {
     }
 }
 
-impl Drop for Blocked {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         // SAFETY: `before` is a mask the system gave; no old mask is asked for.
         unsafe {
@@ -253,7 +253,7 @@ fn default_action() -> libc::sigaction {
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
-/// What happens on `signal`; the default for a number the C library keeps for itself.
+/// The action installed for `signal`; the default for a number the C library keeps for itself.
 fn action(signal: c_int) -> libc::sigaction {
     let mut action = default_action();
     // SAFETY: writes the action to the variable it is given the address of, or leaves it alone.
@@ -272,7 +272,7 @@ fn set_action(signal: c_int, action: &libc::sigaction) {
 mod tests {
     use super::*;
 
-    /// One test, as it uses the process's only [`Catch`].
+    /// One test, as it uses the process's only [`SignalCatcher`].
     #[test]
     fn signals_are_caught_chained_and_given_back() {
         static SEEN: AtomicBool = AtomicBool::new(false);
@@ -283,9 +283,9 @@ mod tests {
         own.sa_sigaction = earlier as *const () as usize;
         set_action(libc::SIGUSR2, &own);
 
-        let mut catch = Catch::new(&[libc::SIGUSR2]).unwrap().unwrap();
+        let mut catch = SignalCatcher::new(&[libc::SIGUSR2]).unwrap().unwrap();
         assert!(
-            Catch::new(&[libc::SIGUSR2]).unwrap().is_none(),
+            SignalCatcher::new(&[libc::SIGUSR2]).unwrap().is_none(),
             "only one at a time"
         );
         // SAFETY: sends this thread a signal that has a handler.
@@ -295,6 +295,10 @@ mod tests {
 
         drop(catch);
         assert_eq!(action(libc::SIGUSR2).sa_sigaction, own.sa_sigaction);
-        drop(Catch::new(&[libc::SIGUSR2]).unwrap().expect("free again"));
+        drop(
+            SignalCatcher::new(&[libc::SIGUSR2])
+                .unwrap()
+                .expect("free again"),
+        );
     }
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
 
-use crate::signals::Blocked;
+use crate::signals::BlockedSignals;
 
 /// Runs `child` in a forked process that exits with its result, all signals blocked; the parent
 /// gets the process.
@@ -21,7 +21,7 @@ use crate::signals::Blocked;
 /// `child` must be content with what a fork of a program with threads leaves usable: system calls
 /// and allocation, but no lock that another thread may have held.
 pub(crate) fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
-    let _blocked = Blocked::all();
+    let _blocked = BlockedSignals::all();
     // SAFETY: the child runs only `child`, under the condition above, and never returns from here.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
@@ -34,15 +34,15 @@ pub(crate) fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
         .ok_or_else(io::Error::last_os_error)
 }
 
-/// What a rank does to itself before it becomes the program.
+/// The steps of a rank's process before it becomes the program.
 #[derive(Clone)]
 pub(crate) struct Setup {
-    /// The keeper: the rank dies with it.
+    /// The supervisor: the rank dies with it.
     pub(crate) parent: Pid,
     pub(crate) open_files: Rlimit,
     pub(crate) processor: Option<usize>,
-    /// The reading end of a pipe whose other end the keeper alone holds.
-    pub(crate) leash: Option<RawFd>,
+    /// The reading end of a pipe whose other end the supervisor alone holds.
+    pub(crate) death_pipe: Option<RawFd>,
 }
 
 impl Setup {
@@ -55,7 +55,7 @@ impl Setup {
     fn apply(&self) -> io::Result<()> {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         if rustix::process::getppid() != Some(self.parent) {
-            // The keeper died before the line above could take effect.
+            // The supervisor died before the line above could take effect.
             rustix::process::kill_process(rustix::process::getpid(), Signal::KILL)?;
         }
         if let Some(processor) = self.processor {
@@ -64,8 +64,8 @@ impl Setup {
             rustix::thread::sched_setaffinity(None, &only)?;
         }
         rustix::process::setrlimit(Resource::Nofile, self.open_files)?;
-        if let Some(leash) = self.leash {
-            tie(leash);
+        if let Some(death_pipe) = self.death_pipe {
+            kill_group_on_hangup(death_pipe);
         }
         Ok(())
     }
@@ -76,10 +76,10 @@ const F_SETSIG: libc::c_int = 10;
 
 /// Lets the kernel kill the process group that this process leads as soon as the last writer of the
 /// pipe closes it: a pipe that sends a signal when its state changes, to a group, and the signal is
-/// SIGKILL. That works while any process holds `leash`, so this one keeps it, and so do its children.
+/// SIGKILL. That works while any process holds `death_pipe`, so this one keeps it, and so do its children.
 ///
-/// The rank itself dies with the keeper in any case; where the system refuses this, its group does not.
-fn tie(leash: RawFd) {
+/// The rank itself dies with the supervisor in any case; where the system refuses this, its group does not.
+fn kill_group_on_hangup(death_pipe: RawFd) {
     let group = -rustix::process::getpid().as_raw_pid();
     let settings = [
         (libc::F_SETOWN, group),
@@ -90,7 +90,7 @@ fn tie(leash: RawFd) {
     ];
     for (command, value) in settings {
         // SAFETY: takes no pointer; the descriptor is this process's own copy.
-        if unsafe { libc::fcntl(leash, command, value) } == -1 {
+        if unsafe { libc::fcntl(death_pipe, command, value) } == -1 {
             return;
         }
     }
@@ -138,7 +138,7 @@ fn close_range(first: u32, last: u32) {
     }
 }
 
-/// What the kernel tells of a process, in the first version of it.
+/// The kernel's description of a process, in the first version of it.
 #[repr(C)]
 #[derive(Default)]
 struct Info {
@@ -154,7 +154,7 @@ const INFO_EXIT: u64 = 1 << 3;
 const GET_INFO: libc::Ioctl = 0xC040_FF0B;
 const _: () = assert!(size_of::<Info>() == 0x40);
 
-/// How the process ended, as `wait` gives it, once its parent has collected it; `None` before, and
+/// The status of the process, as `wait` gives it, once its parent has collected it; `None` before, and
 /// where the kernel does not tell.
 pub(crate) fn exit_status(process: BorrowedFd<'_>) -> Option<i32> {
     let mut info = Info {

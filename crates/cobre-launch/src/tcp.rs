@@ -1,4 +1,4 @@
-//! What the ranks of a job over sockets are handed: a socket that already listens, so that nobody
+//! Listener and secret that the ranks of a TCP job inherit: a socket that already listens, so that nobody
 //! can take the port before rank 0 does, and a secret that nobody else can read.
 
 use std::fs::File;

@@ -1,54 +1,54 @@
-//! The launcher's loop: waits for keeper, ranks and signals, and lets the [`Course`] decide.
+//! The launcher's loop: waits for supervisor, ranks and signals, and lets the [`ShutdownPolicy`] decide.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cobre_comm::report::{Blame, Word};
+use cobre_comm::report::{LauncherMessage, RootCause};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::abandoned;
-use crate::course::{Course, Stop};
 use crate::error::LaunchError;
-use crate::link::Link;
-use crate::members::Members;
+use crate::link::SupervisorLink;
 use crate::message::{TAIL_LINES, ended};
+use crate::mpi_ranks::MpiRanks;
 use crate::mpiexec;
-use crate::outcome::{Cause, Outcome, RankOutcome, Status};
+use crate::outcome::{FailureCause, Outcome, RankOutcome, Status};
 use crate::output::{Console, Feed, Output, Stream, TAIL_BYTES, last_lines, read_end};
 use crate::plan::log_path;
 use crate::protocol::{Event, Order};
 use crate::reports::{Reports, Statements};
+use crate::shutdown_policy::{EndReason, ShutdownPolicy};
 
-use crate::signals::Catch;
+use crate::signals::SignalCatcher;
 
-/// How long a reader that takes nothing may hold up the end of a job that was cut short.
-const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
+/// The time that a reader that takes nothing may hold up the end of a job that was cut short.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A running job.
-pub(crate) struct Watch<'a> {
-    pub(crate) link: Link,
-    pub(crate) catch: Option<Catch>,
+pub(crate) struct JobWatch<'a> {
+    pub(crate) link: SupervisorLink,
+    pub(crate) catch: Option<SignalCatcher>,
     /// Where the caller's signals come from; `None` also after their end.
-    pub(crate) told_signals: Option<Arc<OwnedFd>>,
+    pub(crate) caller_signals: Option<Arc<OwnedFd>>,
     pub(crate) reports: Reports,
     /// The address of the report pipe.
     pub(crate) address: String,
     pub(crate) output: &'a Output,
     pub(crate) feeds: Vec<Feed>,
     pub(crate) console: Console,
-    pub(crate) course: Course,
-    pub(crate) known: Known,
-    /// The launcher of an MPI library that started the ranks, and is all that the keeper started.
+    pub(crate) policy: ShutdownPolicy,
+    pub(crate) supervisor_state: SupervisorState,
+    /// The launcher of an MPI library that started the ranks, and is all that the supervisor started.
     pub(crate) through: Option<&'static str>,
-    /// The ranks it started, by their own word.
-    pub(crate) members: Members,
+    /// The ranks it started, by their own messages.
+    pub(crate) mpi_ranks: MpiRanks,
     pub(crate) statements: Statements,
 }
 
-/// What the keeper has told so far.
-pub(crate) struct Known {
+/// The supervisor's reports so far.
+pub(crate) struct SupervisorState {
     /// One per rank; 0 until it has started.
     pids: Vec<i32>,
     not_started: Option<(usize, i32)>,
@@ -56,7 +56,7 @@ pub(crate) struct Known {
     done: Option<bool>,
 }
 
-impl Known {
+impl SupervisorState {
     pub(crate) fn nothing(size: usize) -> Self {
         Self {
             pids: vec![0; size],
@@ -72,49 +72,49 @@ pub(crate) enum Ending {
     NotStarted { rank: usize, errno: i32 },
 }
 
-/// What can wake the launcher up.
-enum Source {
-    Keeper,
+/// A descriptor that can wake the launcher up.
+enum WakeSource {
+    Supervisor,
     Reports,
     Signals,
-    ToldSignals,
+    CallerSignals,
     Feed(usize),
     Console,
     /// Processes of ranks that an MPI launcher started.
-    Members,
+    MpiRanks,
 }
 
 /// A reason in the name of the process that stands for all ranks of an MPI launcher: it is the only
 /// one that this launcher has started.
-fn for_all(reason: String) -> Blame {
+fn for_all(reason: String) -> RootCause {
     let (rank, from) = (0, 0);
-    Blame { rank, from, reason }
+    RootCause { rank, from, reason }
 }
 
-impl Watch<'_> {
+impl JobWatch<'_> {
     pub(crate) fn run(mut self) -> Result<Ending, LaunchError> {
         let mut buffer = Vec::new();
-        while self.known.done.is_none() {
-            for source in self.wait(self.course.next())? {
-                self.serve(&source, &mut buffer)?;
+        while self.supervisor_state.done.is_none() {
+            for source in self.wait(self.policy.next())? {
+                self.handle(&source, &mut buffer)?;
             }
             self.write();
-            let due = self.course.due(Instant::now());
+            let due = self.policy.due(Instant::now());
             self.order(due);
-            if self.course.hopeless(Instant::now()) {
+            if self.policy.hopeless(Instant::now()) {
                 return Err(self.unkillable());
             }
         }
         self.drain(&mut buffer);
         self.flush()?;
-        Ok(match self.known.not_started {
+        Ok(match self.supervisor_state.not_started {
             Some((rank, errno)) => Ending::NotStarted { rank, errno },
             None => Ending::Outcome(self.outcome()),
         })
     }
 
     /// Waits until something happens or it is `until`, and says what happened.
-    fn wait(&self, until: Option<Instant>) -> Result<Vec<Source>, LaunchError> {
+    fn wait(&self, until: Option<Instant>) -> Result<Vec<WakeSource>, LaunchError> {
         let mut sources = Vec::new();
         let mut polled = Vec::new();
         let mut add = |source, descriptor, events| {
@@ -122,27 +122,27 @@ impl Watch<'_> {
             polled.push(PollFd::from_borrowed_fd(descriptor, events));
         };
         if let Some(catch) = &self.catch {
-            add(Source::Signals, catch.pipe(), PollFlags::IN);
+            add(WakeSource::Signals, catch.pipe(), PollFlags::IN);
         }
-        if let Some(pipe) = &self.told_signals {
-            add(Source::ToldSignals, pipe.as_fd(), PollFlags::IN);
+        if let Some(pipe) = &self.caller_signals {
+            add(WakeSource::CallerSignals, pipe.as_fd(), PollFlags::IN);
         }
-        if self.known.done.is_none() {
+        if self.supervisor_state.done.is_none() {
             if let Some(pipe) = self.reports.pipe() {
-                add(Source::Reports, pipe, PollFlags::IN);
+                add(WakeSource::Reports, pipe, PollFlags::IN);
             }
             for (number, feed) in self.feeds.iter().enumerate() {
                 if let Some(pipe) = feed.pipe().filter(|_| !self.console.is_full(feed.stream)) {
-                    add(Source::Feed(number), pipe, PollFlags::IN);
+                    add(WakeSource::Feed(number), pipe, PollFlags::IN);
                 }
             }
-            if let Some(ends) = self.members.ends() {
-                add(Source::Members, ends, PollFlags::IN);
+            if let Some(ends) = self.mpi_ranks.ends() {
+                add(WakeSource::MpiRanks, ends, PollFlags::IN);
             }
-            add(Source::Keeper, self.link.socket(), PollFlags::IN);
+            add(WakeSource::Supervisor, self.link.socket(), PollFlags::IN);
         }
         for target in self.console.targets() {
-            add(Source::Console, target, PollFlags::OUT);
+            add(WakeSource::Console, target, PollFlags::OUT);
         }
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -156,59 +156,67 @@ impl Watch<'_> {
         Ok(ready.map(|(source, _)| source).collect())
     }
 
-    fn serve(&mut self, source: &Source, buffer: &mut Vec<u8>) -> Result<(), LaunchError> {
+    fn handle(&mut self, source: &WakeSource, buffer: &mut Vec<u8>) -> Result<(), LaunchError> {
         match source {
-            Source::Keeper => match self.link.receive() {
-                Some(events) => events.into_iter().for_each(|event| self.learn(event)),
-                None => return Err(self.keeper_lost(buffer)),
+            WakeSource::Supervisor => match self.link.receive() {
+                Some(events) => events.into_iter().for_each(|event| self.record(event)),
+                None => return Err(self.supervisor_lost(buffer)),
             },
-            Source::Reports => self.take_reports(),
-            Source::Signals => self.take_signals(),
-            Source::ToldSignals => self.take_told_signals(),
-            Source::Feed(number) => {
+            WakeSource::Reports => self.take_reports(),
+            WakeSource::Signals => self.take_signals(),
+            WakeSource::CallerSignals => self.take_caller_signals(),
+            WakeSource::Feed(number) => {
                 self.feeds[*number].read(&mut self.console, buffer);
             }
-            Source::Members => self.members.note_ends(),
+            WakeSource::MpiRanks => self.mpi_ranks.note_ends(),
             // Written to in any case.
-            Source::Console => {}
+            WakeSource::Console => {}
         }
         Ok(())
     }
 
-    fn learn(&mut self, event: Event) {
+    fn record(&mut self, event: Event) {
         match event {
-            Event::Started { rank, pid } => self.known.pids[rank] = pid,
-            Event::NotStarted { rank, errno } => self.known.not_started = Some((rank, errno)),
-            Event::Exited(exit) => self.course.exited(exit, Instant::now()),
-            Event::Done { survivors } => self.known.done = Some(survivors),
+            Event::Started { rank, pid } => self.supervisor_state.pids[rank] = pid,
+            Event::NotStarted { rank, errno } => {
+                self.supervisor_state.not_started = Some((rank, errno))
+            }
+            Event::Exited(exit) => self.policy.exited(exit, Instant::now()),
+            Event::Done { survivors } => self.supervisor_state.done = Some(survivors),
         }
     }
 
     fn take_reports(&mut self) {
-        for word in self.reports.read() {
-            match word {
-                Word::Blame(blame) if self.through.is_some() => {
-                    let reason = format!("rank {}: {}", blame.rank, blame.reason);
-                    self.course.reported(for_all(reason));
+        for message in self.reports.read() {
+            match message {
+                LauncherMessage::RootCause(root_cause) if self.through.is_some() => {
+                    let reason = format!("rank {}: {}", root_cause.rank, root_cause.reason);
+                    self.policy.reported(for_all(reason));
                 }
-                Word::Blame(blame) => self.course.reported(blame),
-                Word::Joined { rank, pid, host } if self.through.is_some() => {
-                    self.members.joined(rank, pid, host);
+                LauncherMessage::RootCause(root_cause) => self.policy.reported(root_cause),
+                LauncherMessage::Joined { rank, pid, host } if self.through.is_some() => {
+                    self.mpi_ranks.joined(rank, pid, host);
                 }
-                Word::Left { rank } => self.members.left(rank),
-                Word::Joined { .. } => {}
-                Word::Statement { rank, last, text } => self.statements.take(rank, last, &text),
+                LauncherMessage::Left { rank } => self.mpi_ranks.left(rank),
+                LauncherMessage::Joined { .. } => {}
+                LauncherMessage::Statement { rank, last, text } => {
+                    self.statements.take(rank, last, &text)
+                }
             }
         }
     }
 
     fn take_signals(&mut self) {
-        let signals = self.catch.as_mut().map(Catch::read).unwrap_or_default();
+        let signals = self
+            .catch
+            .as_mut()
+            .map(SignalCatcher::read)
+            .unwrap_or_default();
         self.pass_on(&signals);
     }
 
-    fn take_told_signals(&mut self) {
-        let Some(pipe) = &self.told_signals else {
+    fn take_caller_signals(&mut self) {
+        let Some(pipe) = &self.caller_signals else {
             return;
         };
         let mut numbers = [0; 64];
@@ -218,13 +226,13 @@ impl Watch<'_> {
                 self.pass_on(&signals);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Ok(0) | Err(_) => self.told_signals = None,
+            Ok(0) | Err(_) => self.caller_signals = None,
         }
     }
 
     fn pass_on(&mut self, signals: &[i32]) {
         for &signal in signals {
-            let order = self.course.signalled(signal, Instant::now());
+            let order = self.policy.signalled(signal, Instant::now());
             self.order(order);
         }
     }
@@ -239,7 +247,7 @@ impl Watch<'_> {
         if let Err(error) = self.console.write() {
             self.console.close();
             let order = self
-                .course
+                .policy
                 .output_failed(error.raw_os_error(), Instant::now());
             self.order(order);
         }
@@ -248,7 +256,7 @@ impl Watch<'_> {
     /// The job is over: takes what is left in the pipes, without waiting for their ends.
     fn drain(&mut self, buffer: &mut Vec<u8>) {
         self.take_reports();
-        self.members.note_ends();
+        self.mpi_ranks.note_ends();
         for feed in &mut self.feeds {
             feed.drain(&mut self.console, buffer);
         }
@@ -258,7 +266,7 @@ impl Watch<'_> {
     /// user who wanted the job to stop.
     fn flush(&mut self) -> Result<(), LaunchError> {
         let mut waiting = usize::MAX;
-        let mut patience = Instant::now();
+        let mut give_up_at = Instant::now();
         loop {
             self.write();
             if self.console.waiting() == 0 {
@@ -266,9 +274,9 @@ impl Watch<'_> {
             }
             if self.console.waiting() < waiting {
                 waiting = self.console.waiting();
-                patience = Instant::now() + FLUSH_PATIENCE;
+                give_up_at = Instant::now() + FLUSH_TIMEOUT;
             }
-            let hurry = self.course.cut_short().then_some(patience);
+            let hurry = self.policy.cut_short().then_some(give_up_at);
             if hurry.is_some_and(|until| Instant::now() >= until) {
                 self.console.close();
                 return Ok(());
@@ -276,26 +284,26 @@ impl Watch<'_> {
             if self
                 .wait(hurry)?
                 .iter()
-                .any(|source| matches!(source, Source::Signals | Source::ToldSignals))
+                .any(|source| matches!(source, WakeSource::Signals | WakeSource::CallerSignals))
             {
                 self.take_signals();
-                self.take_told_signals();
+                self.take_caller_signals();
                 self.console.close();
             }
         }
     }
 
-    fn keeper_lost(&mut self, buffer: &mut Vec<u8>) -> LaunchError {
+    fn supervisor_lost(&mut self, buffer: &mut Vec<u8>) -> LaunchError {
         abandoned::end(&self.running_processes(), &self.address);
         self.drain(buffer);
         self.write();
-        LaunchError::KeeperLost {
+        LaunchError::SupervisorLost {
             pid: self.link.pid.as_raw_pid(),
         }
     }
 
     fn unkillable(self) -> LaunchError {
-        let (ranks, processes) = (self.course.running(), self.running_processes());
+        let (ranks, processes) = (self.policy.running(), self.running_processes());
         drop(self.link);
         abandoned::end(&processes, &self.address);
         LaunchError::Unkillable { ranks }
@@ -303,8 +311,8 @@ impl Watch<'_> {
 
     /// The processes of ranks that were started and not yet collected.
     fn running_processes(&self) -> Vec<i32> {
-        let running = self.course.running().into_iter();
-        let processes = running.map(|rank| self.known.pids[rank]);
+        let running = self.policy.running().into_iter();
+        let processes = running.map(|rank| self.supervisor_state.pids[rank]);
         processes.filter(|pid| *pid != 0).collect()
     }
 
@@ -318,11 +326,11 @@ impl Watch<'_> {
                 .find(|feed| (feed.rank, feed.stream) == (rank, stream));
             feed.filter(|_| keep).map(Feed::take).unwrap_or_default()
         };
-        let mut ends = self.course.ends;
+        let mut ends = self.policy.ends;
         ends.sort_unstable_by_key(|end| end.rank);
         let ranks = ends
             .iter()
-            .zip(self.known.pids)
+            .zip(self.supervisor_state.pids)
             .map(|(end, pid)| RankOutcome {
                 pid,
                 status: end.status,
@@ -333,36 +341,40 @@ impl Watch<'_> {
         Outcome {
             ranks: ranks.collect(),
             cause,
-            survivors: self.known.done == Some(true),
+            survivors: self.supervisor_state.done == Some(true),
             through: self.through,
             root,
             statements: self.statements.complete(),
         }
     }
 
-    /// Why the job did not succeed, and how the rank of an MPI launcher ended that is the reason.
-    fn cause(&self) -> (Option<Cause>, Option<Status>) {
-        if let Some(stop) = &self.course.stop {
+    /// The root cause of the failure, and the status of the rank of an MPI launcher that is the reason.
+    fn cause(&self) -> (Option<FailureCause>, Option<Status>) {
+        if let Some(stop) = &self.policy.stop {
             let cause = match stop.clone() {
-                Stop::Deadline { after, running } => Cause::Deadline { after, running },
-                Stop::Signal(signal) => Cause::Signal(signal),
-                Stop::Output(errno) => Cause::Output(errno),
+                EndReason::Deadline { after, running } => FailureCause::Deadline { after, running },
+                EndReason::Signal(signal) => FailureCause::Signal(signal),
+                EndReason::Output(errno) => FailureCause::Output(errno),
             };
             return (Some(cause), None);
         }
-        let by_rank = |rank, blame| {
-            let tail = self.last_words(rank);
-            Some(Cause::Rank { rank, blame, tail })
+        let by_rank = |rank, root_cause| {
+            let tail = self.last_error_lines(rank);
+            Some(FailureCause::Rank {
+                rank,
+                root_cause,
+                tail,
+            })
         };
-        let root = self.course.root();
-        if let Some((rank, Some(blame))) = root {
-            return (by_rank(rank, Some(blame.clone())), None);
+        let root = self.policy.root();
+        if let Some((rank, Some(root_cause))) = root {
+            return (by_rank(rank, Some(root_cause.clone())), None);
         }
         // Nobody has said anything: a rank that is gone cannot, and MPI launchers may call that a
         // success.
-        match (self.through, self.members.first_lost()) {
+        match (self.through, self.mpi_ranks.first_lost()) {
             (Some(launcher), Some((lost, status))) => {
-                let told = self.course.ends.first().map(|end| end.status);
+                let told = self.policy.ends.first().map(|end| end.status);
                 // Kernels before 6.15 do not tell.
                 let guessed = || mpiexec::killed(launcher, told?).map(Status::Killed);
                 let status = status.or_else(guessed);
@@ -375,7 +387,7 @@ impl Watch<'_> {
     }
 
     /// The end of what a rank wrote to its standard error, or to its log file.
-    fn last_words(&self, rank: usize) -> Vec<String> {
+    fn last_error_lines(&self, rank: usize) -> Vec<String> {
         let bytes = if let Output::Logs(directory) = self.output {
             read_end(&log_path(directory, rank), TAIL_BYTES).unwrap_or_default()
         } else {

@@ -1,4 +1,4 @@
-//! What a launch does to the process it runs in: nothing that lasts. One test, as it looks at the
+//! The effects of a launch on the process it runs in: none that last. One test, as it looks at the
 //! whole process.
 
 use cobre_launch::{Launch, Output};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cobre_launch::{Cause, Launch, LaunchError, Outcome, Output, Status};
+use cobre_launch::{FailureCause, Launch, LaunchError, Outcome, Output, Status};
 
 fn script(ranks: usize, words: &str) -> Launch {
     Launch::new("sh", ranks)
@@ -17,7 +17,7 @@ fn run(ranks: usize, words: &str) -> Outcome {
 
 fn cause_rank(outcome: &Outcome) -> usize {
     match &outcome.cause {
-        Some(Cause::Rank { rank, .. }) => *rank,
+        Some(FailureCause::Rank { rank, .. }) => *rank,
         other => panic!("{other:?}"),
     }
 }
@@ -73,7 +73,7 @@ fn a_rank_that_ignores_the_request_to_end_is_killed() {
 }
 
 #[test]
-fn a_blamed_rank_that_never_ends_is_killed_after_the_grace_and_stays_the_cause() {
+fn a_reported_rank_that_never_ends_is_killed_after_the_grace_and_stays_the_cause() {
     let words = r#"case $COBRE_LAUNCH_RANK in
         0) echo "1 0 silent" > /proc/self/fd/${COBRE_LAUNCH_REPORT%%:*}; exit 4;;
         *) trap 'echo asked' TERM; while :; do sleep 0.02; done;;
@@ -93,7 +93,7 @@ fn a_blamed_rank_that_never_ends_is_killed_after_the_grace_and_stays_the_cause()
 }
 
 #[test]
-fn a_blamed_rank_that_left_without_an_error_fails_the_job_all_the_same() {
+fn a_reported_rank_that_left_without_an_error_fails_the_job_all_the_same() {
     let words = r#"case $COBRE_LAUNCH_RANK in
         0) sleep 0.1; echo "1 0 it left" > /proc/self/fd/${COBRE_LAUNCH_REPORT%%:*}; exit 4;;
         *) exit 0;;
@@ -109,7 +109,9 @@ fn the_deadline_ends_the_job() {
         .run()
         .unwrap();
     assert_eq!(outcome.exit_code(), 124);
-    assert!(matches!(&outcome.cause, Some(Cause::Deadline { running, .. }) if *running == [0, 1]));
+    assert!(
+        matches!(&outcome.cause, Some(FailureCause::Deadline { running, .. }) if *running == [0, 1])
+    );
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn variables_for_the_ranks_do_not_replace_the_launchers_settings() {
 }
 
 #[test]
-fn ranks_get_no_descriptor_beside_their_streams_the_report_and_the_leash() {
+fn ranks_get_no_descriptor_beside_their_streams_the_report_and_the_death_pipe() {
     let extra = std::fs::File::open("/dev/null").unwrap();
     rustix::io::fcntl_setfd(&extra, rustix::io::FdFlags::empty()).unwrap();
     // The directory that the shell reads to expand the names is closed when it tests them.
@@ -141,8 +143,8 @@ fn ranks_get_no_descriptor_beside_their_streams_the_report_and_the_leash() {
     let mut numbers: Vec<i32> = numbers.collect();
     let report = numbers.pop().unwrap();
     numbers.sort_unstable();
-    let leash = numbers.pop().unwrap();
-    assert!(leash >= 100, "{leash}: out of the way of scripts");
+    let death_pipe = numbers.pop().unwrap();
+    assert!(death_pipe >= 100, "{death_pipe}: out of the way of scripts");
     assert_eq!(numbers, [0, 1, 2, report]);
 }
 
@@ -241,7 +243,7 @@ fn a_signal_told_through_a_pipe_is_passed_on() {
     });
     let outcome = launch.run().unwrap();
     stopper.join().unwrap();
-    assert_eq!(outcome.cause, Some(Cause::Signal(2)));
+    assert_eq!(outcome.cause, Some(FailureCause::Signal(2)));
     for rank in &outcome.ranks {
         assert!(rank.ended);
         assert!(matches!(rank.status, Status::Exited(5) | Status::Killed(2)));

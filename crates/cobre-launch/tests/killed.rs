@@ -1,4 +1,4 @@
-//! Launcher, guard and keeper killed, alone and together: what of the job is left. The launcher is a
+//! Launcher, guard and supervisor killed, alone and together: what of the job is left. The launcher is a
 //! process that this test starts and kills.
 
 mod processes;
@@ -21,7 +21,7 @@ const MARK: &str = "COBRE_TEST_MARK";
 const SCRIPT: &str = "COBRE_TEST_SCRIPT";
 
 /// Processes that stay in the group of their rank: in the background, with a dead parent, with no
-/// environment, without any descriptor but the leash.
+/// environment, without any descriptor but the death pipe.
 const CLOSE: &str = "sleep $MARK & (sleep $MARK &); env -i sleep $MARK & \
                      sh -c 'exec 0<&- 1>&- 2>&- 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec sleep $MARK' & ";
 const CLOSE_SIZE: usize = 4;
@@ -48,7 +48,7 @@ struct Job {
     mark: String,
     launcher: Child,
     guard: Pid,
-    keeper: Pid,
+    supervisor: Pid,
     ranks: Vec<Pid>,
 }
 
@@ -70,19 +70,19 @@ impl Job {
             _ => panic!("one child is expected: {found:?}"),
         };
         let guard = only(children(Pid::from_child(&launcher)));
-        let keeper = only(children(guard));
+        let supervisor = only(children(guard));
         let sleeping = with_argument(&mark);
-        let mut ranks = children(keeper);
+        let mut ranks = children(supervisor);
         ranks.retain(|pid| {
             let leads = getpgid(Some(*pid)) == Ok(*pid);
-            leads && sleeping.contains(&pid.as_raw_pid()) && session(*pid) == session(keeper)
+            leads && sleeping.contains(&pid.as_raw_pid()) && session(*pid) == session(supervisor)
         });
         assert_eq!(ranks.len(), RANKS, "{ranks:?}");
         Self {
             mark,
             launcher,
             guard,
-            keeper,
+            supervisor,
             ranks,
         }
     }
@@ -96,7 +96,7 @@ impl Job {
             let pid = match *victim {
                 "launcher" => Pid::from_child(&self.launcher),
                 "guard" => self.guard,
-                _ => self.keeper,
+                _ => self.supervisor,
             };
             // Those that die with one that was killed before are gone already.
             let _ = kill_process(pid, Signal::KILL);
@@ -106,7 +106,7 @@ impl Job {
     fn all_end(mut self, what: &str) {
         wait_until(what, LIMIT, || with_argument(&self.mark).is_empty());
         self.launcher.wait().unwrap();
-        for pid in [self.guard, self.keeper] {
+        for pid in [self.guard, self.supervisor] {
             wait_until(what, LIMIT, || !is_running(pid));
         }
     }
@@ -147,7 +147,7 @@ fn session(pid: Pid) -> Option<String> {
     fields(pid).get(3).cloned()
 }
 
-/// Whether the process is there and no zombie, which its adoptive parent may collect when it likes.
+/// True if the process is there and no zombie, which its adoptive parent may collect when it likes.
 fn is_running(pid: Pid) -> bool {
     fields(pid)
         .first()
@@ -158,17 +158,17 @@ fn is_running(pid: Pid) -> bool {
 const VICTIMS: [&[&str]; 9] = [
     &["launcher"],
     &["guard"],
-    &["keeper"],
-    &["launcher", "keeper"],
-    &["keeper", "launcher"],
+    &["supervisor"],
+    &["launcher", "supervisor"],
+    &["supervisor", "launcher"],
     &["launcher", "guard"],
     &["guard", "launcher"],
-    &["guard", "keeper"],
-    &["keeper", "guard"],
+    &["guard", "supervisor"],
+    &["supervisor", "guard"],
 ];
 
 #[test]
-fn nothing_survives_any_two_of_launcher_guard_and_keeper() {
+fn nothing_survives_any_two_of_launcher_guard_and_supervisor() {
     let size = RANKS * (CLOSE_SIZE + FAR_SIZE + 1);
     for victims in VICTIMS {
         // The launcher that outlives both others finds what is left by its environment.
@@ -189,9 +189,9 @@ fn nothing_survives_any_two_of_launcher_guard_and_keeper() {
     }
 }
 
-/// Launcher and keeper die while ranks and their children are being started.
+/// Launcher and supervisor die while ranks and their children are being started.
 #[test]
-fn nothing_survives_launcher_and_keeper_killed_at_any_instant() {
+fn nothing_survives_launcher_and_supervisor_killed_at_any_instant() {
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
     let mut random = seed;
@@ -213,8 +213,8 @@ fn nothing_survives_launcher_and_keeper_killed_at_any_instant() {
         let between = || children(own).first().copied();
         wait_until("the guard runs", LIMIT, || between().is_some());
         std::thread::sleep(delay);
-        let keeper = between().and_then(|guard| children(guard).first().copied());
-        for victim in [Some(own), keeper].into_iter().flatten() {
+        let supervisor = between().and_then(|guard| children(guard).first().copied());
+        for victim in [Some(own), supervisor].into_iter().flatten() {
             let _ = kill_process(victim, Signal::KILL);
         }
         launcher.wait().unwrap();
@@ -224,7 +224,7 @@ fn nothing_survives_launcher_and_keeper_killed_at_any_instant() {
     }
 }
 
-/// Whether a process has the mark in its environment.
+/// True if a process has the mark in its environment.
 fn carries(mark: &str) -> bool {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let mut environments = entries.map(|entry| fs::read(entry.path().join("environ")));
@@ -243,7 +243,7 @@ fn all_three_killed_leave_at_most_who_left_the_group_of_his_rank() {
         let far = if script == CLOSE { 0 } else { FAR_SIZE };
         for round in 0..5 {
             let job = Job::start(&script, RANKS * (CLOSE_SIZE + far + 1));
-            let mut victims = ["launcher", "guard", "keeper"];
+            let mut victims = ["launcher", "guard", "supervisor"];
             victims.rotate_left(round % 3);
             let groups = job.ranks.clone();
             job.kill(&victims, Duration::ZERO);

@@ -122,7 +122,7 @@ pub(crate) fn of_launch(error: &LaunchError) -> PyErr {
         LaunchError::RankCount { .. }
         | LaunchError::BackendNotAvailable { .. }
         | LaunchError::BackendNotLaunched { .. } => return invalid(&[told(error)]),
-        LaunchError::KeeperLost { .. } | LaunchError::Unkillable { .. } => "CommunicationError",
+        LaunchError::SupervisorLost { .. } | LaunchError::Unkillable { .. } => "CommunicationError",
         _ => "IOError",
     };
     Raise::new(class, told(error)).into()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use cobre_case::{CaseSettings, Finding, Wishes};
 use cobre_comm::{
-    BackendError, BackendKind, CommBackend, Environment, Selection, create_communicator,
+    BackendError, BackendKind, BackendSelection, CommBackend, Environment, create_communicator,
 };
 use cobre_sddp::{
     About, Iteration, MAX_PASSES, MAX_PATHS, MAX_THREADS, Observer, Problem, Results, Sampling,
@@ -318,7 +318,7 @@ pub(crate) fn check_launcher() -> PyResult<()> {
     if !matches!(asked, Ok(BackendKind::Auto)) {
         return Ok(());
     }
-    match Selection::new(BackendKind::Auto, &Environment::process()) {
+    match BackendSelection::new(BackendKind::Auto, &Environment::process()) {
         Err(
             error @ BackendError::BackendNotAvailable {
                 requested: "mpi", ..

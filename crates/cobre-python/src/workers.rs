@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use cobre_launch::{Bind, Cause, Launch, LaunchError, MAX_RANKS, Outcome, Status};
+use cobre_launch::{Bind, FailureCause, Launch, LaunchError, MAX_RANKS, Outcome, Status};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -204,7 +204,7 @@ impl Ended {
             pids: outcome.ranks.iter().map(|rank| rank.pid).collect(),
             exit_codes: outcome.ranks.iter().map(|rank| code(rank.status)).collect(),
             failed: match outcome.cause {
-                Some(Cause::Rank { rank, .. }) => Some(rank),
+                Some(FailureCause::Rank { rank, .. }) => Some(rank),
                 _ => None,
             },
             message: outcome.message("cobre").trim_end().to_owned(),

@@ -96,10 +96,10 @@ fn judge(job: &ContractJob<'_>, digests: &Digests) -> Verdict {
         return Verdict::Broken(format!("{}\n{trouble}", job.command()));
     }
     let odd = (job.seed % job.ranks as u64) as usize;
-    if job.contract.starts_with("abort/") && report.blamed != Some(odd) {
-        let (command, blamed) = (job.command(), report.blamed);
+    if job.contract.starts_with("abort/") && report.named_rank != Some(odd) {
+        let (command, named_rank) = (job.command(), report.named_rank);
         return Verdict::Broken(format!(
-            "{command}\n  the launcher blames {blamed:?}, not {odd}"
+            "{command}\n  the launcher names {named_rank:?}, not {odd}"
         ));
     }
     let took = format!("{:.0?}", report.took);

@@ -37,7 +37,7 @@ struct Ended {
 const TO_FILES: &str = r#"rank="$PMI_RANK$OMPI_COMM_WORLD_RANK"
 exec "$0" "$@" > "$TESTKIT_JOB/out-$rank" 2> "$TESTKIT_JOB/err-$rank""#;
 
-/// What each rank has written to its files called `name`.
+/// The files called `name` that each rank has written.
 fn written(directory: &Path, name: &str, ranks: usize) -> Vec<String> {
     let path = |rank| directory.join(format!("{name}-{rank}"));
     let text = |rank| std::fs::read(path(rank)).unwrap_or_default();
@@ -155,7 +155,7 @@ fn a_rank_that_gives_up_ends_the_job_with_one_line() {
     let ended = victim("barrier", "abort", &[]);
     one_line_says(
         &ended,
-        &["gave up: no more of this", "barrier (call 50)"],
+        &["aborted: no more of this", "barrier (call 50)"],
         "abort",
     );
 }

@@ -169,7 +169,7 @@ fn a_panic_that_cannot_unwind_is_known_to_all_with_its_words() {
 
 #[test]
 fn a_rank_that_gives_up_is_known_to_all() {
-    all_learn("abort", "gave up: no more of this", |end| end.success());
+    all_learn("abort", "aborted: no more of this", |end| end.success());
 }
 
 #[test]

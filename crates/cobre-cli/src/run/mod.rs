@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cobre_case::{Case, CaseSettings, Options, Wishes};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
-use cobre_launch::{Bind, Cause, Interrupt, Launch, LaunchError, Outcome};
+use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::{
     About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Policy, Risk, Sampling, SddpError,
     Selection, Settings, Solver, Start, StopRule, read_policy, run_from, simulate,
@@ -231,7 +231,7 @@ fn start(ranks: usize, args: &Args) -> u8 {
         };
         let lost = |outcome: &Outcome| {
             exit::of_ranks(outcome) == exit::RANKS
-                && matches!(outcome.cause, Some(Cause::Rank { .. }))
+                && matches!(outcome.cause, Some(FailureCause::Rank { .. }))
         };
         if let (true, Ok(outcome)) = (left > 0, &job)
             && lost(outcome)

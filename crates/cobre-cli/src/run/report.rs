@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cobre_case::CaseError;
 use cobre_comm::{report, terminal};
-use cobre_launch::{Cause, Outcome, Status};
+use cobre_launch::{FailureCause, Outcome, Status};
 use cobre_sddp::{Results, SddpError, Sense};
 use serde_json::{Map, Value, json};
 
@@ -180,7 +180,8 @@ pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool) -> u8 {
         // It has said so itself, as this process could not hear it; or it can say nothing any more.
         (explained, error) => {
             let message = outcome.message(NAME);
-            let quiet = explained || matches!(cause, Cause::Signal(_)) && code == exit::STOPPED;
+            let quiet =
+                explained || matches!(cause, FailureCause::Signal(_)) && code == exit::STOPPED;
             if !quiet {
                 exit::complain(&message);
             }
@@ -199,8 +200,8 @@ pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool) -> u8 {
 }
 
 /// Whether the rank that failed first ended by itself and with a code of a run, so that it has said why.
-fn explained(outcome: &Outcome, cause: &Cause) -> bool {
-    let Cause::Rank { rank, .. } = cause else {
+fn explained(outcome: &Outcome, cause: &FailureCause) -> bool {
+    let FailureCause::Rank { rank, .. } = cause else {
         return false;
     };
     let first = &outcome.ranks[*rank];
@@ -210,13 +211,13 @@ fn explained(outcome: &Outcome, cause: &Cause) -> bool {
 /// The error that tells most, and the rank that has it: that of the rank that failed first, unless it has only
 /// learned of another one's.
 fn the_error<'s>(
-    cause: &Cause,
+    cause: &FailureCause,
     statements: &'s BTreeMap<usize, Value>,
 ) -> Option<(usize, &'s Value)> {
     let errors = || statements.iter().filter(|(_, said)| !said[ERROR].is_null());
     let first_hand = |said: &Value| said[SECOND_HAND] == false;
     let failed = match cause {
-        Cause::Rank { rank, .. } => Some(*rank),
+        FailureCause::Rank { rank, .. } => Some(*rank),
         _ => None,
     };
     let root = || errors().find(|(rank, _)| Some(**rank) == failed);
@@ -274,10 +275,14 @@ mod tests {
             stdout: Vec::new(),
             stderr: Vec::new(),
         });
-        let (blame, tail) = (None, Vec::new());
+        let (root_cause, tail) = (None, Vec::new());
         Outcome {
             ranks: ranks.collect(),
-            cause: Some(Cause::Rank { rank, blame, tail }),
+            cause: Some(FailureCause::Rank {
+                rank,
+                root_cause,
+                tail,
+            }),
             survivors: false,
             through: None,
             root: None,

@@ -1,13 +1,13 @@
 //! One process that is all the ranks there are: copies instead of messages, nothing to wait for.
 
 use super::heap::HeapRegion;
-use crate::arguments::{Partition, Parts, Root};
+use crate::arguments::{Partition, RegionParts, RootRank};
+use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
-use crate::copy::{Store, copy};
+use crate::copy::{StoreMode, copy};
 use crate::data::{CommData, Reducible};
 use crate::report;
-use crate::stamp::Stamp;
-use crate::transport::{Fault, HeapTransport, Line, RegionTransport, Transport};
+use crate::transport::{CallLock, HeapTransport, RegionTransport, Transport, TransportFault};
 
 /// A world of one rank.
 ///
@@ -29,58 +29,68 @@ impl Transport for LocalBackend {
     }
 
     #[inline]
-    fn line(&self) -> Option<&Line> {
+    fn call_lock(&self) -> Option<&CallLock> {
         None
     }
 
     #[inline]
     fn allgatherv(
         &self,
-        _: &Stamp,
+        _: &CallSignature,
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
-        copy(send, &mut recv[blocks.bytes(0)], Store::of(send.len()));
+    ) -> Result<(), TransportFault> {
+        copy(send, &mut recv[blocks.bytes(0)], StoreMode::of(send.len()));
         Ok(())
     }
 
     #[inline]
     fn allreduce<T: Reducible>(
         &self,
-        _: &Stamp,
+        _: &CallSignature,
         send: &[T],
         recv: &mut [T],
         _: ReduceOp,
-    ) -> Result<(), Fault> {
-        let store = Store::of(size_of_val(send));
+    ) -> Result<(), TransportFault> {
+        let store = StoreMode::of(size_of_val(send));
         let (from, into) = (bytemuck::cast_slice(send), bytemuck::cast_slice_mut(recv));
         copy(from, into, store);
         Ok(())
     }
 
     #[inline]
-    fn broadcast(&self, _: &Stamp, _: &mut [u8], _: Root) -> Result<(), Fault> {
+    fn broadcast(
+        &self,
+        _: &CallSignature,
+        _: &mut [u8],
+        _: RootRank,
+    ) -> Result<(), TransportFault> {
         Ok(())
     }
 
     #[inline]
-    fn barrier(&self, _: &Stamp) -> Result<(), Fault> {
+    fn barrier(&self, _: &CallSignature) -> Result<(), TransportFault> {
         Ok(())
     }
 
-    fn refuse(&self, _: &Stamp) -> Result<(), Fault> {
+    fn refuse(&self, _: &CallSignature) -> Result<(), TransportFault> {
         Ok(())
     }
 
     fn abort(&self, reason: &str) {
-        report::give_up(reason);
+        report::report_abort(reason);
     }
 }
 
 impl HeapTransport for LocalBackend {
     #[inline]
-    fn allgather_in_place(&self, _: &Stamp, _: &mut [u8], _: Partition<'_>) -> Result<(), Fault> {
+    fn allgather_in_place(
+        &self,
+        _: &CallSignature,
+        _: &mut [u8],
+        _: Partition<'_>,
+    ) -> Result<(), TransportFault> {
         Ok(())
     }
 }
@@ -91,21 +101,21 @@ impl RegionTransport for LocalBackend {
 
     fn leader_region<T: CommData>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         count: usize,
-    ) -> Result<HeapRegion<T, Self>, Fault> {
-        HeapRegion::led(*self, stamp, count)
+    ) -> Result<HeapRegion<T, Self>, TransportFault> {
+        HeapRegion::led(*self, signature, count)
     }
 
     fn partitioned_region<T: CommData>(
         &self,
-        stamp: &Stamp,
-        parts: Parts,
-    ) -> Result<HeapRegion<T, Self>, Fault> {
-        HeapRegion::partitioned(*self, stamp, parts)
+        signature: &CallSignature,
+        parts: RegionParts,
+    ) -> Result<HeapRegion<T, Self>, TransportFault> {
+        HeapRegion::partitioned(*self, signature, parts)
     }
 
-    fn split(&self, _: &Stamp) -> Result<Self, Fault> {
+    fn split(&self, _: &CallSignature) -> Result<Self, TransportFault> {
         Ok(*self)
     }
 

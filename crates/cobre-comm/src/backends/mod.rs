@@ -1,14 +1,14 @@
 //! The backends: one row each in the table at the foot of this file, which is the only place that
 //! knows which of them are part of a build.
 
+#[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
+mod fork_guard;
 mod heap;
 #[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
 mod host;
 pub(crate) mod local;
 #[cfg(feature = "mpi")]
 mod mpi;
-#[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
-mod origin;
 #[cfg(feature = "shm")]
 mod shm;
 #[cfg(any(feature = "shm", feature = "tcp"))]

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::MAX_RANKS;
-use crate::error::{Call, Cause, Loss, Step};
-use crate::stamp::Stamp;
+use crate::call_signature::CallSignature;
+use crate::error::{Call, CallPosition, Cause, Loss};
 
 /// Longest encoding of a cause.
 #[allow(
@@ -39,7 +39,7 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
             last,
         } => {
             out.push(ABORTED);
-            number(&mut out, last.map_or(0, Step::word));
+            number(&mut out, last.map_or(0, CallPosition::word));
             number(&mut out, *rank as u64);
             number(&mut out, u64::from(*pid));
             text(&mut out, host);
@@ -53,7 +53,7 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
             last,
         } => {
             out.push(LOST);
-            number(&mut out, last.map_or(0, Step::word));
+            number(&mut out, last.map_or(0, CallPosition::word));
             number(&mut out, *rank as u64);
             number(&mut out, u64::from(*pid));
             text(&mut out, host);
@@ -73,7 +73,7 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
             out.push(MISMATCH);
             for call in [left, right] {
                 number(&mut out, call.rank as u64);
-                call.stamp
+                call.signature
                     .words()
                     .iter()
                     .for_each(|&word| number(&mut out, word));
@@ -112,17 +112,17 @@ fn text(out: &mut Vec<u8>, value: &str) {
 
 /// `None` for bytes that `encode` did not make: other processes can write there.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
-    let mut rest = Rest(bytes);
+    let mut rest = WireReader(bytes);
     match rest.take(1)?[0] {
         ABORTED => Some(Cause::Aborted {
-            last: Step::of_word(rest.number()?),
+            last: CallPosition::of_word(rest.number()?),
             rank: rest.number()? as usize,
             pid: rest.number()? as u32,
             host: rest.text()?,
             reason: rest.text()?,
         }),
         LOST => {
-            let last = Step::of_word(rest.number()?);
+            let last = CallPosition::of_word(rest.number()?);
             let (rank, pid) = (rest.number()? as usize, rest.number()? as u32);
             let host = rest.text()?;
             let (kind, figure) = (rest.number()?, (rest.number()? as u32).cast_signed());
@@ -146,12 +146,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
         MISMATCH => {
             let mut call = || {
                 let rank = rest.number()? as usize;
-                let mut words = [0; Stamp::LEN];
+                let mut words = [0; CallSignature::LEN];
                 for word in &mut words {
                     *word = rest.number()?;
                 }
-                let stamp = Stamp::from_words(words)?;
-                Some(Box::new(Call { rank, stamp }))
+                let signature = CallSignature::from_words(words)?;
+                Some(Box::new(Call { rank, signature }))
             };
             Some(Cause::Mismatch {
                 left: call()?,
@@ -173,10 +173,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
     }
 }
 
-/// What is left to decode.
-struct Rest<'a>(&'a [u8]);
+/// The bytes that are left to decode.
+struct WireReader<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> WireReader<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
@@ -197,15 +197,15 @@ impl<'a> Rest<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stamp::Collective;
+    use crate::call_signature::Collective;
     use proptest::prelude::*;
 
-    const STEP: Option<Step> = Some(Step {
+    const STEP: Option<CallPosition> = Some(CallPosition {
         collective: Collective::Fence,
         sequence: 1 << 40,
     });
 
-    fn lost(how: Loss, last: Option<Step>) -> Cause {
+    fn lost(how: Loss, last: Option<CallPosition>) -> Cause {
         Cause::RankLost {
             rank: 2,
             host: "node-7".into(),
@@ -234,8 +234,8 @@ mod tests {
 
     fn mismatch() -> Cause {
         let call = |rank, collective| {
-            let stamp = Stamp::new(collective).elements::<f64>(9).at(3);
-            Box::new(Call { rank, stamp })
+            let signature = CallSignature::new(collective).elements::<f64>(9).at(3);
+            Box::new(Call { rank, signature })
         };
         Cause::Mismatch {
             left: call(0, Collective::Allreduce),

@@ -46,7 +46,7 @@ impl Cells {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         match &self.values {
             Values::Integers(values) => values.len(),
@@ -55,7 +55,7 @@ impl Cells {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

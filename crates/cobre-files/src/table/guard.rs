@@ -8,7 +8,7 @@ use std::sync::Once;
 use parquet::errors::ParquetError;
 
 thread_local! {
-    /// Whether this thread is inside [`guard`], where panics are errors that somebody reports.
+    /// True if this thread is inside [`guard`], where panics are errors that somebody reports.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 

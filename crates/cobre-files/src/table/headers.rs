@@ -1,11 +1,11 @@
-//! What a Parquet file claims of itself, checked before the Parquet library believes it: the schema is flat, and
+//! Headers of a Parquet file, checked before the Parquet library believes them: the schema is flat, and
 //! no page is larger than its rows can make it.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::thrift::{Broken, Kind, Reader};
+use super::thrift::{Broken, FieldKind, ThriftReader};
 
 /// The bytes after the footer: its length, and `PAR1`.
 const TAIL: u64 = 8;
@@ -32,7 +32,7 @@ const DATA_PAGE_V2: i64 = 3;
 /// lists of a length that is written among the values.
 const ENCODINGS: [i64; 6] = [0, 2, 3, 5, 8, 9];
 
-/// What a chunk of a column holds.
+/// The contents of a chunk of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     Numbers,
@@ -85,9 +85,9 @@ pub(super) fn check_footer(file: &File, length: u64) -> Result<(), String> {
     }
     let footer = read_at(file, start, own).map_err(|error| error.to_string())?;
     let mut columns = None;
-    let mut reader = Reader::new(&footer);
+    let mut reader = ThriftReader::new(&footer);
     let read = reader.structure(0, |number, kind, reader| {
-        let schema = number == 2 && kind == Kind::List;
+        let schema = number == 2 && kind == FieldKind::List;
         if schema {
             columns = Some(schema_elements(reader)?);
         }
@@ -100,9 +100,9 @@ pub(super) fn check_footer(file: &File, length: u64) -> Result<(), String> {
 /// The name of an element of a schema, and how many elements are inside it.
 type Element<'b> = (&'b [u8], i64);
 
-fn schema_elements<'b>(reader: &mut Reader<'b>) -> Result<Vec<Element<'b>>, Broken> {
+fn schema_elements<'b>(reader: &mut ThriftReader<'b>) -> Result<Vec<Element<'b>>, Broken> {
     let (count, kind) = reader.list()?;
-    if kind != Kind::Struct {
+    if kind != FieldKind::Struct {
         return Err(Broken::Form("its schema is no list of columns"));
     }
     let mut found = Vec::new();
@@ -110,8 +110,8 @@ fn schema_elements<'b>(reader: &mut Reader<'b>) -> Result<Vec<Element<'b>>, Brok
         let (mut name, mut inside): Element<'b> = (b"", 0);
         reader.structure(1, |number, kind, reader| {
             match (number, kind) {
-                (4, Kind::Binary) => name = reader.binary()?,
-                (5, Kind::Integer) => inside = reader.integer()?,
+                (4, FieldKind::Binary) => name = reader.binary()?,
+                (5, FieldKind::Integer) => inside = reader.integer()?,
                 _ => return Ok(false),
             }
             Ok(true)
@@ -148,7 +148,7 @@ struct Page {
     encoding: i64,
 }
 
-fn page(reader: &mut Reader<'_>) -> Result<Page, Broken> {
+fn page(reader: &mut ThriftReader<'_>) -> Result<Page, Broken> {
     let mut page = Page {
         kind: -1,
         plain: -1,
@@ -156,9 +156,9 @@ fn page(reader: &mut Reader<'_>) -> Result<Page, Broken> {
         values: -1,
         encoding: -1,
     };
-    let inner = |page: &mut Page, encoding: i64, reader: &mut Reader<'_>| {
+    let inner = |page: &mut Page, encoding: i64, reader: &mut ThriftReader<'_>| {
         reader.structure(1, |number, kind, reader| {
-            let is_integer = kind == Kind::Integer;
+            let is_integer = kind == FieldKind::Integer;
             match number {
                 1 if is_integer => page.values = reader.integer()?,
                 _ if is_integer && number == encoding => page.encoding = reader.integer()?,
@@ -169,14 +169,14 @@ fn page(reader: &mut Reader<'_>) -> Result<Page, Broken> {
     };
     reader.structure(0, |number, kind, reader| {
         match (number, kind) {
-            (1, Kind::Integer) => page.kind = reader.integer()?,
-            (2, Kind::Integer) => page.plain = reader.integer()?,
-            (3, Kind::Integer) => page.stored = reader.integer()?,
-            (5, Kind::Struct) if page.kind == DATA_PAGE => inner(&mut page, 2, reader)?,
-            (7, Kind::Struct) if page.kind == DICTIONARY_PAGE => inner(&mut page, 2, reader)?,
-            (8, Kind::Struct) if page.kind == DATA_PAGE_V2 => inner(&mut page, 4, reader)?,
+            (1, FieldKind::Integer) => page.kind = reader.integer()?,
+            (2, FieldKind::Integer) => page.plain = reader.integer()?,
+            (3, FieldKind::Integer) => page.stored = reader.integer()?,
+            (5, FieldKind::Struct) if page.kind == DATA_PAGE => inner(&mut page, 2, reader)?,
+            (7, FieldKind::Struct) if page.kind == DICTIONARY_PAGE => inner(&mut page, 2, reader)?,
+            (8, FieldKind::Struct) if page.kind == DATA_PAGE_V2 => inner(&mut page, 4, reader)?,
             // A page has the header of its kind alone.
-            (5..=8, Kind::Struct) if page.kind != INDEX_PAGE => {
+            (5..=8, FieldKind::Struct) if page.kind != INDEX_PAGE => {
                 return Err(Broken::Form("a page has the header of another kind"));
             }
             _ => return Ok(false),
@@ -191,7 +191,7 @@ fn page_at(file: &File, at: u64, left: u64) -> Result<(Page, u64), String> {
     let mut length = USUAL_HEADER.min(left);
     loop {
         let bytes = read_at(file, at, length).map_err(|error| error.to_string())?;
-        let mut reader = Reader::new(&bytes);
+        let mut reader = ThriftReader::new(&bytes);
         match page(&mut reader) {
             Ok(page) => return Ok((page, reader.position() as u64)),
             Err(Broken::End) if length < left.min(LARGEST_HEADER) => {

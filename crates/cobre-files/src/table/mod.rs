@@ -20,7 +20,7 @@ pub use self::cells::{Cells, Values};
 use self::guard::guard;
 use self::headers::{Chunk, Holds};
 
-/// Why a table cannot be read.
+/// Error of reading a table.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TableError {
@@ -35,7 +35,7 @@ pub enum TableError {
     Column {
         /// The column.
         column: String,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
     /// It has more rows than can be meant.
@@ -69,7 +69,7 @@ const FIRST_ROWS: u64 = 1 << 20;
 /// Rows of a group that Cobre has written: those of a piece of a simulation.
 const GROUP_ROWS: u64 = 1 << 24;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Whole numbers.
@@ -87,7 +87,7 @@ pub enum ColumnKind {
 pub struct TableColumn {
     /// Its name.
     pub name: String,
-    /// What it holds.
+    /// The type of its cells.
     pub kind: ColumnKind,
 }
 
@@ -147,7 +147,7 @@ impl Table {
         &self.columns
     }
 
-    /// How many row groups it has.
+    /// The number of row groups.
     pub fn groups(&self) -> usize {
         self.rows.len()
     }

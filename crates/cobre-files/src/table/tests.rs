@@ -237,9 +237,9 @@ fn encodings_that_build_lists_of_any_length_are_refused() {
 }
 
 /// Numbers that look random, the same for one seed.
-struct Random(u64);
+struct TestRandom(u64);
 
-impl Random {
+impl TestRandom {
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -255,7 +255,7 @@ fn damaged_bytes_are_an_error_or_other_values_and_never_a_panic() {
         bytes(60, 25, snappy()),
         bytes(60, 25, WriterProperties::default()),
     ];
-    let mut random = Random(0x00c0_b7e5);
+    let mut random = TestRandom(0x00c0_b7e5);
     let mut refused = 0;
     for round in 0..6000 {
         let mut bytes = whole[round % whole.len()].clone();

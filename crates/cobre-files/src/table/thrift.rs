@@ -3,10 +3,10 @@
 //! The Parquet library allocates what a header claims and recurses as deep as a schema nests. What is read here
 //! first is as long as it claims and as deep as [`DEEPEST`].
 
-/// How deep structures may lie inside each other.
+/// The greatest depth of nested structures.
 const DEEPEST: usize = 16;
 
-/// Why bytes are no such structure.
+/// The reason for which bytes are no such structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
     /// They end inside it.
@@ -19,7 +19,7 @@ type Read<T> = Result<T, Broken>;
 
 /// Kinds of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Bool,
     Byte,
     Integer,
@@ -31,17 +31,17 @@ pub(super) enum Kind {
 
 /// Bytes that are gone through.
 #[derive(Debug)]
-pub(super) struct Reader<'b> {
+pub(super) struct ThriftReader<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
-impl<'b> Reader<'b> {
+impl<'b> ThriftReader<'b> {
     pub(super) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes have been read.
+    /// The number of bytes read.
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -83,7 +83,7 @@ impl<'b> Reader<'b> {
     }
 
     /// The head of a list: how many elements it has, and of what kind.
-    pub(super) fn list(&mut self) -> Read<(usize, Kind)> {
+    pub(super) fn list(&mut self) -> Read<(usize, FieldKind)> {
         let head = self.byte()?;
         let count = match head >> 4 {
             15 => usize::try_from(self.varint()?).unwrap_or(usize::MAX),
@@ -101,7 +101,7 @@ impl<'b> Reader<'b> {
     pub(super) fn structure(
         &mut self,
         depth: usize,
-        mut field: impl FnMut(i64, Kind, &mut Self) -> Read<bool>,
+        mut field: impl FnMut(i64, FieldKind, &mut Self) -> Read<bool>,
     ) -> Read<()> {
         let mut last = 0_i64;
         loop {
@@ -125,15 +125,15 @@ impl<'b> Reader<'b> {
     }
 
     /// Goes past a value.
-    pub(super) fn skip(&mut self, kind: Kind, depth: usize) -> Read<()> {
+    pub(super) fn skip(&mut self, kind: FieldKind, depth: usize) -> Read<()> {
         if depth >= DEEPEST {
             return Err(Broken::Form("its headers nest too deep"));
         }
         match kind {
-            Kind::Bool => Ok(()),
-            Kind::Byte => self.byte().map(drop),
-            Kind::Integer => self.varint().map(drop),
-            Kind::Double => {
+            FieldKind::Bool => Ok(()),
+            FieldKind::Byte => self.byte().map(drop),
+            FieldKind::Integer => self.varint().map(drop),
+            FieldKind::Double => {
                 let end = self.at + 8;
                 if end > self.bytes.len() {
                     return Err(Broken::End);
@@ -141,28 +141,28 @@ impl<'b> Reader<'b> {
                 self.at = end;
                 Ok(())
             }
-            Kind::Binary => self.binary().map(drop),
-            Kind::List => {
+            FieldKind::Binary => self.binary().map(drop),
+            FieldKind::List => {
                 let (count, kind) = self.list()?;
-                if kind == Kind::Bool {
+                if kind == FieldKind::Bool {
                     return Err(Broken::Form("a header has a list of flags"));
                 }
                 (0..count).try_for_each(|_| self.skip(kind, depth + 1))
             }
-            Kind::Struct => self.structure(depth + 1, |_, _, _| Ok(false)),
+            FieldKind::Struct => self.structure(depth + 1, |_, _, _| Ok(false)),
         }
     }
 }
 
-fn kind(number: u8) -> Read<Kind> {
+fn kind(number: u8) -> Read<FieldKind> {
     Ok(match number {
-        1 | 2 => Kind::Bool,
-        3 => Kind::Byte,
-        4..=6 => Kind::Integer,
-        7 => Kind::Double,
-        8 => Kind::Binary,
-        9 | 10 => Kind::List,
-        12 => Kind::Struct,
+        1 | 2 => FieldKind::Bool,
+        3 => FieldKind::Byte,
+        4..=6 => FieldKind::Integer,
+        7 => FieldKind::Double,
+        8 => FieldKind::Binary,
+        9 | 10 => FieldKind::List,
+        12 => FieldKind::Struct,
         _ => return Err(Broken::Form("a header has a field of unknown kind")),
     })
 }
@@ -172,8 +172,8 @@ mod tests {
     use super::*;
 
     fn skipped(bytes: &[u8]) -> Read<usize> {
-        let mut reader = Reader::new(bytes);
-        reader.skip(Kind::Struct, 0)?;
+        let mut reader = ThriftReader::new(bytes);
+        reader.skip(FieldKind::Struct, 0)?;
         Ok(reader.position())
     }
 
@@ -184,7 +184,7 @@ mod tests {
             0x15, 0x05, 0x19, 0x28, 1, b'a', 2, b'b', b'c', 0x3c, 0x11, 0, 0, 9, 9,
         ];
         assert_eq!(skipped(&bytes), Ok(13));
-        let mut reader = Reader::new(&bytes);
+        let mut reader = ThriftReader::new(&bytes);
         let mut found = None;
         let read = reader.structure(0, |number, _, reader| {
             if number == 1 {

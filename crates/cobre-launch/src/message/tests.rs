@@ -11,7 +11,7 @@ fn rank(status: Status, ended: bool) -> RankOutcome {
     }
 }
 
-fn text(ranks: Vec<RankOutcome>, cause: Cause) -> String {
+fn text(ranks: Vec<RankOutcome>, cause: FailureCause) -> String {
     Outcome {
         ranks,
         cause: Some(cause),
@@ -23,8 +23,8 @@ fn text(ranks: Vec<RankOutcome>, cause: Cause) -> String {
     .message("cobre launch")
 }
 
-fn full_disk(rank: usize, from: usize) -> Blame {
-    Blame {
+fn full_disk(rank: usize, from: usize) -> RootCause {
+    RootCause {
         rank,
         from,
         reason: "the disk is full".into(),
@@ -49,9 +49,9 @@ fn the_cause_comes_first_then_last_words_then_the_rest() {
         rank(Status::Exited(1), false),
         rank(Status::Exited(0), false),
     ];
-    let cause = Cause::Rank {
+    let cause = FailureCause::Rank {
         rank: 2,
-        blame: None,
+        root_cause: None,
         tail: vec!["last".into(), "words".into()],
     };
     let expected = "\
@@ -65,15 +65,15 @@ cobre launch: ranks 0, 1 were ended because of it; rank 3 exited with code 1; ra
 
 #[test]
 fn a_reason_a_rank_gave_itself_is_told_apart_from_what_others_say() {
-    let cause = |from| Cause::Rank {
+    let cause = |from| FailureCause::Rank {
         rank: 0,
-        blame: Some(full_disk(0, from)),
+        root_cause: Some(full_disk(0, from)),
         tail: Vec::new(),
     };
     let ranks = || vec![rank(Status::Exited(1), false)];
     assert_eq!(
         text(ranks(), cause(0)),
-        "cobre launch: rank 0 (pid 4123) gave up: the disk is full (exited with code 1)\n"
+        "cobre launch: rank 0 (pid 4123) aborted: the disk is full (exited with code 1)\n"
     );
     assert_eq!(
         text(ranks(), cause(1)),
@@ -84,9 +84,9 @@ fn a_reason_a_rank_gave_itself_is_told_apart_from_what_others_say() {
 #[test]
 fn ranks_that_ended_alike_share_words() {
     let ranks = vec![rank(Status::Killed(11), false); 3];
-    let cause = Cause::Rank {
+    let cause = FailureCause::Rank {
         rank: 0,
-        blame: None,
+        root_cause: None,
         tail: Vec::new(),
     };
     let text = text(ranks, cause);
@@ -98,7 +98,7 @@ fn ranks_that_ended_alike_share_words() {
 
 #[test]
 fn the_deadline_names_its_length_and_who_was_running() {
-    let cause = Cause::Deadline {
+    let cause = FailureCause::Deadline {
         after: Duration::from_secs(5),
         running: vec![0, 2],
     };

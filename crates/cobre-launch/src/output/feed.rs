@@ -9,7 +9,7 @@ use super::lines::Lines;
 use super::recent::Recent;
 use super::{Output, Stream};
 
-/// Bytes of a rank's standard error that are kept for its last words.
+/// Bytes of a rank's standard error that are kept for the message about its end.
 pub(crate) const TAIL_BYTES: usize = 8 * 1024;
 /// Bytes taken at a time, so that no rank starves the others.
 const BITE: usize = 64 * 1024;
@@ -97,7 +97,7 @@ impl Feed {
         self.kept.end(most)
     }
 
-    /// What was kept of the stream.
+    /// The captured bytes of the stream.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.kept.take()
     }

@@ -11,7 +11,7 @@ pub(crate) use console::Console;
 pub(crate) use feed::{Feed, TAIL_BYTES};
 pub(crate) use recent::{last_lines, read_end};
 
-/// What becomes of what ranks write.
+/// The destination of the ranks' output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Output {
     /// Standard output and error of the ranks go to those of the launcher, line by line, each line

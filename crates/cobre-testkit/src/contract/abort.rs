@@ -122,7 +122,7 @@ fn tells_who_and_why(rank: usize, odd: usize, cause: &Cause) {
         if *rank == odd && reason == REASON);
     assert!(
         told_so,
-        "rank {rank}: expected that rank {odd} gave up with {REASON:?}, found: {}",
+        "rank {rank}: expected that rank {odd} aborted with {REASON:?}, found: {}",
         told(cause)
     );
 }

@@ -258,7 +258,7 @@ pub(super) fn shows_both_sides(
 fn sides_of(cause: &Cause) -> Option<[(usize, String); 2]> {
     match cause {
         Cause::Mismatch { left, right } => {
-            Some([left, right].map(|side| (side.rank, side.stamp.to_string())))
+            Some([left, right].map(|side| (side.rank, side.signature.to_string())))
         }
         #[cfg(test)]
         other => crate::reference::mismatch_sides(other),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cobre_launch::{Cause, Launch, Outcome, Output, RankOutcome, Status};
+use cobre_launch::{FailureCause, Launch, Outcome, Output, RankOutcome, Status};
 
 use super::leftovers::Surroundings;
 use super::table::BackendRow;
@@ -43,8 +43,8 @@ pub struct JobReport {
     pub kept: bool,
     /// A rank found the contract broken, rather than hanging or being killed.
     pub found_broken: bool,
-    /// The rank that the launcher holds responsible; also where a rank gave up and all exited with 0.
-    pub blamed: Option<usize>,
+    /// The rank that the launcher holds responsible; also where a rank aborted and all exited with 0.
+    pub named_rank: Option<usize>,
     /// Objects, processes and files that were left behind.
     pub leftovers: Vec<String>,
     /// The digests that ranks printed.
@@ -76,7 +76,7 @@ impl ContractJob<'_> {
             Err(error) => JobReport {
                 kept: false,
                 found_broken: false,
-                blamed: None,
+                named_rank: None,
                 leftovers,
                 digests: Vec::new(),
                 text: format!("  not launched: {}\n", crate::check::told(&error)),
@@ -85,8 +85,8 @@ impl ContractJob<'_> {
             Ok(outcome) => JobReport {
                 kept: outcome.ranks.iter().all(finished_well) && !outcome.survivors,
                 found_broken: outcome.ranks.iter().any(|rank| rank.status == PANICKED),
-                blamed: match outcome.cause {
-                    Some(Cause::Rank { rank, .. }) => Some(rank),
+                named_rank: match outcome.cause {
+                    Some(FailureCause::Rank { rank, .. }) => Some(rank),
                     _ => None,
                 },
                 leftovers,

@@ -28,7 +28,7 @@ const CONTRACTS: [(&str, &str); 4] = [
     ("allgatherv/doubling", "100"),
 ];
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// With the right results on all ranks.

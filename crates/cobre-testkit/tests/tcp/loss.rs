@@ -91,7 +91,7 @@ fn a_rank_that_panics_is_known_to_all() {
 
 #[test]
 fn a_rank_that_gives_up_is_known_to_all() {
-    all_learn("ring", "abort", "gave up: no more of this", VICTIM);
+    all_learn("ring", "abort", "aborted: no more of this", VICTIM);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use cobre_testkit::random::Random;
 
 /// Bytes of the first message on a connection.
 const HELLO: usize = 64;
-/// How long a rank 0 that is not there yet is waited for.
+/// The time to wait for a rank 0 that is not there yet.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The purpose of a connection, as the first message says.
@@ -27,7 +27,7 @@ pub enum Way {
     FromRank0,
 }
 
-/// What is done to the bytes from a place on.
+/// The damage done to the bytes from a place on.
 #[derive(Debug, Clone, Copy)]
 pub enum Damage {
     /// These bits of one byte are changed.
@@ -100,7 +100,7 @@ impl Attack {
 /// A port that leads to rank 0. It ends with the connections that go through it.
 pub struct Proxy {
     pub port: u16,
-    /// Whether the damage has begun.
+    /// True if the damage has begun.
     pub struck: Arc<AtomicBool>,
     stopped: Arc<AtomicBool>,
 }
@@ -207,7 +207,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// What goes on of these bytes, and whether the stream ends here.
+    /// The bytes that go on, and true if the stream ends here.
     fn apply(&mut self, bytes: &[u8]) -> (Vec<u8>, bool) {
         let before = self.attack.after.saturating_sub(self.passed);
         if self.is_done || bytes.len() <= before {

@@ -97,7 +97,7 @@ fn ranks_that_never_come_are_listed_by_all() {
     let port = free_port();
     let outputs = run([0, 2].map(|number| hasty(port, number, 4)));
     for text in errors(&outputs) {
-        let said = text.contains("deadline: 1, 3; there were 0, 2");
+        let said = text.contains("deadline: 1, 3; joined: 0, 2");
         assert!(said && text.contains(TCP_TIMEOUT_SECS), "{text}");
     }
 }

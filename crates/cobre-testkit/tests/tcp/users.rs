@@ -20,7 +20,7 @@ const THIRD: u32 = 64_321;
 /// The name of the file with the secret.
 const SECRET: &str = "cobre-tcp-secret";
 
-/// Whether other users can be played.
+/// True if other users can be played.
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {

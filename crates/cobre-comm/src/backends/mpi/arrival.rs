@@ -1,14 +1,14 @@
-//! How ranks find out that they make the same call: each sends all others one frame with the
-//! digest of its stamp and whatever small data it brings. Frames have one size, whatever the call,
+//! Comparison of call signatures: each rank sends all others one frame with the
+//! digest of its call signature and whatever small data it brings. Frames have one size, whatever the call,
 //! so ranks that disagree still meet.
 
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Member;
 use crate::backends::wire;
+use crate::call_signature::CallSignature;
 use crate::error::{Call, Cause};
-use crate::stamp::Stamp;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Words of a frame: the digest, then the payload.
 pub(super) const FRAME: usize = 8;
@@ -23,7 +23,7 @@ const STATEMENT: usize = 1 + wire::LONGEST / 8;
 const CALL: u64 = 1;
 const RECORD: u64 = 2;
 
-/// What all ranks brought to one call.
+/// The frames of all ranks in one call.
 pub(super) struct Frames<'a>(MutexGuard<'a, Vec<u64>>);
 
 impl Frames<'_> {
@@ -34,24 +34,24 @@ impl Frames<'_> {
     }
 }
 
-/// Meets all ranks in the call that `stamp` describes; `payload` has at most [`PAYLOAD`] bytes.
+/// Meets all ranks in the call that `signature` describes; `payload` has at most [`PAYLOAD`] bytes.
 #[inline]
 pub(super) fn meet<'a>(
     member: &'a Member,
-    stamp: &Stamp,
+    signature: &CallSignature,
     payload: &[u8],
-) -> Result<Frames<'a>, Fault> {
+) -> Result<Frames<'a>, TransportFault> {
     let said = || {
         let mut statement = vec![0; STATEMENT];
         statement[0] = CALL;
-        statement[1..=Stamp::LEN].copy_from_slice(stamp.words());
+        statement[1..=CallSignature::LEN].copy_from_slice(signature.words());
         statement
     };
-    exchange(member, stamp.digest(), payload, said)
+    exchange(member, signature.digest(), payload, said)
 }
 
 /// Meets all ranks in leaving; an error if some of them make another call.
-pub(super) fn leave(member: &Member, lost: &Cause) -> Result<(), Fault> {
+pub(super) fn leave(member: &Member, lost: &Cause) -> Result<(), TransportFault> {
     let said = || {
         let mut statement = vec![0; STATEMENT];
         statement[0] = RECORD;
@@ -68,7 +68,7 @@ fn exchange<'a>(
     digest: u64,
     payload: &[u8],
     said: impl FnOnce() -> Vec<u64>,
-) -> Result<Frames<'a>, Fault> {
+) -> Result<Frames<'a>, TransportFault> {
     let mut own = [0; FRAME];
     own[0] = digest;
     bytemuck::cast_slice_mut(&mut own[1..])[..payload.len()].copy_from_slice(payload);
@@ -83,7 +83,7 @@ fn exchange<'a>(
 
 /// Every rank says what it does, and all draw the same conclusion.
 #[cold]
-fn disagree(member: &Member, said: &[u64]) -> Fault {
+fn disagree(member: &Member, said: &[u64]) -> TransportFault {
     let mut all = vec![0; STATEMENT * member.size];
     match member.calls().allgather(said, &mut all) {
         Ok(()) => member.fail(conclusion(&all)),
@@ -95,17 +95,19 @@ fn disagree(member: &Member, said: &[u64]) -> Fault {
 fn conclusion(statements: &[u64]) -> Cause {
     let mut calls = Vec::new();
     for (rank, said) in statements.chunks(STATEMENT).enumerate() {
-        let words = said[1..=Stamp::LEN].try_into().unwrap_or([0; Stamp::LEN]);
-        let (CALL, Some(stamp)) = (said[0], Stamp::from_words(words)) else {
+        let words = said[1..=CallSignature::LEN]
+            .try_into()
+            .unwrap_or([0; CallSignature::LEN]);
+        let (CALL, Some(signature)) = (said[0], CallSignature::from_words(words)) else {
             let record = wire::decode(bytemuck::cast_slice(&said[1..]));
             return record.unwrap_or_else(unreadable);
         };
-        calls.push(Call { rank, stamp });
+        calls.push(Call { rank, signature });
     }
     let first = calls.first().cloned();
     let other = first.clone().and_then(|first| {
         let mut others = calls.into_iter();
-        others.find(|call| call.stamp.digest() != first.stamp.digest())
+        others.find(|call| call.signature.digest() != first.signature.digest())
     });
     match (first, other) {
         (Some(left), Some(right)) => Cause::Mismatch {
@@ -119,20 +121,20 @@ fn conclusion(statements: &[u64]) -> Cause {
 fn unreadable() -> Cause {
     Cause::Io {
         action: "comparing what the ranks called".to_owned(),
-        message: "what they said of it makes no sense; is it one program on all ranks?".to_owned(),
+        message: "their call signatures are invalid; do all ranks run one program?".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_signature::Collective;
     use crate::error::Loss;
-    use crate::stamp::Collective;
 
     fn call(collective: Collective) -> Vec<u64> {
         let mut said = vec![0; STATEMENT];
         said[0] = CALL;
-        said[1..=Stamp::LEN].copy_from_slice(Stamp::new(collective).at(7).words());
+        said[1..=CallSignature::LEN].copy_from_slice(CallSignature::new(collective).at(7).words());
         said
     }
 
@@ -152,7 +154,7 @@ mod tests {
             panic!("no mismatch");
         };
         assert_eq!((left.rank, right.rank), (0, 2));
-        assert_eq!(right.stamp.collective(), Collective::Fence);
+        assert_eq!(right.signature.collective(), Collective::Fence);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) struct Calls {
 /// Words with a bit for each processor; those beyond are not told apart.
 const MASK: usize = 16;
 
-/// Whether some node has more ranks than processors. Collective; all ranks get the same answer.
+/// True if some node has more ranks than processors. Collective; all ranks get the same answer.
 pub(super) fn is_crowded(comm: &Comm, node: &Comm) -> Result<bool> {
     let mut own = [0u64; MASK];
     for cpu in cpus::allowed() {
@@ -132,7 +132,7 @@ impl Calls {
     }
 }
 
-/// What `request` guards is as good after a panic as before.
+/// Ignores poison: the data that `request` guards are as good after a panic as before.
 #[inline]
 fn locked<T>(request: &Mutex<T>) -> MutexGuard<'_, T> {
     request.lock().unwrap_or_else(PoisonError::into_inner)

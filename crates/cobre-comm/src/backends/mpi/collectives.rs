@@ -10,11 +10,11 @@ use super::Member;
 use super::arrival::{self, PAYLOAD};
 use super::calls::Calls;
 use crate::arguments::Partition;
+use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
-use crate::copy::{Store, copy};
+use crate::copy::{StoreMode, copy};
 use crate::data::{Reducible, reduce};
-use crate::stamp::Stamp;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Most bytes of a call, as MPI counts with `int`.
 const MOST: usize = i32::MAX as usize;
@@ -28,7 +28,7 @@ const BLOCK: usize = 4 << 20;
 
 /// Memory that calls use again.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct ReduceBuffers {
     counts: Vec<i32>,
     displs: Vec<i32>,
     /// As words, so that any number is aligned in it.
@@ -38,21 +38,21 @@ pub(super) struct Scratch {
 
 /// Makes sure that all ranks make the call; also waits for them if the check is on.
 #[inline]
-pub(super) fn agree(member: &Member, stamp: &Stamp) -> Result<(), Fault> {
+pub(super) fn agree(member: &Member, signature: &CallSignature) -> Result<(), TransportFault> {
     if member.check && member.size > 1 {
-        arrival::meet(member, stamp, &[])?;
+        arrival::meet(member, signature, &[])?;
     }
     Ok(())
 }
 
 /// Returns when all ranks have arrived: to know what all of them call is to wait for them.
 #[inline]
-pub(super) fn barrier(member: &Member, stamp: &Stamp) -> Result<(), Fault> {
+pub(super) fn barrier(member: &Member, signature: &CallSignature) -> Result<(), TransportFault> {
     if member.size == 1 {
         return Ok(());
     }
     if member.check {
-        return agree(member, stamp);
+        return agree(member, signature);
     }
     let outcome = member.calls().barrier();
     outcome.map_err(|error| member.broken(&error))
@@ -61,18 +61,18 @@ pub(super) fn barrier(member: &Member, stamp: &Stamp) -> Result<(), Fault> {
 /// Small blocks travel in the frames, others by MPI.
 pub(super) fn allgatherv(
     member: &Member,
-    stamp: &Stamp,
+    signature: &CallSignature,
     send: &[u8],
     recv: &mut [u8],
     blocks: Partition<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if member.size == 1 {
-        copy(send, &mut recv[blocks.bytes(0)], Store::of(send.len()));
+        copy(send, &mut recv[blocks.bytes(0)], StoreMode::of(send.len()));
         return Ok(());
     }
     if member.check {
         let small = (0..member.size).all(|rank| blocks.bytes(rank).len() <= PAYLOAD);
-        let frames = arrival::meet(member, stamp, if small { send } else { &[] })?;
+        let frames = arrival::meet(member, signature, if small { send } else { &[] })?;
         if small {
             for rank in 0..member.size {
                 let block = &mut recv[blocks.bytes(rank)];
@@ -93,11 +93,11 @@ pub(super) fn allgatherv(
 /// lengths alone, on which ranks agree; where the blocks lie is each rank's own business.
 fn gather(
     member: &Member,
-    scratch: &mut Scratch,
+    scratch: &mut ReduceBuffers,
     send: &[u8],
     recv: &mut [u8],
     range: impl Fn(usize) -> Range<usize>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let ranks = || 0..member.size;
     let total = ranks().fold(0usize, |sum, rank| sum.saturating_add(range(rank).len()));
     if total > MOST {
@@ -107,7 +107,7 @@ fn gather(
         // One call, as on the other ranks, and the blocks to their far places afterwards.
         return gather_in_pieces(member, send, recv, range, MOST);
     }
-    let Scratch { counts, displs, .. } = scratch;
+    let ReduceBuffers { counts, displs, .. } = scratch;
     counts.clear();
     counts.extend(ranks().map(|rank| int(range(rank).len())));
     displs.clear();
@@ -123,7 +123,7 @@ fn gather_in_pieces(
     recv: &mut [u8],
     range: impl Fn(usize) -> Range<usize>,
     piece: usize,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let longest = (0..member.size).map(|rank| range(rank).len()).max();
     let mut gathered = Vec::new();
     for at in (0..longest.unwrap_or(0)).step_by(piece) {
@@ -156,17 +156,17 @@ fn gather_in_pieces(
 /// Small buffers travel in the root's frame, others by MPI.
 pub(super) fn broadcast(
     member: &Member,
-    stamp: &Stamp,
+    signature: &CallSignature,
     buf: &mut [u8],
     root: usize,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if member.size == 1 {
         return Ok(());
     }
     if member.check {
         let small = buf.len() <= PAYLOAD;
         let sends = small && root == member.rank;
-        let frames = arrival::meet(member, stamp, if sends { buf } else { &[] })?;
+        let frames = arrival::meet(member, signature, if sends { buf } else { &[] })?;
         if small {
             buf.copy_from_slice(&frames.payload(root)[..buf.len()]);
             return Ok(());
@@ -183,23 +183,23 @@ pub(super) fn broadcast(
 /// whole, and every rank reduces them; of long ones each rank reduces the segment it owns.
 pub(super) fn allreduce<T: Reducible>(
     member: &Member,
-    stamp: &Stamp,
+    signature: &CallSignature,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let bytes: &[u8] = bytemuck::cast_slice(send);
     if member.size == 1 {
         copy(
             bytes,
             bytemuck::cast_slice_mut(recv),
-            Store::of(bytes.len()),
+            StoreMode::of(bytes.len()),
         );
         return Ok(());
     }
     if member.check {
         let small = bytes.len() <= PAYLOAD;
-        let frames = arrival::meet(member, stamp, if small { bytes } else { &[] })?;
+        let frames = arrival::meet(member, signature, if small { bytes } else { &[] })?;
         if small {
             let brought = |rank| bytemuck::cast_slice(&frames.payload(rank)[..bytes.len()]);
             reduce(recv, (0..member.size).map(brought), op);
@@ -223,11 +223,11 @@ pub(super) fn allreduce<T: Reducible>(
 /// Gather, then reduce.
 fn reduce_whole<T: Reducible>(
     member: &Member,
-    scratch: &mut Scratch,
+    scratch: &mut ReduceBuffers,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let bytes: &[u8] = bytemuck::cast_slice(send);
     if bytes.is_empty() {
         return Ok(());
@@ -243,15 +243,15 @@ fn reduce_whole<T: Reducible>(
 /// Each rank gets its segment of all vectors, reduces it, and the results are gathered.
 fn reduce_by_owners<T: Reducible>(
     member: &Member,
-    scratch: &mut Scratch,
+    scratch: &mut ReduceBuffers,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let (size, width) = (member.size, size_of::<T>());
     let border = |rank: usize| send.len() * rank / size;
     let own = border(member.rank + 1) - border(member.rank);
-    let Scratch {
+    let ReduceBuffers {
         counts,
         displs,
         gathered,
@@ -299,7 +299,7 @@ pub(super) fn gather_between_nodes(
     member: &Member,
     data: &mut [u8],
     rounds: &[Vec<Range<usize>>],
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let group = member.group();
     if let Some(leaders) = &group.leaders {
         let own = leaders.comm.rank() as usize;

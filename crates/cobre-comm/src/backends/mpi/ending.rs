@@ -1,4 +1,4 @@
-//! How a job ends before its time: one line that says who and why, then MPI's own end of all ranks.
+//! The end of a job before its time: one line with the rank and the reason, then MPI's own end of all ranks.
 //!
 //! MPI cannot make the call of another rank fail. A rank that cannot go on therefore ends the job;
 //! the launcher kills the others. So it does when a rank is killed.
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use ferrompi::{Communicator as Comm, Error};
 
 use super::sys;
+use crate::backends::fork_guard::ForkGuard;
 use crate::backends::host;
-use crate::backends::origin::Origin;
 use crate::env;
-use crate::error::{Cause, Loss, Step};
+use crate::error::{CallPosition, Cause, Loss};
 use crate::report;
 use crate::terminal;
 
@@ -29,7 +29,7 @@ pub(super) fn tell(text: &str) {
 /// Says why, and ends all ranks.
 pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
     tell(&format!("{} {reason}", who(rank)));
-    report::give_up(reason);
+    report::report_abort(reason);
     farewell_said();
     // Launchers pass on the lowest eight bits.
     comm.abort((code & 0xff).max(1))
@@ -38,7 +38,7 @@ pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
 /// Says that `rank` is the cause, and ends all ranks.
 pub(super) fn end_because_of(comm: &Comm, rank: usize, who: &str, reason: &str) -> ! {
     tell(&format!("{who} {reason}"));
-    report::blame(rank, reason);
+    report::root_cause(rank, reason);
     farewell_said();
     comm.abort(1)
 }
@@ -52,24 +52,24 @@ pub(super) fn who(rank: usize) -> String {
     )
 }
 
-fn after(last: Option<Step>) -> String {
+fn after(last: Option<CallPosition>) -> String {
     last.map_or(String::new(), |step| {
         format!("; its last collective was {step}")
     })
 }
 
-/// What is said of a rank that panicked.
-pub(super) fn panicked(last: Option<Step>) -> String {
+/// The line for a rank that panicked.
+pub(super) fn panicked(last: Option<CallPosition>) -> String {
     format!("panicked (see above){}", after(last))
 }
 
-/// What is said of a rank that gives up.
-pub(super) fn aborted(reason: &str, last: Option<Step>) -> String {
-    format!("gave up: {reason}{}", after(last))
+/// The line for a rank that aborts.
+pub(super) fn aborted(reason: &str, last: Option<CallPosition>) -> String {
+    format!("aborted: {reason}{}", after(last))
 }
 
 /// The record of this rank when it leaves before the others.
-pub(super) fn left(rank: usize, last: Option<Step>) -> Cause {
+pub(super) fn left(rank: usize, last: Option<CallPosition>) -> Cause {
     Cause::RankLost {
         rank,
         host: host::name(),
@@ -124,11 +124,11 @@ pub(super) fn wait_for_all(comm: &Comm, rank: usize) {
 }
 
 /// This rank and its process, if others would wait for it.
-static RANK: OnceLock<(usize, Origin)> = OnceLock::new();
+static RANK: OnceLock<(usize, ForkGuard)> = OnceLock::new();
 static SAID: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this thread is in a call of MPI, which may end the process when another rank has
+    /// True if this thread is in a call of MPI, which may end the process when another rank has
     /// ended the job: that rank has said why.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
@@ -145,7 +145,7 @@ pub(super) fn inside<R>(call: impl FnOnce() -> R) -> R {
 /// From here on the process may not end without a farewell: MPI launchers then kill the other
 /// ranks, and some of them call that a success.
 pub(super) fn expect_farewell(rank: usize, size: usize) {
-    if size > 1 && RANK.set((rank, Origin::here())).is_ok() {
+    if size > 1 && RANK.set((rank, ForkGuard::here())).is_ok() {
         report::joined(host::name());
         sys::at_exit(exiting);
     }
@@ -157,14 +157,14 @@ pub(super) fn farewell_said() {
 }
 
 extern "C" fn exiting() {
-    if let Some((rank, origin)) = RANK.get()
+    if let Some((rank, fork_guard)) = RANK.get()
         && !SAID.load(Relaxed)
         && !INSIDE.get()
-        && origin.is_here()
+        && fork_guard.is_here()
     {
         let reason = "exited without dropping its communicator: the others still need it";
         tell(&format!("{} {reason}", who(*rank)));
-        report::give_up(reason);
+        report::report_abort(reason);
         sys::exit_now(1);
     }
 }

@@ -12,7 +12,7 @@ use ferrompi::Communicator as Comm;
 
 use super::calls::{self, Calls};
 use super::sys::Window;
-use crate::arguments::Parts;
+use crate::arguments::RegionParts;
 
 /// Most regions and splits at a time; the MPI layer has room for a few more.
 pub(super) const MOST_CHILDREN: usize = 240;
@@ -38,7 +38,7 @@ pub(super) enum Child {
 }
 
 impl Child {
-    /// Whether nobody in this process uses it any more.
+    /// True if nobody in this process uses it any more.
     fn is_idle(&mut self) -> bool {
         match self {
             Self::Window(window) => Arc::get_mut(window).is_some(),
@@ -95,7 +95,7 @@ impl Group {
     }
 
     /// The blocks that leaders gather, one per node and round, to have all `parts` on every node.
-    pub(super) fn rounds<T>(&self, parts: &Parts) -> Vec<Vec<Range<usize>>> {
+    pub(super) fn rounds<T>(&self, parts: &RegionParts) -> Vec<Vec<Range<usize>>> {
         if self.several_nodes() {
             rounds(&self.nodes, |rank| {
                 let part = parts.range(rank);

@@ -17,22 +17,22 @@ use ferrompi::Communicator as Comm;
 
 pub use region::FerrompiRegion;
 
-use crate::arguments::{Partition, Parts, Root};
-use crate::backends::origin::Origin;
+use crate::arguments::{Partition, RegionParts, RootRank};
+use crate::backends::fork_guard::ForkGuard;
+use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::data::{CommData, Reducible};
 use crate::env::Environment;
-use crate::error::{BackendError, Cause, Step};
+use crate::error::{BackendError, CallPosition, Cause};
 use crate::report;
-use crate::stamp::Stamp;
-use crate::transport::{Fault, Line, RegionTransport, Transport};
+use crate::transport::{CallLock, RegionTransport, Transport, TransportFault};
 
 use calls::Calls;
-use collectives::Scratch;
+use collectives::ReduceBuffers;
 use group::{Child, Group};
 use rendezvous::Owner;
 pub(crate) use rendezvous::library;
-use watch::{Place, Watch};
+use watch::{CallTracker, StallWatch};
 
 /// A rank of an MPI job. A clone is another handle to the same rank.
 ///
@@ -46,25 +46,25 @@ pub struct FerrompiBackend(Arc<Member>);
 struct Member {
     rank: usize,
     size: usize,
-    /// Whether ranks compare what they call before they do it.
+    /// True if ranks compare call signatures before each call.
     check: bool,
-    line: Line,
+    call_lock: CallLock,
     /// Where this rank stands in it. `None` only while the last handle goes.
-    place: Option<Arc<Place>>,
-    /// Why this communicator is finished; every rank of it has the same.
+    tracker: Option<Arc<CallTracker>>,
+    /// The cause for which this communicator is finished; every rank of it has the same.
     failed: OnceLock<Cause>,
     frames: Mutex<Vec<u64>>,
-    scratch: Mutex<Scratch>,
+    scratch: Mutex<ReduceBuffers>,
     /// `None` only while the last handle goes.
     group: Option<Arc<Group>>,
-    source: Source,
-    origin: Origin,
+    source: CommunicatorSource,
+    fork_guard: ForkGuard,
 }
 
 /// Where a communicator comes from.
-enum Source {
+enum CommunicatorSource {
     /// MPI's world: who drops it leaves the job. `None` only while the last handle goes.
-    World(Option<(Watch, Owner)>),
+    World(Option<(StallWatch, Owner)>),
     /// A split of this one, which therefore outlives it.
     Split(Arc<Member>),
 }
@@ -88,28 +88,28 @@ impl FerrompiBackend {
             backend: "mpi",
             reason,
         };
-        let (group, board, owner) = rendezvous::start(config.check).map_err(failed)?;
+        let (group, node_status, owner) = rendezvous::start(config.check).map_err(failed)?;
         let group = Arc::new(group);
-        let watch = Watch::begin(board, group.clone(), config.stall);
-        let place = watch.place(false);
-        let source = Source::World(Some((watch, owner)));
-        let member = Member::new(group, config.check, place, source);
+        let watch = StallWatch::begin(node_status, group.clone(), config.stall);
+        let tracker = watch.tracker(false);
+        let source = CommunicatorSource::World(Some((watch, owner)));
+        let member = Member::new(group, config.check, tracker, source);
         ending::expect_farewell(member.rank, member.size);
         Ok(Self(Arc::new(member)))
     }
 
     /// The member, for a collective that begins in a process that may and a job that has not failed.
     #[inline]
-    fn running(&self, stamp: &Stamp) -> Result<Running<'_>, Fault> {
-        self.0.begin(stamp)?;
-        Ok(Running(&self.0))
+    fn running(&self, signature: &CallSignature) -> Result<ActiveCall<'_>, TransportFault> {
+        self.0.begin(signature)?;
+        Ok(ActiveCall(&self.0))
     }
 }
 
 /// A member that is in a collective, until this is dropped.
-struct Running<'a>(&'a Member);
+struct ActiveCall<'a>(&'a Member);
 
-impl Deref for Running<'_> {
+impl Deref for ActiveCall<'_> {
     type Target = Member;
 
     #[inline]
@@ -118,15 +118,20 @@ impl Deref for Running<'_> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for ActiveCall<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.place().exit();
+        self.0.tracker().exit();
     }
 }
 
 impl Member {
-    fn new(group: Arc<Group>, check: bool, place: Arc<Place>, source: Source) -> Self {
+    fn new(
+        group: Arc<Group>,
+        check: bool,
+        tracker: Arc<CallTracker>,
+        source: CommunicatorSource,
+    ) -> Self {
         let (rank, size) = (
             group.all.comm.rank() as usize,
             group.all.comm.size() as usize,
@@ -135,20 +140,20 @@ impl Member {
             rank,
             size,
             check,
-            line: Line::default(),
-            place: Some(place),
+            call_lock: CallLock::default(),
+            tracker: Some(tracker),
             failed: OnceLock::new(),
             frames: Mutex::new(vec![0; arrival::FRAME * size]),
             scratch: Mutex::default(),
             group: Some(group),
             source,
-            origin: Origin::here(),
+            fork_guard: ForkGuard::here(),
         }
     }
 
     #[inline]
-    fn place(&self) -> &Place {
-        self.place.as_ref().expect("until the last handle goes")
+    fn tracker(&self) -> &CallTracker {
+        self.tracker.as_ref().expect("until the last handle goes")
     }
 
     fn group(&self) -> &Group {
@@ -158,15 +163,15 @@ impl Member {
     /// The communicator of all ranks of the job.
     fn world(&self) -> &Self {
         match &self.source {
-            Source::World(_) => self,
-            Source::Split(parent) => parent.world(),
+            CommunicatorSource::World(_) => self,
+            CommunicatorSource::Split(parent) => parent.world(),
         }
     }
 
     /// Of the communicator of all ranks.
-    fn watch(&self) -> &Watch {
+    fn watch(&self) -> &StallWatch {
         match &self.source {
-            Source::World(Some((watch, _))) => watch,
+            CommunicatorSource::World(Some((watch, _))) => watch,
             _ => unreachable!("until the last handle goes, and asked of the world only"),
         }
     }
@@ -182,32 +187,32 @@ impl Member {
     }
 
     #[inline]
-    fn begin(&self, stamp: &Stamp) -> Result<(), Fault> {
-        self.origin.check()?;
+    fn begin(&self, signature: &CallSignature) -> Result<(), TransportFault> {
+        self.fork_guard.check()?;
         if let Some(cause) = self.failed.get() {
-            return Err(Fault::Failed(cause.clone()));
+            return Err(TransportFault::Failed(cause.clone()));
         }
-        self.place().enter(stamp.step());
+        self.tracker().enter(signature.step());
         Ok(())
     }
 
-    fn last_step(&self) -> Option<Step> {
-        self.place().last()
+    fn last_step(&self) -> Option<CallPosition> {
+        self.tracker().last()
     }
 
     /// Marks the communicator as finished.
-    fn fail(&self, cause: Cause) -> Fault {
+    fn fail(&self, cause: Cause) -> TransportFault {
         let cause = self.failed.get_or_init(|| cause);
-        Fault::Failed(cause.clone())
+        TransportFault::Failed(cause.clone())
     }
 
-    /// What an error of MPI means: the others may wait for this rank in the same call for ever, so
+    /// Handles an error of MPI: the others may wait for this rank in the same call for ever, so
     /// the job ends, unless there are no others.
-    fn broken(&self, error: &ferrompi::Error) -> Fault {
+    fn broken(&self, error: &ferrompi::Error) -> TransportFault {
         let cause = ending::cause_of(error);
         if self.size > 1 {
             let last = self.last_step();
-            let place = last.map_or_else(|| "leaving".to_owned(), |step| step.to_string());
+            let call = last.map_or_else(|| "leaving".to_owned(), |step| step.to_string());
             let code = if let Cause::Mpi { code, .. } = cause {
                 code
             } else {
@@ -216,7 +221,7 @@ impl Member {
             ending::end(
                 self.comm(),
                 self.rank,
-                &format!("failed in {place}: {cause}"),
+                &format!("failed in {call}: {cause}"),
                 code,
             );
         }
@@ -232,9 +237,9 @@ impl Member {
             return ending::wait_for_all(self.comm(), self.rank);
         }
         let lost = ending::left(self.rank, self.last_step());
-        if let Err(Fault::Failed(cause)) = arrival::leave(self, &lost) {
+        if let Err(TransportFault::Failed(cause)) = arrival::leave(self, &lost) {
             ending::tell(&format!("{cause} while others went on"));
-            report::give_up("it left while others still needed it");
+            report::report_abort("it left while others still needed it");
         }
     }
 }
@@ -242,13 +247,13 @@ impl Member {
 impl Drop for Member {
     /// Leaves the job: farewell, then what was made, the other way round, then MPI itself.
     fn drop(&mut self) {
-        let Source::World(owner) = &mut self.source else {
+        let CommunicatorSource::World(owner) = &mut self.source else {
             return;
         };
         let kept = owner.take();
-        if !self.origin.is_here() {
+        if !self.fork_guard.is_here() {
             // The parent's MPI is none of this process's business.
-            std::mem::forget((kept, self.place.take(), self.group.take()));
+            std::mem::forget((kept, self.tracker.take(), self.group.take()));
             return;
         }
         if std::thread::panicking() && self.size > 1 {
@@ -261,14 +266,14 @@ impl Drop for Member {
             );
         }
         if self.size > 1 {
-            self.place().leave();
+            self.tracker().leave();
             self.farewell();
         }
         ending::farewell_said();
         report::left();
         let (watch, owner) = kept.unzip();
         // What is freed by all ranks together, in this order on all.
-        drop((self.place.take(), watch));
+        drop((self.tracker.take(), watch));
         drop(self.group.take());
         drop(owner);
     }
@@ -286,59 +291,64 @@ impl Transport for FerrompiBackend {
     }
 
     #[inline]
-    fn line(&self) -> Option<&Line> {
-        Some(&self.0.line)
+    fn call_lock(&self) -> Option<&CallLock> {
+        Some(&self.0.call_lock)
     }
 
     #[inline]
     fn allgatherv(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
-        collectives::allgatherv(&*self.running(stamp)?, stamp, send, recv, blocks)
+    ) -> Result<(), TransportFault> {
+        collectives::allgatherv(&*self.running(signature)?, signature, send, recv, blocks)
     }
 
     #[inline]
     fn allreduce<T: Reducible>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         send: &[T],
         recv: &mut [T],
         op: ReduceOp,
-    ) -> Result<(), Fault> {
-        collectives::allreduce(&*self.running(stamp)?, stamp, send, recv, op)
+    ) -> Result<(), TransportFault> {
+        collectives::allreduce(&*self.running(signature)?, signature, send, recv, op)
     }
 
     #[inline]
-    fn broadcast(&self, stamp: &Stamp, buf: &mut [u8], root: Root) -> Result<(), Fault> {
-        collectives::broadcast(&*self.running(stamp)?, stamp, buf, root.rank())
+    fn broadcast(
+        &self,
+        signature: &CallSignature,
+        buf: &mut [u8],
+        root: RootRank,
+    ) -> Result<(), TransportFault> {
+        collectives::broadcast(&*self.running(signature)?, signature, buf, root.rank())
     }
 
     #[inline]
-    fn barrier(&self, stamp: &Stamp) -> Result<(), Fault> {
-        collectives::barrier(&*self.running(stamp)?, stamp)
+    fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault> {
+        collectives::barrier(&*self.running(signature)?, signature)
     }
 
-    fn refuse(&self, stamp: &Stamp) -> Result<(), Fault> {
-        let member = self.running(stamp)?;
+    fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault> {
+        let member = self.running(signature)?;
         if member.size == 1 {
             return Ok(());
         }
         if !member.check {
             // Nobody would learn of it, and the others would wait.
-            let reason = format!("refused the arguments of {}", stamp.step());
+            let reason = format!("refused the arguments of {}", signature.step());
             ending::end(member.comm(), member.rank, &reason, 1);
         }
-        // Arriving with this stamp is the message; the others find the mismatch.
-        arrival::meet(&member, stamp, &[]).map(drop)
+        // Arriving with this call signature is the message; the others find the mismatch.
+        arrival::meet(&member, signature, &[]).map(drop)
     }
 
     fn abort(&self, reason: &str) {
         // Who gives up because of a failure that all know is not the cause.
-        if self.0.failed.get().is_none() && self.0.origin.is_here() {
+        if self.0.failed.get().is_none() && self.0.fork_guard.is_here() {
             let cause = ending::aborted(reason, self.0.last_step());
             ending::end(self.0.comm(), self.0.rank, &cause, 1);
         }
@@ -351,35 +361,35 @@ impl RegionTransport for FerrompiBackend {
 
     fn leader_region<T: CommData>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         count: usize,
-    ) -> Result<FerrompiRegion<T>, Fault> {
-        let _running = self.running(stamp)?;
-        FerrompiRegion::led(self, stamp, count)
+    ) -> Result<FerrompiRegion<T>, TransportFault> {
+        let _running = self.running(signature)?;
+        FerrompiRegion::led(self, signature, count)
     }
 
     fn partitioned_region<T: CommData>(
         &self,
-        stamp: &Stamp,
-        parts: Parts,
-    ) -> Result<FerrompiRegion<T>, Fault> {
-        let _running = self.running(stamp)?;
-        FerrompiRegion::partitioned(self, stamp, &parts)
+        signature: &CallSignature,
+        parts: RegionParts,
+    ) -> Result<FerrompiRegion<T>, TransportFault> {
+        let _running = self.running(signature)?;
+        FerrompiRegion::partitioned(self, signature, &parts)
     }
 
     /// The ranks of this node, in a communicator of their own.
-    fn split(&self, stamp: &Stamp) -> Result<Self, Fault> {
-        let member = self.running(stamp)?;
-        collectives::agree(&member, stamp)?;
+    fn split(&self, signature: &CallSignature) -> Result<Self, TransportFault> {
+        let member = self.running(signature)?;
+        collectives::agree(&member, signature)?;
         region::make_room(&member, 0)?;
         let node = &member.group().node().comm;
         let node = ending::inside(|| node.duplicate().and_then(Group::new));
         let node = node.map_err(|error| member.broken(&error))?;
         let node = Arc::new(node);
         member.group().keep(Child::Split(node.clone()));
-        let place = member.world().watch().place(true);
-        let source = Source::Split(self.0.clone());
-        let split = Member::new(node, member.check, place, source);
+        let tracker = member.world().watch().tracker(true);
+        let source = CommunicatorSource::Split(self.0.clone());
+        let split = Member::new(node, member.check, tracker, source);
         Ok(Self(Arc::new(split)))
     }
 
@@ -391,7 +401,7 @@ impl RegionTransport for FerrompiBackend {
 #[cfg(test)]
 mod tests {
     use super::FerrompiBackend;
-    use crate::backends::origin::in_a_fork;
+    use crate::backends::fork_guard::in_a_fork;
     use crate::error::CommError;
     use crate::{Communicator, SharedMemoryProvider, SharedRegion};
 

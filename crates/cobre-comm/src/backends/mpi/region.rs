@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::group::{Child, MOST_CHILDREN, WORDS};
 use super::sys::{Memory, Window};
 use super::{FerrompiBackend, Member, collectives, ending, sys};
-use crate::arguments::Parts;
+use crate::arguments::RegionParts;
+use crate::call_signature::{CallSignature, Collective};
 use crate::data::CommData;
 use crate::error::CommError;
 use crate::memory;
-use crate::region::{Epoch, SharedRegion};
-use crate::stamp::{Collective, Stamp};
-use crate::transport::{self, Fault};
+use crate::region::{RegionEpoch, SharedRegion};
+use crate::transport::{self, TransportFault};
 
 /// A region of an MPI job.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct FerrompiRegion<T> {
     own: Range<usize>,
     /// Of a partitioned region on several nodes: what leaders gather when a write epoch ends.
     rounds: Vec<Vec<Range<usize>>>,
-    epoch: Epoch,
+    epoch: RegionEpoch,
     /// The creating call's number, by which ranks tell regions apart.
     id: u64,
     backend: FerrompiBackend,
@@ -33,33 +33,33 @@ pub struct FerrompiRegion<T> {
 impl<T: CommData> FerrompiRegion<T> {
     pub(super) fn led(
         backend: &FerrompiBackend,
-        stamp: &Stamp,
+        signature: &CallSignature,
         count: usize,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         let leads = transport::RegionTransport::leads(backend);
         let own = if leads { 0..count } else { 0..0 };
-        Self::new(backend, stamp, count, own, Vec::new())
+        Self::new(backend, signature, count, own, Vec::new())
     }
 
     pub(super) fn partitioned(
         backend: &FerrompiBackend,
-        stamp: &Stamp,
-        parts: &Parts,
-    ) -> Result<Self, Fault> {
+        signature: &CallSignature,
+        parts: &RegionParts,
+    ) -> Result<Self, TransportFault> {
         let rounds = backend.0.group().rounds::<T>(parts);
         let own = parts.range(backend.0.rank);
-        Self::new(backend, stamp, parts.total(), own, rounds)
+        Self::new(backend, signature, parts.total(), own, rounds)
     }
 
     fn new(
         backend: &FerrompiBackend,
-        stamp: &Stamp,
+        signature: &CallSignature,
         count: usize,
         own: Range<usize>,
         rounds: Vec<Vec<Range<usize>>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         let member = &*backend.0;
-        collectives::agree(member, stamp)?;
+        collectives::agree(member, signature)?;
         let bytes = count * size_of::<T>();
         make_room(member, bytes)?;
         Ok(Self {
@@ -67,19 +67,19 @@ impl<T: CommData> FerrompiRegion<T> {
             count,
             own,
             rounds,
-            epoch: Epoch::Write,
-            id: stamp.sequence(),
+            epoch: RegionEpoch::Write,
+            id: signature.sequence(),
             backend: backend.clone(),
             element: std::marker::PhantomData,
         })
     }
 
     /// Ends a write epoch: all have written; then what other nodes wrote comes to this one.
-    fn publish(&mut self, stamp: &Stamp) -> Result<(), Fault> {
-        let member = self.backend.running(stamp)?;
+    fn publish(&mut self, signature: &CallSignature) -> Result<(), TransportFault> {
+        let member = self.backend.running(signature)?;
         sys::synchronise();
-        collectives::barrier(&member, stamp)?;
-        if matches!(self.epoch, Epoch::Write) && !self.rounds.is_empty() {
+        collectives::barrier(&member, signature)?;
+        if matches!(self.epoch, RegionEpoch::Write) && !self.rounds.is_empty() {
             let bytes = self.memory.owned(0, self.count * size_of::<T>());
             collectives::gather_between_nodes(&member, bytes, &self.rounds)?;
         }
@@ -99,7 +99,7 @@ impl<T: CommData> SharedRegion<T> for FerrompiRegion<T> {
     fn as_mut_slice(&mut self) -> &mut [T] {
         self.epoch.assert_writable();
         assert!(
-            self.backend.0.origin.is_here(),
+            self.backend.0.fork_guard.is_here(),
             "a process that was forked from a rank may not write to the rank's region"
         );
         let (start, len) = (self.own.start * size_of::<T>(), self.own.len());
@@ -107,23 +107,25 @@ impl<T: CommData> SharedRegion<T> for FerrompiRegion<T> {
     }
 
     fn fence(&mut self) -> Result<(), CommError> {
-        let stamp = Stamp::new(Collective::Fence).subject(self.id);
-        let outcome = if let Epoch::Poisoned(error) = &self.epoch {
+        let signature = CallSignature::new(Collective::Fence).subject(self.id);
+        let outcome = if let RegionEpoch::Poisoned(error) = &self.epoch {
             Err(error.clone())
         } else {
             let backend = self.backend.clone();
-            transport::collective(&backend, stamp, Ok(()), |stamp, ()| self.publish(stamp))
+            transport::collective(&backend, signature, Ok(()), |signature, ()| {
+                self.publish(signature)
+            })
         };
         self.epoch.advance(outcome)
     }
 }
 
-/// What a rank says before something new is made.
+/// The words that a rank sends before something new is made.
 const SAID: usize = WORDS + 2;
 
 /// Frees what all ranks have dropped, and finds out whether there is room for `bytes` more on every
 /// node, and for one more window or communicator on every rank.
-pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), Fault> {
+pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), TransportFault> {
     let group = member.group();
     let leads = group.node().comm.rank() == 0;
     let mut said = [0; SAID];
@@ -151,14 +153,14 @@ pub(super) fn make_room(member: &Member, bytes: usize) -> Result<(), Fault> {
                 "rank {rank} has {MOST_CHILDREN} regions and node communicators, the most that \
                  can be at a time on mpi; drop some on all ranks"
             );
-            return Err(Fault::NoMemory { bytes, detail });
+            return Err(TransportFault::NoMemory { bytes, detail });
         }
         if bytes > available {
             let detail = format!(
                 "the node of rank {rank} has {available} bytes to spare for memory that ranks \
                  share (the least of free memory and of /dev/shm)"
             );
-            return Err(Fault::NoMemory { bytes, detail });
+            return Err(TransportFault::NoMemory { bytes, detail });
         }
     }
     Ok(())
@@ -174,7 +176,7 @@ fn available() -> usize {
 }
 
 /// A window of `bytes` zeros on every node, kept until all ranks have dropped it.
-fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, Fault> {
+fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, TransportFault> {
     let node = &member.group().node().comm;
     let made = ending::inside(|| Window::allocate(node, bytes, align));
     let mut fine = vec![0; member.size];
@@ -188,11 +190,11 @@ fn share(member: &Member, bytes: usize, align: usize) -> Result<Memory, Fault> {
             member.group().keep(Child::Window(window.clone()));
             Ok(Memory::new(window))
         }
-        Ok(_) => Err(Fault::NoMemory {
+        Ok(_) => Err(TransportFault::NoMemory {
             bytes,
             detail: "MPI could not share the memory on another node".to_owned(),
         }),
-        Err(error) => Err(Fault::NoMemory {
+        Err(error) => Err(TransportFault::NoMemory {
             bytes,
             detail: format!("MPI could not share the memory: {error}"),
         }),

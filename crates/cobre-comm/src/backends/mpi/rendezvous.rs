@@ -1,4 +1,4 @@
-//! How ranks find each other: MPI does it, if the launcher is the library's own.
+//! Rendezvous: MPI does it, if the launcher is the library's own.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use ferrompi::{Communicator as Comm, Mpi, ThreadLevel};
 
 use super::group::Group;
-use super::watch::Board;
+use super::watch::NodeStatus;
 use crate::env::{self, Environment};
 
 /// Keeps MPI running. `Mpi` stays on the thread that started it, and is finalised there.
@@ -26,16 +26,16 @@ impl Drop for Owner {
 }
 
 /// Starts MPI and makes sure that the ranks mean the same job.
-pub(super) fn start(check: bool) -> Result<(Group, Board, Owner), String> {
+pub(super) fn start(check: bool) -> Result<(Group, NodeStatus, Owner), String> {
     let (world, owner) = start_mpi()?;
     // A communicator of our own: what else the program does with MPI does not get in between.
     let group = world.duplicate().and_then(Group::new);
     let group = group.map_err(|error| error.to_string())?;
     agree_on(&group.all.comm, check)?;
-    let board = Board::new(&group.all.comm, &group.node().comm);
-    let board =
-        board.map_err(|error| format!("no memory that the ranks of a node share: {error}"))?;
-    Ok((group, board, owner))
+    let node_status = NodeStatus::new(&group.all.comm, &group.node().comm);
+    let node_status = node_status
+        .map_err(|error| format!("no memory that the ranks of a node share: {error}"))?;
+    Ok((group, node_status, owner))
 }
 
 fn start_mpi() -> Result<(Comm, Owner), String> {
@@ -73,7 +73,7 @@ fn own(started: &Sender<Result<Comm, String>>, stopped: &Receiver<()>) {
     }
 }
 
-/// Whether this MPI, started by this launcher, can carry a job.
+/// Succeeds if this MPI, started by this launcher, can carry a job.
 fn fit(mpi: &Mpi, world: &Comm) -> Result<(), String> {
     let library = library();
     if mpi.thread_level() < ThreadLevel::Multiple {
@@ -96,7 +96,7 @@ pub(crate) fn library() -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is wrong if the launcher started another number of ranks than MPI knows of: then it is the
+/// The error if the launcher started another number of ranks than MPI knows of: then it is the
 /// launcher of another library, and each rank believes that it is alone.
 fn stranger(library: &str, size: usize, launched: &[(&'static str, usize)]) -> Option<String> {
     if launched.iter().any(|(_, ranks)| *ranks == size) {
@@ -104,7 +104,8 @@ fn stranger(library: &str, size: usize, launched: &[(&'static str, usize)]) -> O
     }
     let (variable, ranks) = launched.iter().find(|(_, ranks)| *ranks > 1)?;
     let advice = if variable.starts_with("SLURM") {
-        "choose what the library speaks (srun --mpi=list, then srun --mpi=pmi2 or pmix)".to_owned()
+        "choose a PMI version of the library (srun --mpi=list, then srun --mpi=pmi2 or pmix)"
+            .to_owned()
     } else {
         format!(
             "start it with the launcher of that library ({})",

@@ -57,7 +57,7 @@ impl Window {
         })
     }
 
-    /// Whether the offset is the leader's, so that all ranks mean the same bytes.
+    /// True if the offset is the leader's, so that all ranks mean the same bytes.
     fn same_everywhere(node: &Comm, offset: usize) -> Result<bool, Error> {
         let mut leaders = [offset as u64];
         node.broadcast(&mut leaders, 0)?;

@@ -15,15 +15,15 @@ use super::ending;
 use super::group::Group;
 use super::sys::Window;
 use crate::backends::host;
-use crate::error::Step;
+use crate::error::CallPosition;
 
-/// How often it looks.
+/// The interval at which it looks.
 const LOOK: Duration = Duration::from_millis(250);
 /// Looks in a row that must show the same before a rank that left is what another waits for: what
 /// it had sent may still be on its way.
 const SURE: u32 = 12;
 
-/// Words of a rank on the board: a cache line.
+/// Words of a rank in the node status: a cache line.
 const LINE: usize = 8;
 /// Places in it: whether the rank has left, its last step in the job and on its node, and whether
 /// somebody has said that it left too early.
@@ -32,15 +32,15 @@ const JOB: usize = 1;
 const NODE: usize = 2;
 const TOLD: usize = 3;
 
-/// What the ranks of a node tell each other beside MPI: memory that all of them see.
-pub(super) struct Board {
+/// Rank status beside MPI: memory that all ranks of a node see.
+pub(super) struct NodeStatus {
     window: Window,
     own: usize,
     /// Rank in the job, and process, of each rank of the node.
     ranks: Vec<(usize, u32)>,
 }
 
-impl Board {
+impl NodeStatus {
     /// Collective.
     pub(super) fn new(all: &Comm, node: &Comm) -> ferrompi::Result<Self> {
         let own = [all.rank() as u64, std::process::id().into()];
@@ -74,8 +74,8 @@ impl Board {
         (0..self.ranks.len()).filter(move |&rank| rank != own)
     }
 
-    fn step(&self, rank: usize, place: usize) -> Option<Step> {
-        Step::of_word(self.word(rank, place).load(Relaxed))
+    fn step(&self, rank: usize, place: usize) -> Option<CallPosition> {
+        CallPosition::of_word(self.word(rank, place).load(Relaxed))
     }
 
     fn who(&self, rank: usize) -> String {
@@ -83,7 +83,7 @@ impl Board {
         format!("rank {number} (pid {pid} on {})", host::name())
     }
 
-    /// What is known of a rank of the node.
+    /// Describes a rank of the node.
     fn describe(&self, rank: usize) -> String {
         let number = self.ranks[rank].0;
         let known = [(JOB, "of the job"), (NODE, "of the node")];
@@ -100,10 +100,10 @@ impl Board {
     }
 }
 
-/// Where this rank stands in the collectives of one communicator.
-pub(super) struct Place {
-    board: Arc<Board>,
-    /// Whether it is a communicator of the node rather than of the job.
+/// Tracks the calls of this rank on one communicator.
+pub(super) struct CallTracker {
+    node_status: Arc<NodeStatus>,
+    /// True if it is a communicator of the node rather than of the job.
     of_node: bool,
     /// The last collective begun, as a word; 0 before the first.
     last: AtomicU64,
@@ -112,12 +112,12 @@ pub(super) struct Place {
     leaving: AtomicBool,
 }
 
-impl Place {
+impl CallTracker {
     #[inline]
-    pub(super) fn enter(&self, step: Step) {
+    pub(super) fn enter(&self, step: CallPosition) {
         self.last.store(step.word(), Relaxed);
         let place = if self.of_node { NODE } else { JOB };
-        let own = self.board.word(self.board.own, place);
+        let own = self.node_status.word(self.node_status.own, place);
         own.store(step.word(), Relaxed);
         self.next();
     }
@@ -133,30 +133,30 @@ impl Place {
         self.turn.store(self.turn.load(Relaxed) + 1, Relaxed);
     }
 
-    pub(super) fn last(&self) -> Option<Step> {
-        Step::of_word(self.last.load(Relaxed))
+    pub(super) fn last(&self) -> Option<CallPosition> {
+        CallPosition::of_word(self.last.load(Relaxed))
     }
 
     /// From here on this rank waits for the others to leave.
     pub(super) fn leave(&self) {
-        self.board.leave();
+        self.node_status.leave();
         self.leaving.store(true, Relaxed);
         self.next();
     }
 }
 
 /// The thread, and what it looks at.
-pub(super) struct Watch {
-    board: Arc<Board>,
-    places: Arc<Mutex<Vec<Seen>>>,
+pub(super) struct StallWatch {
+    node_status: Arc<NodeStatus>,
+    trackers: Arc<Mutex<Vec<TrackedCall>>>,
     /// Dropped to let the thread end.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A place as it was seen the last time.
-struct Seen {
-    place: Weak<Place>,
+/// A call tracker as it was seen the last time.
+struct TrackedCall {
+    tracker: Weak<CallTracker>,
     turn: u64,
     since: Instant,
     /// Looks since a rank of the node has left.
@@ -164,56 +164,56 @@ struct Seen {
     told: bool,
 }
 
-impl Watch {
+impl StallWatch {
     /// Begins to look, in a job of more than one rank.
-    pub(super) fn begin(board: Board, group: Arc<Group>, stall: Duration) -> Self {
+    pub(super) fn begin(node_status: NodeStatus, group: Arc<Group>, stall: Duration) -> Self {
         let mut watch = Self {
-            board: Arc::new(board),
-            places: Arc::default(),
+            node_status: Arc::new(node_status),
+            trackers: Arc::default(),
             stop: None,
             thread: None,
         };
         let all = &group.all.comm;
         if all.size() > 1 {
             let (stop, stopped) = channel();
-            let looker = Looker {
+            let detector = StallDetector {
                 rank: all.rank() as usize,
-                board: watch.board.clone(),
-                places: watch.places.clone(),
+                node_status: watch.node_status.clone(),
+                trackers: watch.trackers.clone(),
                 group,
                 stall,
             };
             let builder = std::thread::Builder::new().name("cobre-mpi-watch".to_owned());
             // Without it there are no reports, and that is all.
-            watch.thread = builder.spawn(move || looker.run(&stopped)).ok();
+            watch.thread = builder.spawn(move || detector.run(&stopped)).ok();
             watch.stop = Some(stop);
         }
         watch
     }
 
-    /// A place that is looked at as long as it exists.
-    pub(super) fn place(&self, of_node: bool) -> Arc<Place> {
-        let place = Arc::new(Place {
-            board: self.board.clone(),
+    /// A call tracker that is looked at as long as it exists.
+    pub(super) fn tracker(&self, of_node: bool) -> Arc<CallTracker> {
+        let tracker = Arc::new(CallTracker {
+            node_status: self.node_status.clone(),
             of_node,
             last: AtomicU64::new(0),
             turn: AtomicU64::new(0),
             leaving: AtomicBool::new(false),
         });
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|seen| seen.place.strong_count() > 0);
-        places.push(Seen {
-            place: Arc::downgrade(&place),
+        let mut trackers = self.trackers.lock().unwrap_or_else(PoisonError::into_inner);
+        trackers.retain(|seen| seen.tracker.strong_count() > 0);
+        trackers.push(TrackedCall {
+            tracker: Arc::downgrade(&tracker),
             turn: 0,
             since: Instant::now(),
             left: 0,
             told: false,
         });
-        place
+        tracker
     }
 }
 
-impl Drop for Watch {
+impl Drop for StallWatch {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -222,77 +222,84 @@ impl Drop for Watch {
     }
 }
 
-struct Looker {
+struct StallDetector {
     rank: usize,
-    board: Arc<Board>,
-    places: Arc<Mutex<Vec<Seen>>>,
+    node_status: Arc<NodeStatus>,
+    trackers: Arc<Mutex<Vec<TrackedCall>>>,
     group: Arc<Group>,
     stall: Duration,
 }
 
-impl Looker {
+impl StallDetector {
     fn run(self, stopped: &Receiver<()>) {
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
-            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-            for seen in &mut *places {
-                if let Some(place) = seen.place.upgrade() {
-                    self.look(seen, &place);
+            let mut trackers = self.trackers.lock().unwrap_or_else(PoisonError::into_inner);
+            for seen in &mut *trackers {
+                if let Some(tracker) = seen.tracker.upgrade() {
+                    self.look(seen, &tracker);
                 }
             }
         }
     }
 
-    fn look(&self, seen: &mut Seen, place: &Place) {
-        let turn = place.turn.load(Relaxed);
+    fn look(&self, seen: &mut TrackedCall, tracker: &CallTracker) {
+        let turn = tracker.turn.load(Relaxed);
         if turn != seen.turn || turn.is_multiple_of(2) {
             (seen.turn, seen.since) = (turn, Instant::now());
             (seen.left, seen.told) = (0, false);
             return;
         }
-        let left = self.board.peers().find(|&rank| self.board.has_left(rank));
-        if let (Some(left), true) = (left, place.of_node) {
+        let left = self
+            .node_status
+            .peers()
+            .find(|&rank| self.node_status.has_left(rank));
+        if let (Some(left), true) = (left, tracker.of_node) {
             seen.left += 1;
             if seen.left >= SURE {
-                self.end(left, place);
+                self.end(left, tracker);
             }
         }
         let waited = seen.since.elapsed();
         if waited >= self.stall && !seen.told {
             seen.told = true;
-            self.tell(waited, place);
+            self.tell(waited, tracker);
         }
     }
 
     /// A rank that has left never comes: nobody of the node can go on. One of them says so.
-    fn end(&self, left: usize, place: &Place) {
-        let told = self.board.word(left, TOLD);
+    fn end(&self, left: usize, tracker: &CallTracker) {
+        let told = self.node_status.word(left, TOLD);
         if told.compare_exchange(0, 1, Relaxed, Relaxed).is_ok() {
-            let step = place
+            let step = tracker
                 .last()
                 .map_or_else(String::new, |step| step.to_string());
             let reason = format!(
                 "left while others still needed it: rank {} waits for it in {step} of their node",
                 self.rank
             );
-            let (number, who) = (self.board.ranks[left].0, self.board.who(left));
+            let (number, who) = (self.node_status.ranks[left].0, self.node_status.who(left));
             ending::end_because_of(&self.group.all.comm, number, &who, &reason);
         }
     }
 
-    fn tell(&self, waited: Duration, place: &Place) {
+    fn tell(&self, waited: Duration, tracker: &CallTracker) {
         let (who, seconds) = (ending::who(self.rank), waited.as_secs());
-        let others: Vec<String> = self.board.peers().map(|r| self.board.describe(r)).collect();
+        let others: Vec<String> = self
+            .node_status
+            .peers()
+            .map(|r| self.node_status.describe(r))
+            .collect();
         let others = match &others[..] {
             [] => String::new(),
             some => format!("; on its node, {}", some.join("; ")),
         };
-        let does = if place.leaving.load(Relaxed) {
+        let does = if tracker.leaving.load(Relaxed) {
             format!("has left and waits for the others to leave, for {seconds} s so far")
         } else {
-            let step = place
+            let step = tracker
                 .last()
                 .map_or_else(String::new, |step| step.to_string());
-            let whose = if place.of_node { "node" } else { "job" };
+            let whose = if tracker.of_node { "node" } else { "job" };
             format!("waits in {step} of the {whose}, for {seconds} s so far")
         };
         ending::tell(&format!("{who} {does}{others}"));

@@ -1,6 +1,6 @@
 //! The collectives, on a group of ranks that share a segment.
 //!
-//! Each begins with an *arrival*: the rank writes the stamp's digest, and a small payload, into
+//! Each begins with an *arrival*: the rank writes the call signature's digest, and a small payload, into
 //! its slot for this epoch and publishes the epoch's number. Nobody goes on with a peer before
 //! that peer has arrived with the same digest. Since every collective waits for every peer, two
 //! slots by parity are enough: whoever writes a slot for epoch e has seen all peers at e − 1, and
@@ -11,11 +11,11 @@ use super::group::Group;
 use super::layout::INLINE;
 use super::rings::GRAIN;
 use crate::arguments::Partition;
+use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
-use crate::copy::{self as private, Store};
+use crate::copy::{self as private, StoreMode};
 use crate::data::{Reducible, reduce};
-use crate::stamp::Stamp;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Largest piece that goes through a ring at once; at most half a ring, or it could not move on.
 const CHUNK: usize = 256 * 1024;
@@ -28,34 +28,34 @@ const PIECE: usize = 8192;
 
 /// Returns when all ranks have arrived: store the own number, wait for the others'.
 #[inline]
-pub(super) fn barrier(group: &Group, stamp: &Stamp) -> Result<(), Fault> {
-    group.arrive(stamp, &[]);
-    group.meet_all(stamp)
+pub(super) fn barrier(group: &Group, signature: &CallSignature) -> Result<(), TransportFault> {
+    group.arrive(signature, &[]);
+    group.meet_all(signature)
 }
 
 /// Small blocks travel in the arrival slots, large ones through the rings.
 pub(super) fn allgatherv(
     group: &Group,
-    stamp: &Stamp,
+    signature: &CallSignature,
     send: &[u8],
     recv: &mut [u8],
     blocks: Partition<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if group.size == 1 {
         let own = &mut recv[blocks.bytes(0)];
-        private::copy(send, own, Store::of(send.len()));
+        private::copy(send, own, StoreMode::of(send.len()));
         return Ok(());
     }
     let largest = (0..group.size).map(|rank| blocks.bytes(rank).len()).max();
     if largest.unwrap_or(0) > INLINE {
-        return gather_through_rings(group, stamp, send, recv, blocks);
+        return gather_through_rings(group, signature, send, recv, blocks);
     }
-    group.arrive(stamp, send);
-    private::copy(send, &mut recv[blocks.bytes(group.rank)], Store::Cached);
+    group.arrive(signature, send);
+    private::copy(send, &mut recv[blocks.bytes(group.rank)], StoreMode::Cached);
     for peer in group.peers() {
-        group.meet(peer, stamp)?;
+        group.meet(peer, signature)?;
         let block = &mut recv[blocks.bytes(peer)];
-        copy::read(group.payload(peer, block.len()), block, Store::Cached);
+        copy::read(group.payload(peer, block.len()), block, StoreMode::Cached);
     }
     Ok(())
 }
@@ -64,18 +64,18 @@ pub(super) fn allgatherv(
 /// wait only if neither: both directions at once, and nobody waits for a rank it does not need.
 fn gather_through_rings(
     group: &Group,
-    stamp: &Stamp,
+    signature: &CallSignature,
     send: &[u8],
     recv: &mut [u8],
     blocks: Partition<'_>,
-) -> Result<(), Fault> {
-    group.arrive(stamp, &[]);
+) -> Result<(), TransportFault> {
+    group.arrive(signature, &[]);
     let chunk = CHUNK.min(group.rings.largest_chunk());
     let total: usize = (0..group.size).map(|rank| blocks.bytes(rank).len()).sum();
     let store = if total.saturating_mul(group.size) > STREAM_ALL {
-        Store::Streaming
+        StoreMode::Streaming
     } else {
-        Store::Cached
+        StoreMode::Cached
     };
     let mut done = vec![0; group.size];
     let mut met = vec![false; group.size];
@@ -96,7 +96,7 @@ fn gather_through_rings(
         let mut finished = done[group.rank] == send.len();
         for peer in group.peers() {
             if !met[peer] {
-                met[peer] = group.met(peer, stamp)?;
+                met[peer] = group.met(peer, signature)?;
                 moved |= met[peer];
             }
             let block = blocks.bytes(peer);
@@ -138,29 +138,29 @@ fn gather_through_rings(
 /// A small message travels in the root's arrival slot, a large one through the root's ring.
 pub(super) fn broadcast(
     group: &Group,
-    stamp: &Stamp,
+    signature: &CallSignature,
     buf: &mut [u8],
     root: usize,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if group.size == 1 {
         return Ok(());
     }
     let inline = buf.len() <= INLINE;
     if group.rank == root {
-        group.arrive(stamp, if inline { buf } else { &[] });
+        group.arrive(signature, if inline { buf } else { &[] });
         if !inline {
             send_through_ring(group, buf)?;
         }
-        return group.meet_all(stamp);
+        return group.meet_all(signature);
     }
-    group.arrive(stamp, &[]);
-    group.meet(root, stamp)?;
+    group.arrive(signature, &[]);
+    group.meet(root, signature)?;
     if inline {
-        copy::read(group.payload(root, buf.len()), buf, Store::Cached);
+        copy::read(group.payload(root, buf.len()), buf, StoreMode::Cached);
     } else {
         receive_from_ring(group, buf, root)?;
     }
-    group.meet_all(stamp)
+    group.meet_all(signature)
 }
 
 fn broadcast_chunk(group: &Group, len: usize) -> usize {
@@ -172,7 +172,7 @@ fn broadcast_chunk(group: &Group, len: usize) -> usize {
     chunk.min(group.rings.largest_chunk())
 }
 
-fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), Fault> {
+fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), TransportFault> {
     for piece in buf.chunks(broadcast_chunk(group, buf.len())) {
         group.wait(|| group.room(piece.len()).is_some())?;
         if let Some(room) = group.room(piece.len()) {
@@ -183,11 +183,11 @@ fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn receive_from_ring(group: &Group, buf: &mut [u8], root: usize) -> Result<(), Fault> {
+fn receive_from_ring(group: &Group, buf: &mut [u8], root: usize) -> Result<(), TransportFault> {
     let store = if buf.len() < STREAM_BROADCAST {
-        Store::Cached
+        StoreMode::Cached
     } else {
-        Store::Streaming
+        StoreMode::Streaming
     };
     let chunk = broadcast_chunk(group, buf.len());
     for piece in buf.chunks_mut(chunk) {
@@ -205,25 +205,25 @@ fn receive_from_ring(group: &Group, buf: &mut [u8], root: usize) -> Result<(), F
 /// order either way.
 pub(super) fn allreduce<T: Reducible>(
     group: &Group,
-    stamp: &Stamp,
+    signature: &CallSignature,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let bytes: &[u8] = bytemuck::cast_slice(send);
     if group.size == 1 {
         private::copy(
             bytes,
             bytemuck::cast_slice_mut(recv),
-            Store::of(bytes.len()),
+            StoreMode::of(bytes.len()),
         );
         return Ok(());
     }
     if bytes.len() > INLINE {
-        return reduce_by_owners(group, stamp, send, recv, op);
+        return reduce_by_owners(group, signature, send, recv, op);
     }
-    group.arrive(stamp, bytes);
-    group.meet_all(stamp)?;
+    group.arrive(signature, bytes);
+    group.meet_all(signature)?;
     let brought = |rank| {
         if rank == group.rank {
             send
@@ -242,18 +242,18 @@ pub(super) fn allreduce<T: Reducible>(
 /// a result area after the next first meeting, when all have copied.
 fn reduce_by_owners<T: Reducible>(
     group: &Group,
-    stamp: &Stamp,
+    signature: &CallSignature,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let per_block = group.layout.stage / size_of::<T>();
     for (send, recv) in send.chunks(per_block).zip(recv.chunks_mut(per_block)) {
         let own = segment::<T>(group, send.len(), group.rank);
         group.stage(0, &send[..own.start]);
         group.stage(own.end, &send[own.end..]);
-        group.arrive(stamp, &[]);
-        group.meet_all(stamp)?;
+        group.arrive(signature, &[]);
+        group.meet_all(signature)?;
         // In pieces that stay in the first-level cache.
         for piece in pieces(own.clone(), PIECE / size_of::<T>()) {
             let brought = |rank| {
@@ -266,12 +266,12 @@ fn reduce_by_owners<T: Reducible>(
             reduce(&mut recv[piece.clone()], (0..group.size).map(brought), op);
             group.deliver(piece.start - own.start, &recv[piece]);
         }
-        group.arrive(stamp, &[]);
-        group.meet_all(stamp)?;
+        group.arrive(signature, &[]);
+        group.meet_all(signature)?;
         for peer in group.peers() {
             let theirs = segment::<T>(group, recv.len(), peer);
             let into = bytemuck::cast_slice_mut(&mut recv[theirs]);
-            copy::read(group.result(peer, into.len()), into, Store::Cached);
+            copy::read(group.result(peer, into.len()), into, StoreMode::Cached);
         }
     }
     Ok(())

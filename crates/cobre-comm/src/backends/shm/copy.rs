@@ -3,17 +3,17 @@
     reason = "copies between private memory and memory other processes map"
 )]
 //! Copies in and out of shared memory, between areas that [`SharedBytes`] and the caller's slice
-//! prove to be there. Whoever streams calls [`Store::settle`] when it is done.
+//! prove to be there. Whoever streams calls [`StoreMode::settle`] when it is done.
 
 use super::segment::SharedBytes;
-use crate::copy::{Store, raw};
+use crate::copy::{StoreMode, raw};
 
-/// What is copied to two places at a time.
+/// The size of the blocks that are copied to two places at a time.
 const PIECE: usize = 16 * 1024;
 
 /// Copies shared bytes into `into`, which is as long.
 #[inline]
-pub(super) fn read(from: SharedBytes<'_>, into: &mut [u8], store: Store) {
+pub(super) fn read(from: SharedBytes<'_>, into: &mut [u8], store: StoreMode) {
     assert_eq!(from.len(), into.len());
     // SAFETY: both areas are `into.len()` bytes long; one is private and borrowed exclusively, so
     // they do not overlap. The writer of the shared area has published it and leaves it alone.
@@ -25,11 +25,11 @@ pub(super) fn read(from: SharedBytes<'_>, into: &mut [u8], store: Store) {
 pub(super) fn write(from: &[u8], into: SharedBytes<'_>) {
     assert_eq!(from.len(), into.len());
     // SAFETY: as in `read`; the shared area is this rank's own to write until it publishes it.
-    unsafe { raw(into.as_ptr(), from.as_ptr(), from.len(), Store::Cached) }
+    unsafe { raw(into.as_ptr(), from.as_ptr(), from.len(), StoreMode::Cached) }
 }
 
 /// Copies `from` into shared bytes and into `own` in one pass; all three are as long.
-pub(super) fn write_both(from: &[u8], into: SharedBytes<'_>, own: &mut [u8], store: Store) {
+pub(super) fn write_both(from: &[u8], into: SharedBytes<'_>, own: &mut [u8], store: StoreMode) {
     assert_eq!(from.len(), into.len());
     assert_eq!(from.len(), own.len());
     // In pieces that stay in the first-level cache, the second read of `from` is free.
@@ -58,7 +58,7 @@ mod tests {
             for offset in [0, 1, 7, 8, 31, 33] {
                 let shared = mapping.bytes(offset..offset + len);
                 write(&source[..len], shared);
-                for store in [Store::Cached, Store::Streaming] {
+                for store in [StoreMode::Cached, StoreMode::Streaming] {
                     for shift in [0, 1, 5] {
                         let mut back = vec![0xaa; len + shift + 1];
                         read(shared, &mut back[shift..shift + len], store);

@@ -6,51 +6,51 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::copy;
-use super::gate::{self, Board, Interrupt, Patience};
-use super::layout::{IN_LINE, Layout, header, slot};
+use super::event_count::{self, EventCount, WaitError, WaitPolicy};
+use super::layout::{IN_LINE, SegmentLayout, header, slot};
 use super::liveness::Liveness;
 use super::machine::Sleep;
+use super::rank_status::RankStatus;
 use super::record;
-use super::rings::{Rings, Stretch};
-use super::seat::Seat;
+use super::rings::{RingSlice, Rings};
 use super::segment::{Mapping, SharedBytes};
+use crate::call_signature::CallSignature;
 use crate::data::Reducible;
 use crate::error::{Call, Cause, Loss};
 use crate::report;
-use crate::stamp::Stamp;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
-/// How long a process may take to die that has said what of.
+/// The time that a process may take to die after it has published the signal.
 const DYING: Duration = Duration::from_secs(5);
 
-/// What all groups of one job have in common: they sleep, wake and fail together.
+/// State that all groups of one job share: they sleep, wake and fail together.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct JobState {
     pub(super) header: Arc<Mapping>,
-    pub(super) patience: Patience,
+    pub(super) wait_policy: WaitPolicy,
     pub(super) sleep: Sleep,
     /// Time is counted from here.
     pub(super) begun: Instant,
     /// Bound on each collective, if the user set one.
     pub(super) timeout: Option<Duration>,
-    /// Whether rank 0 offers memory by name at once.
+    /// True if rank 0 offers memory by name at once.
     pub(super) named_regions: bool,
     /// Leaves in good order when the last handle goes.
     pub(super) liveness: Liveness,
 }
 
-/// A header's words for who has no job: to ring, not to wait.
-pub(super) struct Header<'a>(pub(super) &'a Mapping);
+/// A header's event count for a process without a job: to notify, not to wait.
+pub(super) struct SegmentHeader<'a>(pub(super) &'a Mapping);
 
-impl Board for Header<'_> {
+impl EventCount for SegmentHeader<'_> {
     type Machine = Sleep;
 
     fn machine(&self) -> &Sleep {
         &Sleep::Futex
     }
 
-    fn bell(&self) -> &AtomicU32 {
-        self.0.word32(header::BELL)
+    fn events(&self) -> &AtomicU32 {
+        self.0.word32(header::EVENTS)
     }
 
     fn sleepers(&self) -> &AtomicU32 {
@@ -62,19 +62,19 @@ impl Board for Header<'_> {
     }
 }
 
-impl Drop for Job {
+impl Drop for JobState {
     fn drop(&mut self) {
         // Unwinding is no orderly end: the others must not take it for one.
         if std::thread::panicking() && self.liveness.is_here() {
-            let seat = self.liveness.seat();
-            let text = seat.panic();
+            let status = self.liveness.status();
+            let text = status.panic();
             let text = text.unwrap_or_else(|| "see its standard error".to_owned());
-            self.stop(&seat.lost(Loss::Panic(text)));
+            self.stop(&status.lost(Loss::Panic(text)));
         }
     }
 }
 
-impl Board for Job {
+impl EventCount for JobState {
     type Machine = Sleep;
 
     #[inline]
@@ -83,8 +83,8 @@ impl Board for Job {
     }
 
     #[inline]
-    fn bell(&self) -> &AtomicU32 {
-        self.header.word32(header::BELL)
+    fn events(&self) -> &AtomicU32 {
+        self.header.word32(header::EVENTS)
     }
 
     #[inline]
@@ -98,17 +98,17 @@ impl Board for Job {
     }
 }
 
-impl Job {
+impl JobState {
     /// Fails the whole job; false if it has failed already, and then that cause stands.
     pub(super) fn stop(&self, cause: &Cause) -> bool {
         let first = record::post(&self.header, cause);
-        gate::ring(self);
+        event_count::notify_all(self);
         first
     }
 
     /// The record as a fault.
     #[cold]
-    fn failed(&self) -> Fault {
+    fn failed(&self) -> TransportFault {
         let record = record::read(&self.header).expect("a stopped job has a record");
         if let Cause::RankLost { rank, how, .. } = &record {
             if *rank == self.liveness.rank() && matches!(how, Loss::Signal(_)) {
@@ -116,9 +116,9 @@ impl Job {
                 std::thread::sleep(DYING);
             }
             // The launcher may collect this rank first, and it is not the cause.
-            report::blame(*rank, &record.to_string());
+            report::root_cause(*rank, &record.to_string());
         }
-        Fault::Failed(record)
+        TransportFault::Failed(record)
     }
 }
 
@@ -128,9 +128,9 @@ impl Job {
 pub(super) struct Group {
     pub(super) rank: usize,
     pub(super) size: usize,
-    pub(super) layout: Layout,
+    pub(super) layout: SegmentLayout,
     pub(super) data: Arc<Mapping>,
-    pub(super) job: Arc<Job>,
+    pub(super) job: Arc<JobState>,
     /// Arrivals so far, and the digest of the last one.
     epoch: AtomicU64,
     digest: AtomicU64,
@@ -140,7 +140,12 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(rank: usize, layout: Layout, data: Arc<Mapping>, job: Arc<Job>) -> Self {
+    pub(super) fn new(
+        rank: usize,
+        layout: SegmentLayout,
+        data: Arc<Mapping>,
+        job: Arc<JobState>,
+    ) -> Self {
         Self {
             rank,
             size: layout.ranks,
@@ -156,7 +161,7 @@ impl Group {
 
     /// Begins a collective, unless the job has failed or this process is not the rank.
     #[inline]
-    pub(super) fn begin(&self) -> Result<(), Fault> {
+    pub(super) fn begin(&self) -> Result<(), TransportFault> {
         self.job.liveness.check()?;
         if self.job.timeout.is_some() {
             let now = self.job.begun.elapsed().as_nanos() as u64;
@@ -170,8 +175,8 @@ impl Group {
     }
 
     #[inline]
-    fn seat(&self, rank: usize) -> Seat<'_> {
-        Seat::of(&self.job.header, rank)
+    fn status(&self, rank: usize) -> RankStatus<'_> {
+        RankStatus::of(&self.job.header, rank)
     }
 
     /// The other ranks, beginning after this one so that not all ask the same one first.
@@ -184,17 +189,17 @@ impl Group {
     /// Begins the next epoch: says which call this rank makes, with a payload of at most
     /// [`INLINE`](super::layout::INLINE) bytes.
     #[inline]
-    pub(super) fn arrive(&self, stamp: &Stamp, payload: &[u8]) {
-        self.job.liveness.seat().begin(stamp.step());
+    pub(super) fn arrive(&self, signature: &CallSignature, payload: &[u8]) {
+        self.job.liveness.status().begin(signature.step());
         let epoch = self.epoch.load(Relaxed) + 1;
-        let digest = stamp.digest();
+        let digest = signature.digest();
         let slot = self.layout.slot(self.rank, epoch);
         copy::write(payload, self.payload_at(slot, payload.len()));
-        self.data.store_words(slot + slot::STAMP, stamp.words());
+        self.data.store_words(slot + slot::STAMP, signature.words());
         self.data.word64(slot + slot::DIGEST).store(digest, Relaxed);
         self.epoch.store(epoch, Relaxed);
         self.digest.store(digest, Relaxed);
-        gate::publish(&*self.job, self.data.word64(slot + slot::EPOCH), epoch);
+        event_count::publish(&*self.job, self.data.word64(slot + slot::EPOCH), epoch);
     }
 
     #[inline]
@@ -213,40 +218,48 @@ impl Group {
         self.layout.slot(peer, self.epoch.load(Relaxed))
     }
 
-    /// Whether `peer` has arrived in this epoch.
+    /// True if `peer` has arrived in this epoch.
     #[inline]
     pub(super) fn has_arrived(&self, peer: usize) -> bool {
         let word = self.data.word64(self.slot_of(peer) + slot::EPOCH);
-        gate::reached::<Job>(word, self.epoch.load(Relaxed))
+        event_count::reached::<JobState>(word, self.epoch.load(Relaxed))
     }
 
     /// Waits for `peer` to arrive and checks that it makes the same call.
     #[inline]
-    pub(super) fn meet(&self, peer: usize, stamp: &Stamp) -> Result<(), Fault> {
+    pub(super) fn meet(
+        &self,
+        peer: usize,
+        signature: &CallSignature,
+    ) -> Result<(), TransportFault> {
         self.wait(|| self.is_decided(peer))?;
-        self.met(peer, stamp).map(|_| ())
+        self.met(peer, signature).map(|_| ())
     }
 
-    /// Whether `peer` has arrived, or never will.
+    /// True if `peer` has arrived, or never will.
     #[inline]
     pub(super) fn is_decided(&self, peer: usize) -> bool {
-        self.has_arrived(peer) || self.seat(peer).has_left()
+        self.has_arrived(peer) || self.status(peer).has_left()
     }
 
     /// The fault of a peer that left while this rank needs it.
     #[cold]
-    fn abandoned_by(&self, peer: usize) -> Fault {
-        self.job.stop(&self.seat(peer).lost(Loss::Left));
+    fn abandoned_by(&self, peer: usize) -> TransportFault {
+        self.job.stop(&self.status(peer).lost(Loss::Left));
         self.job.failed()
     }
 
     /// As `meet`, without waiting: false if `peer` has not arrived and still may.
     #[inline]
-    pub(super) fn met(&self, peer: usize, stamp: &Stamp) -> Result<bool, Fault> {
+    pub(super) fn met(
+        &self,
+        peer: usize,
+        signature: &CallSignature,
+    ) -> Result<bool, TransportFault> {
         // Sampled before the last look at the arrival: who leaves has arrived where it wanted to.
-        let gone = !self.has_arrived(peer) && self.seat(peer).has_left();
+        let gone = !self.has_arrived(peer) && self.status(peer).has_left();
         if self.has_arrived(peer) {
-            self.compare(peer, stamp).map(|()| true)
+            self.compare(peer, signature).map(|()| true)
         } else if gone {
             Err(self.abandoned_by(peer))
         } else {
@@ -256,27 +269,27 @@ impl Group {
 
     /// Meets everyone.
     #[inline]
-    pub(super) fn meet_all(&self, stamp: &Stamp) -> Result<(), Fault> {
-        self.peers().try_for_each(|peer| self.meet(peer, stamp))
+    pub(super) fn meet_all(&self, signature: &CallSignature) -> Result<(), TransportFault> {
+        self.peers().try_for_each(|peer| self.meet(peer, signature))
     }
 
     #[inline]
-    fn compare(&self, peer: usize, stamp: &Stamp) -> Result<(), Fault> {
+    fn compare(&self, peer: usize, signature: &CallSignature) -> Result<(), TransportFault> {
         let theirs = self.data.word64(self.slot_of(peer) + slot::DIGEST);
         if theirs.load(Relaxed) == self.digest.load(Relaxed) {
             Ok(())
         } else {
-            Err(self.disagree(peer, stamp))
+            Err(self.disagree(peer, signature))
         }
     }
 
     #[cold]
-    fn disagree(&self, peer: usize, stamp: &Stamp) -> Fault {
+    fn disagree(&self, peer: usize, signature: &CallSignature) -> TransportFault {
         let place = self.slot_of(peer) + slot::STAMP;
         let words = self.data.load_words(place);
-        let call = |rank, stamp| Box::new(Call { rank, stamp });
-        let mine = call(self.rank, *stamp);
-        let cause = match Stamp::from_words(words) {
+        let call = |rank, signature| Box::new(Call { rank, signature });
+        let mine = call(self.rank, *signature);
+        let cause = match CallSignature::from_words(words) {
             Some(theirs) if peer < self.rank => Cause::Mismatch {
                 left: call(peer, theirs),
                 right: mine,
@@ -296,19 +309,19 @@ impl Group {
 
     /// Waits until `ready`, which looks at what peers publish.
     #[inline]
-    pub(super) fn wait(&self, ready: impl FnMut() -> bool) -> Result<(), Fault> {
+    pub(super) fn wait(&self, ready: impl FnMut() -> bool) -> Result<(), TransportFault> {
         let fall_asleep = || {
             let entered = Duration::from_nanos(self.entered.load(Relaxed));
             let until = |timeout| self.job.begun + entered + timeout;
             (self.job.timeout.map(until), self.job.liveness.sleep())
         };
-        let waited = gate::wait(&*self.job, &self.job.patience, fall_asleep, ready);
+        let waited = event_count::wait(&*self.job, &self.job.wait_policy, fall_asleep, ready);
         waited.map_err(|interrupt| self.interrupted(interrupt))
     }
 
     #[cold]
-    fn interrupted(&self, interrupt: Interrupt) -> Fault {
-        if interrupt == Interrupt::Late {
+    fn interrupted(&self, interrupt: WaitError) -> TransportFault {
+        if interrupt == WaitError::Late {
             let absent = self.peers().filter(|&peer| !self.has_arrived(peer));
             let mut missing: Vec<usize> = absent.collect();
             missing.sort_unstable();
@@ -365,12 +378,12 @@ impl Group {
     }
 
     /// Room for `len` more bytes in the own ring, if every peer has taken what was there.
-    pub(super) fn room(&self, len: usize) -> Option<Stretch<'_>> {
+    pub(super) fn room(&self, len: usize) -> Option<RingSlice<'_>> {
         self.rings.room(&*self.job, len)
     }
 
     /// The next `len` bytes of `peer`'s ring, if they are there.
-    pub(super) fn ready(&self, peer: usize, len: usize) -> Option<Stretch<'_>> {
+    pub(super) fn ready(&self, peer: usize, len: usize) -> Option<RingSlice<'_>> {
         self.rings.ready(&*self.job, peer, len)
     }
 

@@ -32,13 +32,13 @@ pub(super) mod header {
     pub(crate) const STAGE: usize = 32;
     pub(crate) const LAYOUT: usize = 40;
     pub(crate) const JOB: usize = 48;
-    /// How far the rendezvous has come.
+    /// The state of the rendezvous.
     pub(crate) const STATE: usize = LINE;
     pub(crate) const ATTACHED: usize = LINE + 8;
     /// The one futex word, and how many ranks sleep on it.
-    pub(crate) const BELL: usize = 2 * LINE;
+    pub(crate) const EVENTS: usize = 2 * LINE;
     pub(crate) const SLEEPERS: usize = 3 * LINE;
-    /// Whether the job has failed; read in every wait, written once.
+    /// Not zero once the job has failed; read in every wait, written once.
     pub(crate) const STOPPED: usize = 4 * LINE;
     /// Processors that any rank may use: 1024 bits.
     pub(crate) const CPUS: usize = 5 * LINE;
@@ -83,7 +83,7 @@ pub(super) mod header {
 
 /// Offsets of one segment, from the number of ranks and the buffer sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct SegmentLayout {
     pub(super) ranks: usize,
     /// Bytes of each rank's ring.
     pub(super) ring: usize,
@@ -93,7 +93,7 @@ pub(super) struct Layout {
     slice_len: usize,
 }
 
-impl Layout {
+impl SegmentLayout {
     /// Buffer sizes that measured best: rings that stay in cache together.
     pub(super) fn for_ranks(ranks: usize, cpus: usize, ring: Option<usize>) -> Self {
         let ring = ring.unwrap_or(if ranks <= cpus { 2 << 20 } else { 1 << 20 });
@@ -130,7 +130,7 @@ impl Layout {
         HEADER + rank * self.slice_len
     }
 
-    /// A slot: arrival line, stamp, payload. No multiple of the page size either.
+    /// A slot: arrival line, call signature, payload. No multiple of the page size either.
     const fn slot_stride() -> usize {
         slot::STAMP + 2 * LINE
     }
@@ -154,13 +154,13 @@ impl Layout {
         self.start(rank)..self.ring_of(rank)
     }
 
-    /// How many bytes `rank` has put into its ring.
+    /// The number of bytes that `rank` has put into its ring.
     #[inline]
     pub(super) fn produced(&self, rank: usize) -> usize {
         self.start(rank) + Self::flow_offset()
     }
 
-    /// How many bytes `reader` has taken from `writer`'s ring.
+    /// The number of bytes that `reader` has taken from `writer`'s ring.
     #[inline]
     pub(super) fn consumed(&self, reader: usize, writer: usize) -> usize {
         self.produced(reader) + (1 + writer) * LINE
@@ -192,7 +192,7 @@ impl Layout {
     pub(super) fn hash(&self) -> u64 {
         let last = self.ranks - 1;
         [
-            header::BELL,
+            header::EVENTS,
             header::PIDS,
             header::RECORD,
             header::left(last),
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn no_two_areas_share_a_byte() {
         for ranks in [1, 2, 3, 8, MAX_RANKS] {
-            let layout = Layout::for_ranks(ranks, 2, None);
+            let layout = SegmentLayout::for_ranks(ranks, 2, None);
             for rank in 0..ranks {
                 let slice = layout.slice(rank);
                 let mut areas = vec![slice.start];

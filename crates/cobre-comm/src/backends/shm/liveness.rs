@@ -2,7 +2,7 @@
     unsafe_code,
     reason = "registers a word with the kernel that changes when this process dies"
 )]
-//! Who is alive. Each process has a thread that does two things: it holds a *robust* futex word in
+//! Detection of dead ranks. Each process has a thread that does two things: it holds a *robust* futex word in
 //! the segment, which the kernel marks when the process dies, before it frees any memory; and it
 //! waits for that mark on the words of the other ranks. The first to see one posts the record of
 //! the loss and wakes everyone. Collectives pay nothing for it.
@@ -23,26 +23,26 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::futex;
 
-use super::distress::{Asleep, Presence, Voice};
-use super::gate;
-use super::group::Header;
+use super::crash_handler::{CrashRegistration, LocalRank, SleepGuard};
+use super::event_count;
+use super::group::SegmentHeader;
+use super::rank_status::{self, OWNER_DIED, RankStatus};
 use super::record;
-use super::seat::{self, OWNER_DIED, Seat};
 use super::segment::Mapping;
 use super::stall::Stall;
 use crate::detector::Detector;
 use crate::terminal;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Makes the kernel wake a watcher when it sets the mark.
 const WAITERS: u32 = 0x8000_0000;
 /// Futexes that the kernel waits for at once, less the one that ends the thread.
 const MOST_WATCHED: usize = 126;
-/// How soon a death is found that nobody was woken for.
+/// The time after which a death is found that nobody was woken for.
 const SLICE: Duration = Duration::from_millis(10);
 /// The same, where nobody is ever woken.
 const SHORT_SLICE: Duration = Duration::from_millis(5);
-/// How often a rank looks for a stall.
+/// The interval at which a rank looks for a stall.
 const STALL_SLICE: Duration = Duration::from_millis(200);
 
 /// The detector that works here, found out by trying it once: a thread ends with its word held, as a
@@ -50,11 +50,11 @@ const STALL_SLICE: Duration = Duration::from_millis(200);
 pub(in crate::backends) fn detector() -> Detector {
     static FOUND: OnceLock<Detector> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        let own = || Witness::of(std::process::id(), seat::namespace());
+        let own = || ProcessProbe::of(std::process::id(), rank_status::namespace());
         match (marks_words(), waits_on_many()) {
             (true, true) => Detector::Woken,
             (true, false) => Detector::Marked,
-            (false, _) if own().saw_it_end() == Some(false) => Detector::Processes,
+            (false, _) if own().has_ended() == Some(false) => Detector::Processes,
             (false, _) => Detector::Nothing,
         }
     })
@@ -66,7 +66,7 @@ fn marks_words() -> bool {
     let ended = std::thread::Builder::new()
         .stack_size(64 * 1024)
         .spawn(move || {
-            Hold::of(&held);
+            RobustFutex::of(&held);
         })
         .is_ok_and(|thread| thread.join().is_ok());
     ended && word.load(Acquire) & OWNER_DIED != 0
@@ -80,11 +80,11 @@ fn waits_on_many() -> bool {
     matches!(answer, Ok(_) | Err(Errno::AGAIN))
 }
 
-/// This process's presence in a job. Dropping it is an orderly leave.
+/// This process as a live rank of a job. Dropping it is an orderly leave.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    presence: Arc<Presence>,
-    voice: Option<Voice>,
+    local_rank: Arc<LocalRank>,
+    registration: Option<CrashRegistration>,
     quit: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
 }
@@ -105,7 +105,7 @@ impl Liveness {
             rank,
             size,
             detector: detector(),
-            witnesses: (0..size).map(|_| OnceLock::new()).collect(),
+            probes: (0..size).map(|_| OnceLock::new()).collect(),
         };
         let stall = Stall::after(stall);
         let thread = std::thread::Builder::new()
@@ -114,10 +114,10 @@ impl Liveness {
             .spawn(move || watcher.run(&registered, stall))?;
         // The word must stand before this rank is counted.
         let _ = ready.recv();
-        let presence = Arc::new(Presence::new(header, rank));
+        let local_rank = Arc::new(LocalRank::new(header, rank));
         Ok(Self {
-            voice: Some(Voice::of(&presence)),
-            presence,
+            registration: Some(CrashRegistration::of(&local_rank)),
+            local_rank,
             quit,
             thread: Some(thread),
         })
@@ -125,37 +125,37 @@ impl Liveness {
 
     /// Refuses a process that is not the rank but a fork of it.
     #[inline]
-    pub(super) fn check(&self) -> Result<(), Fault> {
-        self.presence.origin.check()
+    pub(super) fn check(&self) -> Result<(), TransportFault> {
+        self.local_rank.fork_guard.check()
     }
 
     pub(super) fn is_here(&self) -> bool {
-        self.presence.origin.is_here()
+        self.local_rank.fork_guard.is_here()
     }
 
     pub(super) fn rank(&self) -> usize {
-        self.presence.rank
+        self.local_rank.rank
     }
 
     #[inline]
-    pub(super) fn seat(&self) -> Seat<'_> {
-        self.presence.seat()
+    pub(super) fn status(&self) -> RankStatus<'_> {
+        self.local_rank.status()
     }
 
-    pub(super) fn sleep(&self) -> Asleep<'_> {
-        self.presence.sleep()
+    pub(super) fn sleep(&self) -> SleepGuard<'_> {
+        self.local_rank.sleep()
     }
 }
 
 impl Drop for Liveness {
     fn drop(&mut self) {
         if !self.is_here() {
-            // A forked child has neither the thread nor the right to speak.
-            std::mem::forget((self.voice.take(), self.thread.take()));
+            // A forked child has neither the thread nor the right to write the rank's status.
+            std::mem::forget((self.registration.take(), self.thread.take()));
             return;
         }
-        self.seat().leave();
-        gate::ring(&Header(&self.presence.header));
+        self.status().leave();
+        event_count::notify_all(&SegmentHeader(&self.local_rank.header));
         self.quit.store(1, Relaxed);
         let _ = futex::wake(&self.quit, futex::Flags::empty(), 1);
         if let Some(thread) = self.thread.take() {
@@ -171,27 +171,27 @@ struct Watcher {
     size: usize,
     detector: Detector,
     /// Of each rank that has come.
-    witnesses: Vec<OnceLock<Witness>>,
+    probes: Vec<OnceLock<ProcessProbe>>,
 }
 
 impl Watcher {
     fn run(&self, registered: &mpsc::Sender<()>, mut stall: Stall) {
         block_signals();
-        let seat = self.seat(self.rank);
-        seat.settle();
-        seat.show();
-        let own = seat.alive();
-        let hold = Hold::of(own);
+        let status = self.status(self.rank);
+        status.publish_namespace();
+        status.publish_heartbeat();
+        let own = status.alive();
+        let hold = RobustFutex::of(own);
         let _ = registered.send(());
         let mut looked = Instant::now();
         while self.quit.load(Relaxed) == 0 {
             if let Some(dead) = self.others().find(|&rank| self.is_dead(rank)) {
-                let seat = self.seat(dead);
-                record::post(&self.header, &seat.lost(seat.end()));
-                gate::ring(&Header(&self.header));
+                let status = self.status(dead);
+                record::post(&self.header, &status.lost(status.end()));
+                event_count::notify_all(&SegmentHeader(&self.header));
                 break;
             }
-            self.seat(self.rank).show();
+            self.status(self.rank).publish_heartbeat();
             if looked.elapsed() > STALL_SLICE {
                 looked = Instant::now();
                 if let Some(report) = stall.due(&self.header, self.rank, self.size) {
@@ -207,8 +207,8 @@ impl Watcher {
         hold.release(own);
     }
 
-    fn seat(&self, rank: usize) -> Seat<'_> {
-        Seat::of(&self.header, rank)
+    fn status(&self, rank: usize) -> RankStatus<'_> {
+        RankStatus::of(&self.header, rank)
     }
 
     /// The ranks this one watches: with very many, each has enough watchers all the same.
@@ -216,21 +216,21 @@ impl Watcher {
         (1..self.size.min(MOST_WATCHED + 1)).map(|step| (self.rank + step) % self.size)
     }
 
-    /// Whether `rank` was here, has not left, and is gone.
+    /// True if `rank` has joined, has not left, and is gone.
     fn is_dead(&self, rank: usize) -> bool {
-        let seat = self.seat(rank);
-        // Pairs with the kernel's mark, and with a rank's own in `Seat::say_signal`.
-        let word = seat.alive().load(Acquire);
-        if word == 0 || seat.has_left() {
+        let status = self.status(rank);
+        // Pairs with the kernel's mark, and with a rank's own in `RankStatus::publish_signal`.
+        let word = status.alive().load(Acquire);
+        if word == 0 || status.has_left() {
             return false;
         }
         if word & OWNER_DIED != 0 {
             return true;
         }
         // Where the kernel marks nothing, the process itself says the same.
-        let witness =
-            || self.witnesses[rank].get_or_init(|| Witness::of(seat.pid(), seat.namespace()));
-        self.detector == Detector::Processes && witness().saw_it_end() == Some(true)
+        let probe =
+            || self.probes[rank].get_or_init(|| ProcessProbe::of(status.pid(), status.namespace()));
+        self.detector == Detector::Processes && probe().has_ended() == Some(true)
     }
 
     /// Waits until a word changes, this rank leaves, or it is time to look again.
@@ -242,7 +242,7 @@ impl Watcher {
         }
         let mut waits = vec![waiter(&self.quit, 0)];
         for rank in self.others() {
-            let word = self.seat(rank).alive();
+            let word = self.status(rank).alive();
             let seen = word.load(Relaxed);
             if seen != 0 && seen & OWNER_DIED == 0 {
                 waits.push(waiter(word, seen));
@@ -259,7 +259,7 @@ impl Watcher {
 
 /// Another way to know whether a process lives, where the kernel marks no word.
 #[derive(Debug)]
-enum Witness {
+enum ProcessProbe {
     /// A descriptor of it, which neither a process that nobody has collected nor a number that is
     /// used again can deceive.
     Descriptor(OwnedFd),
@@ -271,9 +271,9 @@ enum Witness {
     None,
 }
 
-impl Witness {
+impl ProcessProbe {
     fn of(pid: u32, namespace: u64) -> Self {
-        let here = seat::namespace();
+        let here = rank_status::namespace();
         let number = Pid::from_raw(pid.cast_signed());
         match number.filter(|_| here != 0 && namespace == here) {
             None => Self::None,
@@ -286,7 +286,7 @@ impl Witness {
     }
 
     /// `None` if it cannot tell.
-    fn saw_it_end(&self) -> Option<bool> {
+    fn has_ended(&self) -> Option<bool> {
         match self {
             Self::Descriptor(descriptor) => {
                 let at_once = futex::Timespec::default();
@@ -347,39 +347,39 @@ fn block_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut()) };
 }
 
-/// What the kernel walks when a thread dies. Lives in private memory, so that no other process can
-/// lead the kernel astray.
+/// The list that the kernel walks when a thread dies. Lives in private memory, so that no other process can
+/// mislead the kernel.
 #[repr(C)]
-struct List {
-    next: *mut List,
+struct RobustListNode {
+    next: *mut RobustListNode,
 }
 
 #[repr(C)]
-struct Head {
-    list: List,
+struct RobustListHead {
+    list: RobustListNode,
     futex_offset: libc::c_long,
-    pending: *mut List,
+    pending: *mut RobustListNode,
 }
 
 /// The calling thread's hold on a robust word.
-struct Hold {
-    head: *mut Head,
+struct RobustFutex {
+    head: *mut RobustListHead,
 }
 
-impl Hold {
+impl RobustFutex {
     /// Makes `word` this thread's: the kernel marks it if the thread dies.
     fn of(word: &AtomicU32) -> Self {
         // Never freed: the kernel may read both until the thread is gone. A few bytes per job.
-        let node = Box::leak(Box::new(List {
+        let node = Box::leak(Box::new(RobustListNode {
             next: std::ptr::null_mut(),
         }));
-        let head = Box::leak(Box::new(Head {
-            list: List { next: node },
+        let head = Box::leak(Box::new(RobustListHead {
+            list: RobustListNode { next: node },
             futex_offset: word.as_ptr() as libc::c_long - (&raw const *node) as libc::c_long,
             pending: std::ptr::null_mut(),
         }));
         node.next = &raw mut head.list;
-        let head: *mut Head = head;
+        let head: *mut RobustListHead = head;
         let tid = rustix::thread::gettid()
             .as_raw_nonzero()
             .get()
@@ -387,7 +387,7 @@ impl Hold {
         word.store(tid | WAITERS, Release);
         // SAFETY: the list is well formed and stays where it is. A kernel that refuses leaves the
         // word unmarked, as the trial at the start has found out.
-        unsafe { libc::syscall(libc::SYS_set_robust_list, head, size_of::<Head>()) };
+        unsafe { libc::syscall(libc::SYS_set_robust_list, head, size_of::<RobustListHead>()) };
         Self { head }
     }
 

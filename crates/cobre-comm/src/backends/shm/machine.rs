@@ -1,14 +1,14 @@
-//! The gate's words and kernel calls on a real machine.
+//! The words and kernel calls of the event count on a real machine.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::gate::Machine;
+use super::event_count::Machine;
 
-/// How a rank sleeps.
+/// The way in which a rank sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleep {
-    /// On the bell itself, by the kernel's futex.
+    /// On the event word itself, by the kernel's futex.
     Futex,
     /// For a short while at a time: any Unix can do that.
     Nap,
@@ -110,27 +110,27 @@ mod futex {
 mod tests {
     use std::time::Instant;
 
-    use super::super::gate::{self, Board, Patience};
+    use super::super::event_count::{self, EventCount, WaitPolicy};
     use super::*;
     use crate::backends::spin::Spin;
 
     struct Segment {
         sleep: Sleep,
-        bell: AtomicU32,
+        events: AtomicU32,
         sleepers: AtomicU32,
         stopped: AtomicU32,
         arrived: [AtomicU64; 2],
     }
 
-    impl Board for Segment {
+    impl EventCount for Segment {
         type Machine = Sleep;
 
         fn machine(&self) -> &Sleep {
             &self.sleep
         }
 
-        fn bell(&self) -> &AtomicU32 {
-            &self.bell
+        fn events(&self) -> &AtomicU32 {
+            &self.events
         }
 
         fn sleepers(&self) -> &AtomicU32 {
@@ -142,16 +142,16 @@ mod tests {
         }
     }
 
-    /// Two threads that go to sleep at once, over and over, with a bell about to wrap around.
+    /// Two threads that go to sleep at once, over and over, with an event word about to wrap around.
     fn take_turns(sleep: Sleep, turns: u64) -> u32 {
         let segment = Segment {
             sleep,
-            bell: AtomicU32::new(u32::MAX - 5),
+            events: AtomicU32::new(u32::MAX - 5),
             sleepers: AtomicU32::new(0),
             stopped: AtomicU32::new(0),
             arrived: [AtomicU64::new(0), AtomicU64::new(0)],
         };
-        let patience = Patience {
+        let wait_policy = WaitPolicy {
             spin: Spin {
                 spins: 0,
                 yields: 0,
@@ -160,24 +160,27 @@ mod tests {
         };
         let side = |me: usize| {
             for turn in 1..=turns {
-                gate::publish(&segment, &segment.arrived[me], turn);
+                event_count::publish(&segment, &segment.arrived[me], turn);
                 let other = &segment.arrived[1 - me];
                 let until = || (Some(Instant::now() + Duration::from_secs(60)), ());
-                let there = || gate::reached::<Segment>(other, turn);
-                gate::wait(&segment, &patience, until, there).unwrap();
+                let there = || event_count::reached::<Segment>(other, turn);
+                event_count::wait(&segment, &wait_policy, until, there).unwrap();
             }
         };
         std::thread::scope(|scope| {
             scope.spawn(|| side(1));
             side(0);
         });
-        segment.bell.load(Ordering::Relaxed)
+        segment.events.load(Ordering::Relaxed)
     }
 
     #[test]
     fn no_wake_is_lost_when_the_bell_wraps_around() {
-        let bell = take_turns(Sleep::Futex, 2000);
-        assert!(bell < u32::MAX - 5, "the bell never wrapped: {bell}");
+        let events = take_turns(Sleep::Futex, 2000);
+        assert!(
+            events < u32::MAX - 5,
+            "the event word never wrapped: {events}"
+        );
     }
 
     #[test]

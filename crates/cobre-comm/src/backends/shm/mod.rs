@@ -2,8 +2,8 @@
 
 mod collectives;
 mod copy;
-mod distress;
-mod gate;
+mod crash_handler;
+mod event_count;
 mod group;
 mod layout;
 mod liveness;
@@ -11,11 +11,11 @@ mod machine;
 #[cfg(test)]
 mod model;
 mod object;
+mod rank_status;
 mod record;
 mod region;
 mod rendezvous;
 mod rings;
-mod seat;
 mod segment;
 mod share;
 mod stall;
@@ -26,20 +26,20 @@ use std::time::{Duration, Instant};
 pub(super) use liveness::detector;
 pub use region::ShmRegion;
 
-use crate::arguments::{Partition, Parts, Root};
+use crate::arguments::{Partition, RegionParts, RootRank};
 use crate::backends::host;
 use crate::backends::spin::{Spin, spread};
+use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::cpus;
 use crate::data::{CommData, Reducible};
 use crate::env::ShmConfig;
 use crate::error::{BackendError, Cause};
 use crate::report;
-use crate::stamp::Stamp;
-use crate::transport::{Fault, Line, RegionTransport, Transport};
+use crate::transport::{CallLock, RegionTransport, Transport, TransportFault};
 
-use gate::Patience;
-use group::{Group, Job};
+use event_count::WaitPolicy;
+use group::{Group, JobState};
 use machine::Sleep;
 
 /// Looks between which others may run, with more ranks than processors.
@@ -52,7 +52,7 @@ pub struct ShmBackend(Arc<Member>);
 #[derive(Debug)]
 struct Member {
     group: Group,
-    line: Line,
+    call_lock: CallLock,
 }
 
 impl ShmBackend {
@@ -67,9 +67,9 @@ impl ShmBackend {
                 backend: "shm",
                 reason,
             })?;
-        let job = Arc::new(Job {
+        let job = Arc::new(JobState {
             header: segment.mapping.clone(),
-            patience: patience(config, &segment.cpus),
+            wait_policy: wait_policy(config, &segment.cpus),
             begun: Instant::now(),
             timeout: config.timeout,
             named_regions: config.named_regions,
@@ -86,8 +86,8 @@ impl ShmBackend {
     }
 
     fn of(group: Group) -> Self {
-        let line = Line::default();
-        Self(Arc::new(Member { group, line }))
+        let call_lock = CallLock::default();
+        Self(Arc::new(Member { group, call_lock }))
     }
 
     fn group(&self) -> &Group {
@@ -96,15 +96,15 @@ impl ShmBackend {
 
     /// The group, for a collective that begins in a job that has not failed.
     #[inline]
-    fn running(&self) -> Result<&Group, Fault> {
+    fn running(&self) -> Result<&Group, TransportFault> {
         self.group().begin()?;
         Ok(self.group())
     }
 }
 
 /// The wait of ranks that run on `cpus`.
-fn patience(config: &ShmConfig, cpus: &[usize]) -> Patience {
-    Patience {
+fn wait_policy(config: &ShmConfig, cpus: &[usize]) -> WaitPolicy {
+    WaitPolicy {
         spin: Spin::new(config.size > usable(cpus), YIELDS_IF_CROWDED),
         slice: Duration::from_secs(1),
     }
@@ -127,47 +127,52 @@ impl Transport for ShmBackend {
     }
 
     #[inline]
-    fn line(&self) -> Option<&Line> {
-        Some(&self.0.line)
+    fn call_lock(&self) -> Option<&CallLock> {
+        Some(&self.0.call_lock)
     }
 
     #[inline]
     fn allgatherv(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
-        collectives::allgatherv(self.running()?, stamp, send, recv, blocks)
+    ) -> Result<(), TransportFault> {
+        collectives::allgatherv(self.running()?, signature, send, recv, blocks)
     }
 
     #[inline]
     fn allreduce<T: Reducible>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         send: &[T],
         recv: &mut [T],
         op: ReduceOp,
-    ) -> Result<(), Fault> {
-        collectives::allreduce(self.running()?, stamp, send, recv, op)
+    ) -> Result<(), TransportFault> {
+        collectives::allreduce(self.running()?, signature, send, recv, op)
     }
 
     #[inline]
-    fn broadcast(&self, stamp: &Stamp, buf: &mut [u8], root: Root) -> Result<(), Fault> {
-        collectives::broadcast(self.running()?, stamp, buf, root.rank())
+    fn broadcast(
+        &self,
+        signature: &CallSignature,
+        buf: &mut [u8],
+        root: RootRank,
+    ) -> Result<(), TransportFault> {
+        collectives::broadcast(self.running()?, signature, buf, root.rank())
     }
 
     #[inline]
-    fn barrier(&self, stamp: &Stamp) -> Result<(), Fault> {
-        collectives::barrier(self.running()?, stamp)
+    fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault> {
+        collectives::barrier(self.running()?, signature)
     }
 
-    fn refuse(&self, stamp: &Stamp) -> Result<(), Fault> {
-        // Arriving with this stamp is the message; the others post the mismatch.
+    fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault> {
+        // Arriving with this call signature is the message; the others post the mismatch.
         let group = self.running()?;
-        group.arrive(stamp, &[]);
-        group.meet_all(stamp)
+        group.arrive(signature, &[]);
+        group.meet_all(signature)
     }
 
     fn abort(&self, reason: &str) {
@@ -179,11 +184,11 @@ impl Transport for ShmBackend {
             host: host::name(),
             pid: std::process::id(),
             reason: reason.to_owned(),
-            last: self.group().job.liveness.seat().step(),
+            last: self.group().job.liveness.status().step(),
         });
         // Who gives up because another rank has failed is not the cause.
         if first {
-            report::give_up(reason);
+            report::report_abort(reason);
         }
     }
 }
@@ -194,28 +199,33 @@ impl RegionTransport for ShmBackend {
 
     fn leader_region<T: CommData>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         count: usize,
-    ) -> Result<ShmRegion<T>, Fault> {
+    ) -> Result<ShmRegion<T>, TransportFault> {
         let own = if self.leads() { 0..count } else { 0..0 };
         self.running()?;
-        ShmRegion::new(self, stamp, count, own)
+        ShmRegion::new(self, signature, count, own)
     }
 
     fn partitioned_region<T: CommData>(
         &self,
-        stamp: &Stamp,
-        parts: Parts,
-    ) -> Result<ShmRegion<T>, Fault> {
+        signature: &CallSignature,
+        parts: RegionParts,
+    ) -> Result<ShmRegion<T>, TransportFault> {
         self.running()?;
-        ShmRegion::new(self, stamp, parts.total(), parts.range(self.group().rank))
+        ShmRegion::new(
+            self,
+            signature,
+            parts.total(),
+            parts.range(self.group().rank),
+        )
     }
 
     /// All ranks share this machine: the same group again, with a segment of its own.
-    fn split(&self, stamp: &Stamp) -> Result<Self, Fault> {
+    fn split(&self, signature: &CallSignature) -> Result<Self, TransportFault> {
         let group = self.running()?;
         let layout = group.layout;
-        let data = share::share(group, stamp, layout.total(), layout.slice(group.rank))?;
+        let data = share::share(group, signature, layout.total(), layout.slice(group.rank))?;
         rendezvous::populate(&data, &layout, group.rank);
         let group = Group::new(group.rank, layout, Arc::new(data), group.job.clone());
         Ok(Self::of(group))
@@ -229,7 +239,7 @@ impl RegionTransport for ShmBackend {
 #[cfg(test)]
 mod tests {
     use super::{ShmBackend, ShmConfig};
-    use crate::backends::origin::in_a_fork;
+    use crate::backends::fork_guard::in_a_fork;
     use crate::error::CommError;
     use crate::{Communicator, SharedMemoryProvider, SharedRegion};
 
@@ -287,7 +297,7 @@ mod tests {
         });
         assert_eq!(child, 0);
         let comm = comm.unwrap();
-        assert!(!comm.group().job.liveness.seat().has_left());
+        assert!(!comm.group().job.liveness.status().has_left());
         comm.barrier().unwrap();
     }
 }

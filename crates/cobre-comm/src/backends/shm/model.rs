@@ -11,10 +11,10 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64};
 use loom::sync::{Condvar, Mutex};
 
-use super::gate::{self, Board, Machine, Patience};
+use super::event_count::{self, EventCount, Machine, WaitPolicy};
 use crate::backends::spin::Spin;
 
-/// What a machine does wrong, to prove that the model would notice.
+/// A fault built into a machine, to prove that the model would notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     None,
@@ -26,7 +26,7 @@ enum Mistake {
     NoFence,
     /// Nobody is woken.
     NoWake,
-    /// The bell is sampled when the rank goes to sleep, not before its last look.
+    /// The event word is sampled when the rank goes to sleep, not before its last look.
     LateSample,
     /// A rank does not look again after it has become a sleeper.
     NoSecondLook,
@@ -35,7 +35,7 @@ enum Mistake {
 loom::thread_local! {
     /// Steps that this rank has left to live.
     static LIFE: Cell<u32> = Cell::new(u32::MAX);
-    /// Whether this rank's looks find nothing, to leave out the second one.
+    /// True if this rank's looks find nothing, to leave out the second one.
     static BLIND: Cell<bool> = Cell::new(false);
 }
 
@@ -48,7 +48,7 @@ fn step() -> bool {
     })
 }
 
-/// Whether the step that was taken last was the rank's end.
+/// True if the step that was taken last was the rank's end.
 fn is_dead() -> bool {
     LIFE.with(|life| life.get() == 0)
 }
@@ -62,13 +62,13 @@ fn set_blind(blind: bool) {
 }
 
 /// A futex word: the kernel compares and sleeps in one step, as the mutex makes it here.
-struct Word {
+struct ModelWord {
     value: AtomicU32,
     queue: Mutex<()>,
     woken: Condvar,
 }
 
-impl Word {
+impl ModelWord {
     fn new() -> Self {
         Self {
             value: AtomicU32::new(0),
@@ -78,7 +78,7 @@ impl Word {
     }
 }
 
-struct Model<const MISTAKE: u8>;
+struct ModelMachine<const MISTAKE: u8>;
 
 const fn mistake(number: u8) -> Mistake {
     match number {
@@ -92,9 +92,9 @@ const fn mistake(number: u8) -> Mistake {
     }
 }
 
-impl<const MISTAKE: u8> Machine for Model<MISTAKE> {
+impl<const MISTAKE: u8> Machine for ModelMachine<MISTAKE> {
     type W64 = AtomicU64;
-    type W32 = Word;
+    type W32 = ModelWord;
 
     fn load64(word: &AtomicU64, order: Ordering) -> u64 {
         // The dead see all they wait for, so that their threads end.
@@ -122,7 +122,7 @@ impl<const MISTAKE: u8> Machine for Model<MISTAKE> {
         }
     }
 
-    fn load32(word: &Word, order: Ordering) -> u32 {
+    fn load32(word: &ModelWord, order: Ordering) -> u32 {
         if !step() {
             return 0;
         }
@@ -130,7 +130,7 @@ impl<const MISTAKE: u8> Machine for Model<MISTAKE> {
         if is_blind() { 0 } else { value }
     }
 
-    fn add32(word: &Word, value: u32, order: Ordering) {
+    fn add32(word: &ModelWord, value: u32, order: Ordering) {
         if step() {
             word.value.fetch_add(value, order);
         }
@@ -143,7 +143,7 @@ impl<const MISTAKE: u8> Machine for Model<MISTAKE> {
         set_blind(mistake(MISTAKE) == Mistake::NoSecondLook);
     }
 
-    fn sleep(&self, word: &Word, seen: u32, _: Duration) {
+    fn sleep(&self, word: &ModelWord, seen: u32, _: Duration) {
         set_blind(false);
         if !step() {
             return;
@@ -160,7 +160,7 @@ impl<const MISTAKE: u8> Machine for Model<MISTAKE> {
         }
     }
 
-    fn wake_all(word: &Word) {
+    fn wake_all(word: &ModelWord) {
         if step() && mistake(MISTAKE) != Mistake::NoWake {
             drop(word.queue.lock().unwrap());
             word.woken.notify_all();
@@ -182,15 +182,15 @@ struct Slot {
     payload: UnsafeCell<u64>,
 }
 
-struct Segment<const MISTAKE: u8> {
-    machine: Model<MISTAKE>,
-    bell: Word,
-    sleepers: Word,
-    stopped: Word,
+struct ModelSegment<const MISTAKE: u8> {
+    machine: ModelMachine<MISTAKE>,
+    events: ModelWord,
+    sleepers: ModelWord,
+    stopped: ModelWord,
     slots: Vec<[Slot; 2]>,
 }
 
-impl<const MISTAKE: u8> Segment<MISTAKE> {
+impl<const MISTAKE: u8> ModelSegment<MISTAKE> {
     /// Never freed: loom cannot unwind through its own reference counts when it finds a fault.
     fn leak(ranks: usize) -> &'static Self {
         let slot = || Slot {
@@ -198,10 +198,10 @@ impl<const MISTAKE: u8> Segment<MISTAKE> {
             payload: UnsafeCell::new(0),
         };
         Box::leak(Box::new(Self {
-            machine: Model,
-            bell: Word::new(),
-            sleepers: Word::new(),
-            stopped: Word::new(),
+            machine: ModelMachine,
+            events: ModelWord::new(),
+            sleepers: ModelWord::new(),
+            stopped: ModelWord::new(),
             slots: (0..ranks).map(|_| [slot(), slot()]).collect(),
         }))
     }
@@ -211,28 +211,28 @@ impl<const MISTAKE: u8> Segment<MISTAKE> {
     }
 }
 
-impl<const MISTAKE: u8> Board for Segment<MISTAKE> {
-    type Machine = Model<MISTAKE>;
+impl<const MISTAKE: u8> EventCount for ModelSegment<MISTAKE> {
+    type Machine = ModelMachine<MISTAKE>;
 
-    fn machine(&self) -> &Model<MISTAKE> {
+    fn machine(&self) -> &ModelMachine<MISTAKE> {
         &self.machine
     }
 
-    fn bell(&self) -> &Word {
-        &self.bell
+    fn events(&self) -> &ModelWord {
+        &self.events
     }
 
-    fn sleepers(&self) -> &Word {
+    fn sleepers(&self) -> &ModelWord {
         &self.sleepers
     }
 
-    fn stopped(&self) -> &Word {
+    fn stopped(&self) -> &ModelWord {
         &self.stopped
     }
 }
 
 /// Straight to sleep: spinning and yielding only look more often.
-const PATIENCE: Patience = Patience {
+const PATIENCE: WaitPolicy = WaitPolicy {
     spin: Spin {
         spins: 0,
         yields: 0,
@@ -250,7 +250,7 @@ fn brought(rank: usize, epoch: u64) -> u64 {
     unsafe_code,
     reason = "loom's cells hand out pointers; the model proves them exclusive"
 )]
-fn rank<const MISTAKE: u8>(segment: &Segment<MISTAKE>, me: usize, epochs: u64) -> u64 {
+fn rank<const MISTAKE: u8>(segment: &ModelSegment<MISTAKE>, me: usize, epochs: u64) -> u64 {
     for epoch in 1..=epochs {
         if is_dead() {
             return epoch - 1;
@@ -259,12 +259,12 @@ fn rank<const MISTAKE: u8>(segment: &Segment<MISTAKE>, me: usize, epochs: u64) -
         // SAFETY: loom fails the test if anyone else accesses the cell meanwhile.
         own.payload
             .with_mut(|payload| unsafe { *payload = brought(me, epoch) });
-        gate::publish(segment, &own.epoch, epoch);
+        event_count::publish(segment, &own.epoch, epoch);
         for peer in (0..segment.slots.len()).filter(|&peer| peer != me) {
             let slot = segment.slot(peer, epoch);
-            let arrived = || gate::reached::<Segment<MISTAKE>>(&slot.epoch, epoch);
-            let waited = gate::wait(segment, &PATIENCE, || (None, ()), arrived);
-            if waited == Err(gate::Interrupt::Stopped) || is_dead() {
+            let arrived = || event_count::reached::<ModelSegment<MISTAKE>>(&slot.epoch, epoch);
+            let waited = event_count::wait(segment, &PATIENCE, || (None, ()), arrived);
+            if waited == Err(event_count::WaitError::Stopped) || is_dead() {
                 return epoch - 1;
             }
             // SAFETY: loom fails the test if anyone writes the cell meanwhile.
@@ -279,7 +279,7 @@ fn check<const MISTAKE: u8>(ranks: usize, epochs: u64, preemptions: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let segment = Segment::<MISTAKE>::leak(ranks);
+        let segment = ModelSegment::<MISTAKE>::leak(ranks);
         let others: Vec<_> = (1..ranks)
             .map(|me| loom::thread::spawn(move || rank(segment, me, epochs)))
             .collect();
@@ -304,7 +304,7 @@ fn check_death<const MISTAKE: u8>(
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let segment = Segment::<MISTAKE>::leak(ranks);
+        let segment = ModelSegment::<MISTAKE>::leak(ranks);
         let survivors: Vec<_> = (1..ranks)
             .map(|me| loom::thread::spawn(move || rank(segment, me, epochs)))
             .collect();
@@ -316,7 +316,7 @@ fn check_death<const MISTAKE: u8>(
         LIFE.with(|left| left.set(u32::MAX));
         if dead {
             segment.stopped.value.store(1, Ordering::Release);
-            gate::ring(segment);
+            event_count::notify_all(segment);
         }
         for survivor in survivors {
             // Ranks are at most one collective apart; with everyone alive all complete all.
@@ -360,15 +360,15 @@ fn whenever_a_rank_dies_both_peers_return() {
 #[test]
 fn a_stopped_job_wakes_every_sleeper() {
     loom::model(|| {
-        let segment = Segment::<0>::leak(2);
+        let segment = ModelSegment::<0>::leak(2);
         let waiter = loom::thread::spawn(move || {
             let slot = segment.slot(0, 1);
-            let arrived = || gate::reached::<Segment<0>>(&slot.epoch, 1);
-            gate::wait(segment, &PATIENCE, || (None, ()), arrived)
+            let arrived = || event_count::reached::<ModelSegment<0>>(&slot.epoch, 1);
+            event_count::wait(segment, &PATIENCE, || (None, ()), arrived)
         });
         segment.stopped.value.store(1, Ordering::Release);
-        gate::ring(segment);
-        assert_eq!(waiter.join().unwrap(), Err(gate::Interrupt::Stopped));
+        event_count::notify_all(segment);
+        assert_eq!(waiter.join().unwrap(), Err(event_count::WaitError::Stopped));
     });
 }
 

@@ -26,13 +26,13 @@ pub(super) const IDENTITY: usize = 16;
 /// Where the data of an object begins that has nothing else of its own: a multiple of every page size.
 pub(super) const DATA: usize = 64 << 10;
 
-/// How long a name may look taken before it is: who looks whether it is abandoned holds the lock
+/// The time for which a name may look taken before it is: a process that checks whether it is abandoned holds the lock
 /// for an instant, on a busy machine for a turn of the scheduler.
 const BRIEF: Duration = Duration::from_secs(1);
 
 /// An object in the making. It has its identity and is locked, and nobody else can find it.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct ObjectDraft {
     /// Where the file system has no files without a name. Before the file: the lock outlives it.
     own_name: Option<Name>,
     file: OwnedFd,
@@ -59,9 +59,9 @@ impl Drop for Name {
     }
 }
 
-/// Why an object could not be created or opened.
+/// Error of creating or opening an object.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum ObjectError {
     /// A live process holds an object of this name.
     Taken,
     /// It is not this user's alone.
@@ -76,7 +76,7 @@ pub(super) enum Refusal {
     System(Errno),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Taken => f.write_str("the name is taken by a job that is running"),
@@ -91,7 +91,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Draft {
+impl ObjectDraft {
     /// A new object, which ends with this process until it is published.
     pub(super) fn new() -> Result<Self, Errno> {
         // Whatever else is wrong shows again the other way.
@@ -143,9 +143,9 @@ impl Draft {
     }
 
     /// Gives the object a name that nobody has. What a dead job left under it is removed first.
-    pub(super) fn publish(self, name: &str) -> Result<Created, Refusal> {
-        let target = path_of(name).map_err(Refusal::System)?;
-        let patience = Instant::now() + BRIEF;
+    pub(super) fn publish(self, name: &str) -> Result<Created, ObjectError> {
+        let target = path_of(name).map_err(ObjectError::System)?;
+        let wait_policy = Instant::now() + BRIEF;
         loop {
             match rustix::fs::linkat(CWD, &self.path, CWD, &target, AtFlags::SYMLINK_FOLLOW) {
                 Ok(()) => {
@@ -156,18 +156,18 @@ impl Draft {
                     });
                 }
                 Err(Errno::EXIST) => {
-                    if !remove_if_abandoned(&target)? && Instant::now() > patience {
-                        return Err(Refusal::Taken);
+                    if !remove_if_abandoned(&target)? && Instant::now() > wait_policy {
+                        return Err(ObjectError::Taken);
                     }
                     std::thread::yield_now();
                 }
-                Err(error) => return Err(Refusal::System(error)),
+                Err(error) => return Err(ObjectError::System(error)),
             }
         }
     }
 }
 
-impl AsFd for Draft {
+impl AsFd for ObjectDraft {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -197,7 +197,7 @@ fn path_of(name: &str) -> Result<String, Errno> {
     }
 }
 
-/// Whether `found`, the status of a path, is that of the open `file`.
+/// True if `found`, the status of a path, is that of the open `file`.
 fn is_same(file: &OwnedFd, found: Result<Stat, Errno>) -> bool {
     let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
     let own = rustix::fs::fstat(file).map(identity);
@@ -205,36 +205,38 @@ fn is_same(file: &OwnedFd, found: Result<Stat, Errno>) -> bool {
 }
 
 /// Opens `name`, which must be this user's alone.
-pub(super) fn open(name: &str) -> Result<OwnedFd, Refusal> {
-    open_path(&path_of(name).map_err(Refusal::System)?)
+pub(super) fn open(name: &str) -> Result<OwnedFd, ObjectError> {
+    open_path(&path_of(name).map_err(ObjectError::System)?)
 }
 
-fn open_path(path: &str) -> Result<OwnedFd, Refusal> {
+fn open_path(path: &str) -> Result<OwnedFd, ObjectError> {
     // A device or a pipe must not hold up who only looks at it.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(Errno::LOOP) => return Err(Refusal::Special),
+        Err(Errno::LOOP) => return Err(ObjectError::Special),
         // Another user's object cannot be opened at all: its status says why.
-        Err(Errno::ACCESS) => return Err(status_of(path).unwrap_or(Refusal::System(Errno::ACCESS))),
-        other => other.map_err(Refusal::System)?,
+        Err(Errno::ACCESS) => {
+            return Err(status_of(path).unwrap_or(ObjectError::System(Errno::ACCESS)));
+        }
+        other => other.map_err(ObjectError::System)?,
     };
-    let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
+    let stat = rustix::fs::fstat(&file).map_err(ObjectError::System)?;
     check(&stat).map(|()| file)
 }
 
-fn status_of(path: &str) -> Option<Refusal> {
+fn status_of(path: &str) -> Option<ObjectError> {
     check(&rustix::fs::lstat(path).ok()?).err()
 }
 
-fn check(stat: &Stat) -> Result<(), Refusal> {
+fn check(stat: &Stat) -> Result<(), ObjectError> {
     if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() {
-        return Err(Refusal::Special);
+        return Err(ObjectError::Special);
     }
     let mode = stat.st_mode & 0o777;
     if stat.st_uid == rustix::process::geteuid().as_raw() && mode == 0o600 {
         Ok(())
     } else {
-        Err(Refusal::Foreign {
+        Err(ObjectError::Foreign {
             owner: stat.st_uid,
             mode,
         })
@@ -250,7 +252,7 @@ pub(super) fn version(file: BorrowedFd<'_>) -> Option<u64> {
     (read == IDENTITY && *magic == MAGIC).then_some(version)
 }
 
-/// Whether the creator of an object is gone. The kernel releases its lock whatever ends it.
+/// True if the creator of an object is gone. The kernel releases its lock whatever ends it.
 pub(super) fn is_abandoned(file: BorrowedFd<'_>) -> bool {
     let free = rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok();
     if free {
@@ -260,17 +262,17 @@ pub(super) fn is_abandoned(file: BorrowedFd<'_>) -> bool {
 }
 
 /// Removes the object at `path` if its creator is gone; true if the path is free now.
-fn remove_if_abandoned(path: &str) -> Result<bool, Refusal> {
+fn remove_if_abandoned(path: &str) -> Result<bool, ObjectError> {
     let file = match open_path(path) {
         Ok(file) => file,
-        Err(Refusal::System(Errno::NOENT)) => return Ok(true),
+        Err(ObjectError::System(Errno::NOENT)) => return Ok(true),
         Err(refusal) => return Err(refusal),
     };
-    let stat = rustix::fs::fstat(&file).map_err(Refusal::System)?;
+    let stat = rustix::fs::fstat(&file).map_err(ObjectError::System)?;
     let ours = version(file.as_fd()).is_some_and(|version| (1..=VERSION).contains(&version));
     let unwritten = stat.st_size == 0 && is_draft(path);
     if !ours && !unwritten {
-        return Err(Refusal::Unknown);
+        return Err(ObjectError::Unknown);
     }
     // Held until the name is gone, so that of several sweepers one removes it, once.
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -282,7 +284,7 @@ fn remove_if_abandoned(path: &str) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-/// Whether the path is that of an object in the making.
+/// True if the path is that of an object in the making.
 fn is_draft(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     name.strip_prefix(DRAFT_PREFIX)
@@ -318,7 +320,7 @@ pub(super) fn reserve(file: BorrowedFd<'_>, range: std::ops::Range<usize>) -> Re
     }
 }
 
-/// What to tell a user whose `/dev/shm` has no room for `bytes`.
+/// The message for a user whose `/dev/shm` has no room for `bytes`.
 pub(super) fn no_room(bytes: usize, error: Errno) -> String {
     let free = rustix::fs::statvfs(DIRECTORY).map_or_else(
         |_| "an unknown amount".to_owned(),
@@ -341,10 +343,10 @@ mod tests {
     }
 
     /// Both ways to make an object.
-    fn drafts() -> [Draft; 2] {
+    fn drafts() -> [ObjectDraft; 2] {
         [
-            Draft::without_name().expect("a /dev/shm with files without a name"),
-            Draft::under_a_name_of_its_own().unwrap(),
+            ObjectDraft::without_name().expect("a /dev/shm with files without a name"),
+            ObjectDraft::under_a_name_of_its_own().unwrap(),
         ]
     }
 
@@ -371,8 +373,8 @@ mod tests {
     fn a_name_that_is_taken_is_an_error() {
         for draft in drafts() {
             let name = fresh_shm_name();
-            let _first = Draft::new().unwrap().publish(&name).unwrap();
-            assert!(matches!(draft.publish(&name), Err(Refusal::Taken)));
+            let _first = ObjectDraft::new().unwrap().publish(&name).unwrap();
+            assert!(matches!(draft.publish(&name), Err(ObjectError::Taken)));
             assert!(exists(&name));
         }
     }
@@ -389,7 +391,7 @@ mod tests {
     fn a_dead_object_gives_its_name_up_and_is_swept() {
         for draft in drafts() {
             let name = fresh_shm_name();
-            abandon(Draft::new().unwrap().publish(&name).unwrap());
+            abandon(ObjectDraft::new().unwrap().publish(&name).unwrap());
             let path = abandon(draft.publish(&name).unwrap());
             sweep();
             assert!(!std::path::Path::new(&path).exists());
@@ -398,8 +400,8 @@ mod tests {
 
     #[test]
     fn a_draft_whose_creator_is_dead_is_swept_and_a_live_one_is_not() {
-        let live = Draft::under_a_name_of_its_own().unwrap();
-        let mut dead = Draft::under_a_name_of_its_own().unwrap();
+        let live = ObjectDraft::under_a_name_of_its_own().unwrap();
+        let mut dead = ObjectDraft::under_a_name_of_its_own().unwrap();
         std::mem::forget(dead.own_name.take());
         let dead_path = dead.path.clone();
         drop(dead);

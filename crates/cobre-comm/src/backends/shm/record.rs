@@ -9,7 +9,7 @@ use super::copy;
 use super::layout::header;
 use super::segment::Mapping;
 use crate::backends::wire;
-use crate::copy::Store;
+use crate::copy::StoreMode;
 use crate::error::Cause;
 
 /// Values of the `STOPPED` word.
@@ -19,7 +19,7 @@ const POSTED: u32 = 2;
 /// The one who wrote did not come to an end in time; what it wrote does not count.
 const BROKEN: u32 = 3;
 
-/// Posts `cause` and marks the job as failed; false if another rank was first. The caller rings.
+/// Posts `cause` and marks the job as failed; false if another rank was first. The caller notifies the sleepers.
 pub(super) fn post(header: &Mapping, cause: &Cause) -> bool {
     let state = header.word32(header::STOPPED);
     let mut bytes = wire::encode(cause);
@@ -42,7 +42,7 @@ pub(super) fn read(header: &Mapping) -> Option<Cause> {
         RUNNING => None,
         POSTED => {
             let mut bytes = vec![0; header::RECORD_LEN];
-            copy::read(area(header), &mut bytes, Store::Cached);
+            copy::read(area(header), &mut bytes, StoreMode::Cached);
             Some(wire::decode(&bytes).unwrap_or_else(unreadable))
         }
         _ => Some(unreadable()),

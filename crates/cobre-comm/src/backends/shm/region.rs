@@ -6,11 +6,11 @@ use super::ShmBackend;
 use super::collectives;
 use super::segment::Mapping;
 use super::share::share;
+use crate::call_signature::{CallSignature, Collective};
 use crate::data::CommData;
 use crate::error::CommError;
-use crate::region::{Epoch, SharedRegion};
-use crate::stamp::{Collective, Stamp};
-use crate::transport::{self, Fault};
+use crate::region::{RegionEpoch, SharedRegion};
+use crate::transport::{self, TransportFault};
 
 /// A region of a shared-memory job.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct ShmRegion<T> {
     count: usize,
     /// The elements this rank may write.
     own: Range<usize>,
-    epoch: Epoch,
+    epoch: RegionEpoch,
     /// The creating call's number, by which ranks tell regions apart.
     id: u64,
     backend: ShmBackend,
@@ -30,19 +30,19 @@ impl<T: CommData> ShmRegion<T> {
     /// Creates a region of `count` elements of which this rank writes `own`.
     pub(super) fn new(
         backend: &ShmBackend,
-        stamp: &Stamp,
+        signature: &CallSignature,
         count: usize,
         own: Range<usize>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TransportFault> {
         let group = backend.group();
         let bytes = own.start * size_of::<T>()..own.end * size_of::<T>();
-        let mapping = share(group, stamp, count * size_of::<T>(), bytes)?;
+        let mapping = share(group, signature, count * size_of::<T>(), bytes)?;
         Ok(Self {
             mapping,
             count,
             own,
-            epoch: Epoch::Write,
-            id: stamp.sequence(),
+            epoch: RegionEpoch::Write,
+            id: signature.sequence(),
             backend: backend.clone(),
             element: std::marker::PhantomData,
         })
@@ -68,12 +68,12 @@ impl<T: CommData> SharedRegion<T> for ShmRegion<T> {
     }
 
     fn fence(&mut self) -> Result<(), CommError> {
-        let stamp = Stamp::new(Collective::Fence).subject(self.id);
+        let signature = CallSignature::new(Collective::Fence).subject(self.id);
         let outcome = match &self.epoch {
-            Epoch::Poisoned(error) => Err(error.clone()),
-            _ => transport::collective(&self.backend, stamp, Ok(()), |stamp, ()| {
+            RegionEpoch::Poisoned(error) => Err(error.clone()),
+            _ => transport::collective(&self.backend, signature, Ok(()), |signature, ()| {
                 self.backend.group().begin()?;
-                collectives::barrier(self.backend.group(), stamp)
+                collectives::barrier(self.backend.group(), signature)
             }),
         };
         self.epoch.advance(outcome)

@@ -1,4 +1,4 @@
-//! How the ranks of a job find each other: rank 0 creates the segment under the job's name, the
+//! Rendezvous of the ranks of a job: rank 0 creates the segment under the job's name, the
 //! others attach, and the name goes as soon as all are there.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::layout::{HEADER, Layout, MAX_RANKS, header};
+use super::layout::{HEADER, MAX_RANKS, SegmentLayout, header};
 use super::liveness::Liveness;
-use super::object::{self, Created, Draft, Refusal};
+use super::object::{self, Created, ObjectDraft, ObjectError};
 use super::record;
 use super::segment::Mapping;
 use crate::cpus;
@@ -23,16 +23,16 @@ const COMPLETE: u32 = 1;
 
 /// Where the ranks have met.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(super) struct AttachedSegment {
     pub(super) mapping: Arc<Mapping>,
-    pub(super) layout: Layout,
+    pub(super) layout: SegmentLayout,
     /// Processors that the ranks may use between them.
     pub(super) cpus: Vec<usize>,
     pub(super) liveness: Liveness,
 }
 
 /// Meets the other ranks. The error is for people.
-pub(super) fn meet(config: &ShmConfig) -> Result<Segment, String> {
+pub(super) fn meet(config: &ShmConfig) -> Result<AttachedSegment, String> {
     if config.size > MAX_RANKS {
         return Err(format!(
             "{} ranks are more than the {MAX_RANKS} it can hold",
@@ -63,7 +63,7 @@ pub(super) fn meet(config: &ShmConfig) -> Result<Segment, String> {
     let (mapping, layout) = segment;
     populate(&mapping, &layout, config.rank);
     let cpus = shared_cpus(&mapping);
-    Ok(Segment {
+    Ok(AttachedSegment {
         mapping,
         layout,
         cpus,
@@ -73,7 +73,7 @@ pub(super) fn meet(config: &ShmConfig) -> Result<Segment, String> {
 
 /// Faults in what this rank will touch in every collective, and the large buffers of the others
 /// where that is soon done: each rank maps every rank's, so it is work that grows with the square.
-pub(super) fn populate(mapping: &Mapping, layout: &Layout, rank: usize) {
+pub(super) fn populate(mapping: &Mapping, layout: &SegmentLayout, rank: usize) {
     const FEW: usize = 16;
     if layout.ranks <= FEW {
         return mapping.populate(0..layout.total());
@@ -85,12 +85,12 @@ pub(super) fn populate(mapping: &Mapping, layout: &Layout, rank: usize) {
 }
 
 /// The segment's file while ranks gather: rank 0's holds the name and the lock.
-enum Held {
+enum SegmentFile {
     Creator(Created),
     Follower(OwnedFd),
 }
 
-impl Held {
+impl SegmentFile {
     fn file(&self) -> std::os::fd::BorrowedFd<'_> {
         match self {
             Self::Creator(created) => created.as_fd(),
@@ -100,12 +100,12 @@ impl Held {
 }
 
 /// Rank 0: sized, reserved and initialised without a name, then published under the job's.
-fn create(config: &ShmConfig) -> Result<(Mapping, Layout, Held), String> {
+fn create(config: &ShmConfig) -> Result<(Mapping, SegmentLayout, SegmentFile), String> {
     let named = |what: &dyn std::fmt::Display| about_name(config, what);
     object::sweep();
-    let layout = Layout::for_ranks(config.size, cpus::machine(), config.buffer_bytes);
+    let layout = SegmentLayout::for_ranks(config.size, cpus::machine(), config.buffer_bytes);
     let no_room = |error| object::no_room(layout.total(), error);
-    let draft = Draft::new().map_err(no_room)?;
+    let draft = ObjectDraft::new().map_err(no_room)?;
     rustix::fs::ftruncate(&draft, layout.total() as u64).map_err(|error| named(&error))?;
     object::reserve(draft.as_fd(), 0..HEADER).map_err(no_room)?;
     let mapping = Mapping::new(draft.as_fd(), 0, layout.total()).map_err(|error| named(&error))?;
@@ -122,16 +122,16 @@ fn create(config: &ShmConfig) -> Result<(Mapping, Layout, Held), String> {
     // Who opens the name sees the stores before it was given: the kernel orders the two calls.
     let created = draft.publish(&config.name);
     let created = created.map_err(|refusal| refused(config, refusal))?;
-    Ok((mapping, layout, Held::Creator(created)))
+    Ok((mapping, layout, SegmentFile::Creator(created)))
 }
 
 fn about_name(config: &ShmConfig, what: &dyn std::fmt::Display) -> String {
     format!("{}={}: {what}", env::SHM_NAME, config.name)
 }
 
-fn refused(config: &ShmConfig, refusal: Refusal) -> String {
+fn refused(config: &ShmConfig, refusal: ObjectError) -> String {
     match refusal {
-        Refusal::System(Errno::INVAL | Errno::NAMETOOLONG) => about_name(
+        ObjectError::System(Errno::INVAL | Errno::NAMETOOLONG) => about_name(
             config,
             &"a name is one word of at most 255 bytes without a slash inside",
         ),
@@ -139,7 +139,7 @@ fn refused(config: &ShmConfig, refusal: Refusal) -> String {
     }
 }
 
-/// What tells this job from others of its name: a digest of the word all its ranks were given.
+/// The identity of the job among others of its name: a digest of the job id that all its ranks were given.
 fn job(config: &ShmConfig) -> u64 {
     let word = config.job.as_deref().unwrap_or_default();
     word.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -148,15 +148,18 @@ fn job(config: &ShmConfig) -> u64 {
 }
 
 /// The others: look for the segment until it is there and finished.
-fn find(config: &ShmConfig, deadline: Instant) -> Result<(Mapping, Layout, Held), String> {
+fn find(
+    config: &ShmConfig,
+    deadline: Instant,
+) -> Result<(Mapping, SegmentLayout, SegmentFile), String> {
     let mut pause = Pause::default();
     loop {
         let seen = match object::open(&config.name) {
             Ok(file) => match examine(config, &file)? {
-                Ok((mapping, layout)) => return Ok((mapping, layout, Held::Follower(file))),
+                Ok((mapping, layout)) => return Ok((mapping, layout, SegmentFile::Follower(file))),
                 Err(unfinished) => unfinished,
             },
-            Err(Refusal::System(Errno::NOENT)) => "rank 0 has not created it",
+            Err(ObjectError::System(Errno::NOENT)) => "rank 0 has not created it",
             Err(refusal) => return Err(refused(config, refusal)),
         };
         if Instant::now() >= deadline {
@@ -177,10 +180,10 @@ fn find(config: &ShmConfig, deadline: Instant) -> Result<(Mapping, Layout, Held)
 fn examine(
     config: &ShmConfig,
     file: &OwnedFd,
-) -> Result<Result<(Mapping, Layout), &'static str>, String> {
+) -> Result<Result<(Mapping, SegmentLayout), &'static str>, String> {
     let wrong = |what: String| Err(about_name(config, &what));
     let Some(version) = object::version(file.as_fd()) else {
-        return wrong(Refusal::Unknown.to_string());
+        return wrong(ObjectError::Unknown.to_string());
     };
     if object::is_abandoned(file.as_fd()) {
         return Ok(Err("rank 0 is gone"));
@@ -191,7 +194,7 @@ fn examine(
     let stat = rustix::fs::fstat(file).map_err(|error| error.to_string())?;
     let size = usize::try_from(stat.st_size).unwrap_or(0);
     if size < HEADER {
-        return wrong(Refusal::Unknown.to_string());
+        return wrong(ObjectError::Unknown.to_string());
     }
     let mapping = Mapping::new(file.as_fd(), 0, size).map_err(|error| error.to_string())?;
     let field = |offset| mapping.word64(offset).load(Relaxed);
@@ -210,7 +213,7 @@ fn examine(
     let (ring, stage) = (field(header::RING) as usize, field(header::STAGE) as usize);
     // Sizes from the segment are used only if the whole they make is the whole that is there.
     let plausible = ring < size && stage < size && ring > 0 && stage > 0;
-    let layout = Layout::new(ranks, ring.min(size), stage.min(size));
+    let layout = SegmentLayout::new(ranks, ring.min(size), stage.min(size));
     if !plausible || layout.total() != size || layout.hash() != field(header::LAYOUT) {
         return wrong("rank 0 runs a build with another layout".to_owned());
     }
@@ -220,8 +223,8 @@ fn examine(
 /// Takes this rank's place: reserves its slice, which places the memory near it, and signs in.
 fn attach(
     config: &ShmConfig,
-    segment: &(Arc<Mapping>, Layout),
-    held: &Held,
+    segment: &(Arc<Mapping>, SegmentLayout),
+    held: &SegmentFile,
 ) -> Result<Liveness, String> {
     let (mapping, layout) = segment;
     let place = mapping.word32(header::PIDS + 4 * config.rank);
@@ -251,8 +254,8 @@ fn attach(
 /// Waits until all ranks are attached; then rank 0 removes the name and lets everyone go.
 fn gather(
     config: &ShmConfig,
-    segment: &(Arc<Mapping>, Layout),
-    held: &mut Held,
+    segment: &(Arc<Mapping>, SegmentLayout),
+    held: &mut SegmentFile,
     deadline: Instant,
 ) -> Result<(), String> {
     let (mapping, _) = segment;
@@ -265,20 +268,20 @@ fn gather(
         // Complete comes before failed: a rank that fails later fails in a collective.
         match held {
             // Pairs with the release in `attach`.
-            Held::Creator(created) if attached.load(Acquire) as usize == config.size => {
+            SegmentFile::Creator(created) if attached.load(Acquire) as usize == config.size => {
                 created.unlink();
                 // Pairs with the acquire below.
                 state.store(COMPLETE, Release);
                 return Ok(());
             }
             // Pairs with the release above.
-            Held::Follower(_) if state.load(Acquire) == COMPLETE => return Ok(()),
+            SegmentFile::Follower(_) if state.load(Acquire) == COMPLETE => return Ok(()),
             _ => {}
         }
         if let Some(cause) = record::read(mapping) {
             return Err(cause.to_string());
         }
-        if let Held::Follower(file) = held
+        if let SegmentFile::Follower(file) = held
             && object::is_abandoned(file.as_fd())
             && state.load(Acquire) == GATHERING
             && record::read(mapping).is_none()
@@ -298,10 +301,10 @@ fn missing(config: &ShmConfig, mapping: &Mapping) -> String {
         .map(|rank| rank.to_string())
         .collect();
     if absent.is_empty() {
-        return "a rank took its place and ended before it was ready".to_owned();
+        return "a rank attached and ended before it was ready".to_owned();
     }
     format!(
-        "of {} ranks these did not come within the deadline: {} (set {} to wait longer)",
+        "of {} ranks these did not join within the deadline: {} (set {} to wait longer)",
         config.size,
         absent.join(", "),
         env::SHM_TIMEOUT_SECS

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::gate::{self, Board};
-use super::layout::Layout;
+use super::event_count::{self, EventCount};
+use super::layout::SegmentLayout;
 use super::machine::Sleep;
 use super::segment::{Mapping, SharedBytes};
 
 /// Ring positions keep to cache lines.
 pub(super) const GRAIN: usize = 64;
 
-/// A stretch of a ring, and the position of the ring after it.
+/// A slice of a ring, and the position of the ring after it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stretch<'a> {
+pub(super) struct RingSlice<'a> {
     pub(super) bytes: SharedBytes<'a>,
     pub(super) end: u64,
 }
@@ -26,7 +26,7 @@ pub(super) struct Stretch<'a> {
 #[derive(Debug)]
 pub(super) struct Rings {
     rank: usize,
-    layout: Layout,
+    layout: SegmentLayout,
     data: Arc<Mapping>,
     /// The position of each rank's ring.
     positions: Vec<AtomicU64>,
@@ -35,7 +35,7 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    pub(super) fn new(rank: usize, layout: Layout, data: Arc<Mapping>) -> Self {
+    pub(super) fn new(rank: usize, layout: SegmentLayout, data: Arc<Mapping>) -> Self {
         Self {
             rank,
             layout,
@@ -51,48 +51,57 @@ impl Rings {
     }
 
     /// Room for `len` more bytes in the own ring, if every peer has taken what was there.
-    pub(super) fn room<B: Board<Machine = Sleep>>(&self, _: &B, len: usize) -> Option<Stretch<'_>> {
-        let stretch = self.stretch(self.rank, len);
+    pub(super) fn room<B: EventCount<Machine = Sleep>>(
+        &self,
+        _: &B,
+        len: usize,
+    ) -> Option<RingSlice<'_>> {
+        let slice = self.slice(self.rank, len);
         let ring = self.layout.ring as u64;
-        if stretch.end <= self.taken.load(Relaxed) + ring {
-            return Some(stretch);
+        if slice.end <= self.taken.load(Relaxed) + ring {
+            return Some(slice);
         }
         let peers = (0..self.layout.ranks).filter(|&peer| peer != self.rank);
         let taken = peers.map(|peer| self.taken_by::<B>(peer)).min();
         self.taken.store(taken.unwrap_or(u64::MAX - ring), Relaxed);
-        (stretch.end <= self.taken.load(Relaxed) + ring).then_some(stretch)
+        (slice.end <= self.taken.load(Relaxed) + ring).then_some(slice)
     }
 
     /// The next `len` bytes of `peer`'s ring, if they are there.
-    pub(super) fn ready<B: Board<Machine = Sleep>>(
+    pub(super) fn ready<B: EventCount<Machine = Sleep>>(
         &self,
         _: &B,
         peer: usize,
         len: usize,
-    ) -> Option<Stretch<'_>> {
-        let stretch = self.stretch(peer, len);
+    ) -> Option<RingSlice<'_>> {
+        let slice = self.slice(peer, len);
         let produced = self.data.word64(self.layout.produced(peer));
-        gate::reached::<B>(produced, stretch.end).then_some(stretch)
+        event_count::reached::<B>(produced, slice.end).then_some(slice)
     }
 
     /// Publishes the own ring up to `end`.
-    pub(super) fn produce<B: Board<Machine = Sleep>>(&self, board: &B, end: u64) {
+    pub(super) fn produce<B: EventCount<Machine = Sleep>>(&self, event_count: &B, end: u64) {
         self.positions[self.rank].store(end, Relaxed);
         let word = self.data.word64(self.layout.produced(self.rank));
-        gate::publish(board, word, end);
+        event_count::publish(event_count, word, end);
     }
 
     /// Gives `peer`'s ring back up to `end`.
-    pub(super) fn consume<B: Board<Machine = Sleep>>(&self, board: &B, peer: usize, end: u64) {
+    pub(super) fn consume<B: EventCount<Machine = Sleep>>(
+        &self,
+        event_count: &B,
+        peer: usize,
+        end: u64,
+    ) {
         self.positions[peer].store(end, Relaxed);
         let word = self.data.word64(self.layout.consumed(self.rank, peer));
-        gate::publish(board, word, end);
+        event_count::publish(event_count, word, end);
     }
 
     /// Bytes that `reader` has taken from the own ring.
-    fn taken_by<B: Board<Machine = Sleep>>(&self, reader: usize) -> u64 {
+    fn taken_by<B: EventCount<Machine = Sleep>>(&self, reader: usize) -> u64 {
         let word = self.data.word64(self.layout.consumed(reader, self.rank));
-        gate::read::<B>(word)
+        event_count::read::<B>(word)
     }
 
     /// The place of a chunk of `len` bytes when the ring stands at `position`.
@@ -106,10 +115,10 @@ impl Rings {
         }
     }
 
-    fn stretch(&self, writer: usize, len: usize) -> Stretch<'_> {
+    fn slice(&self, writer: usize, len: usize) -> RingSlice<'_> {
         let position = self.place(self.positions[writer].load(Relaxed), len);
         let offset = self.layout.ring_of(writer) + (position % self.layout.ring as u64) as usize;
-        Stretch {
+        RingSlice {
             bytes: self.data.bytes(offset..offset + len),
             end: position + len.next_multiple_of(GRAIN) as u64,
         }

@@ -1,4 +1,4 @@
-//! How all ranks of a group come to map the same memory: rank 0 offers it, every rank takes its
+//! Memory that all ranks of a group map: rank 0 offers it, every rank takes its
 //! part, and either all of them have it or none.
 
 use std::ops::Range;
@@ -9,13 +9,13 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::group::Group;
-use super::object::{self, Created, Draft, Refusal};
+use super::object::{self, Created, ObjectDraft, ObjectError};
 use super::segment::Mapping;
-use crate::copy::Store;
+use crate::call_signature::CallSignature;
+use crate::copy::StoreMode;
 use crate::env::{random_words, shm_name};
 use crate::memory;
-use crate::stamp::Stamp;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Less than this is reserved without asking first whether the machine has it.
 const HARMLESS: usize = 16 << 20;
@@ -39,13 +39,13 @@ const ANONYMOUS: u64 = 1;
 /// other's processes.
 const NAMED: u64 = 2;
 
-/// What rank 0 holds while the others come for it.
-enum Held {
+/// The memory that rank 0 keeps until the others have mapped it.
+enum OfferedMemory {
     Anonymous(OwnedFd),
     Named(Created),
 }
 
-impl AsFd for Held {
+impl AsFd for OfferedMemory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Anonymous(file) => file.as_fd(),
@@ -54,10 +54,10 @@ impl AsFd for Held {
     }
 }
 
-/// How far a rank got: 0 if it has mapped the memory and holds its part.
+/// The result of a rank: 0 if it has mapped the memory and holds its part.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Progress {
+struct MapResult {
     errno: u32,
     /// Not 0 if it could not even reach the memory.
     unreached: u32,
@@ -66,10 +66,10 @@ struct Progress {
 /// Memory of `len` bytes that all ranks map, each having reserved `own`.
 pub(super) fn share(
     group: &Group,
-    stamp: &Stamp,
+    signature: &CallSignature,
     len: usize,
     own: Range<usize>,
-) -> Result<Mapping, Fault> {
+) -> Result<Mapping, TransportFault> {
     let mut way = if group.job.named_regions {
         NAMED
     } else {
@@ -81,24 +81,24 @@ pub(super) fn share(
         } else {
             (None, Offer::zeroed())
         };
-        let offer = exchange(group, stamp, offer)?[0];
+        let offer = exchange(group, signature, offer)?[0];
         if offer.way == FAILED {
             return Err(no_memory(
                 len,
                 Errno::from_raw_os_error(offer.place[0] as i32),
             ));
         }
-        let (mapping, progress) = take_part(held.as_ref(), &offer, len, &own);
-        let everyone = exchange(group, stamp, progress)?;
-        if offer.way == ANONYMOUS && everyone.iter().any(|progress| progress.unreached != 0) {
+        let (mapping, result) = take_part(held.as_ref(), &offer, len, &own);
+        let everyone = exchange(group, signature, result)?;
+        if offer.way == ANONYMOUS && everyone.iter().any(|result| result.unreached != 0) {
             way = NAMED;
             continue;
         }
-        let failure = everyone.iter().find(|progress| progress.errno != 0);
+        let failure = everyone.iter().find(|result| result.errno != 0);
         return match (failure, mapping) {
             (None, Some(mapping)) => Ok(mapping),
             (failure, _) => {
-                let errno = failure.map_or(0, |progress| progress.errno.cast_signed());
+                let errno = failure.map_or(0, |result| result.errno.cast_signed());
                 Err(no_memory(len, Errno::from_raw_os_error(errno)))
             }
         };
@@ -107,7 +107,7 @@ pub(super) fn share(
 
 /// Rank 0's memory and its offer; where the system has no anonymous memory, by name at once. What
 /// the machine cannot hold is not even begun: reserving it would wake the out-of-memory killer.
-fn make(way: u64, len: usize) -> (Option<Held>, Offer) {
+fn make(way: u64, len: usize) -> (Option<OfferedMemory>, Offer) {
     if len > HARMLESS && len > memory::available() {
         return failure(Errno::NOMEM);
     }
@@ -115,18 +115,18 @@ fn make(way: u64, len: usize) -> (Option<Held>, Offer) {
         && let Ok(file) = anonymous(len)
     {
         let place = [std::process::id().into(), file.as_raw_fd() as u64];
-        return offer(Held::Anonymous(file), ANONYMOUS, place);
+        return offer(OfferedMemory::Anonymous(file), ANONYMOUS, place);
     }
     let place = random_words();
     match named(len, &name(place)) {
-        Ok(created) => offer(Held::Named(created), NAMED, place),
+        Ok(created) => offer(OfferedMemory::Named(created), NAMED, place),
         Err(error) => failure(error),
     }
 }
 
 /// An object of `len` bytes behind its identity.
 fn named(len: usize, name: &str) -> Result<Created, Errno> {
-    let draft = Draft::new()?;
+    let draft = ObjectDraft::new()?;
     rustix::fs::ftruncate(&draft, (object::DATA + len) as u64)?;
     draft.publish(name).map_err(|refusal| errno(&refusal))
 }
@@ -136,7 +136,7 @@ fn start(way: u64) -> usize {
     if way == NAMED { object::DATA } else { 0 }
 }
 
-fn offer(held: Held, way: u64, place: [u64; 2]) -> (Option<Held>, Offer) {
+fn offer(held: OfferedMemory, way: u64, place: [u64; 2]) -> (Option<OfferedMemory>, Offer) {
     match rustix::fs::fstat(&held) {
         Ok(stat) => {
             let offer = Offer {
@@ -151,7 +151,7 @@ fn offer(held: Held, way: u64, place: [u64; 2]) -> (Option<Held>, Offer) {
     }
 }
 
-fn failure(error: Errno) -> (Option<Held>, Offer) {
+fn failure(error: Errno) -> (Option<OfferedMemory>, Offer) {
     let mut offer = Offer::zeroed();
     offer.place[0] = error.raw_os_error() as u64;
     (None, offer)
@@ -161,21 +161,21 @@ fn name(place: [u64; 2]) -> String {
     shm_name(place[0], place[1])
 }
 
-fn errno(refusal: &Refusal) -> Errno {
+fn errno(refusal: &ObjectError) -> Errno {
     match refusal {
-        Refusal::System(error) => *error,
+        ObjectError::System(error) => *error,
         _ => Errno::ACCESS,
     }
 }
 
 /// Reaches the memory, reserves this rank's part, which places it near this rank, and maps all.
 fn take_part(
-    held: Option<&Held>,
+    held: Option<&OfferedMemory>,
     offer: &Offer,
     len: usize,
     own: &Range<usize>,
-) -> (Option<Mapping>, Progress) {
-    let progress = |error: Errno, unreached| Progress {
+) -> (Option<Mapping>, MapResult) {
+    let result = |error: Errno, unreached| MapResult {
         errno: error.raw_os_error().cast_unsigned(),
         unreached,
     };
@@ -187,14 +187,14 @@ fn take_part(
                 reached = file;
                 reached.as_fd()
             }
-            Err(error) => return (None, progress(error, 1)),
+            Err(error) => return (None, result(error, 1)),
         },
     };
     let start = start(offer.way);
     let reserved = object::reserve(file, start + own.start..start + own.end);
     match reserved.and_then(|()| Mapping::new(file, start, len)) {
-        Ok(mapping) => (Some(mapping), Progress::zeroed()),
-        Err(error) => (None, progress(error, 0)),
+        Ok(mapping) => (Some(mapping), MapResult::zeroed()),
+        Err(error) => (None, result(error, 0)),
     }
 }
 
@@ -215,23 +215,27 @@ fn reach(offer: &Offer) -> Result<OwnedFd, Errno> {
 }
 
 /// `/dev/shm` bounds regions only where they have names.
-fn no_memory(len: usize, error: Errno) -> Fault {
+fn no_memory(len: usize, error: Errno) -> TransportFault {
     let detail = if error == Errno::NOSPC {
         object::no_room(len, error)
     } else {
         format!("{} MiB are available ({error})", memory::available() >> 20)
     };
-    Fault::NoMemory { bytes: len, detail }
+    TransportFault::NoMemory { bytes: len, detail }
 }
 
 /// Every rank's value, in rank order.
-fn exchange<V: Pod>(group: &Group, stamp: &Stamp, value: V) -> Result<Vec<V>, Fault> {
-    group.arrive(stamp, bytemuck::bytes_of(&value));
+fn exchange<V: Pod>(
+    group: &Group,
+    signature: &CallSignature,
+    value: V,
+) -> Result<Vec<V>, TransportFault> {
+    group.arrive(signature, bytemuck::bytes_of(&value));
     let mut values = vec![value; group.size];
     for peer in group.peers() {
-        group.meet(peer, stamp)?;
+        group.meet(peer, signature)?;
         let into = bytemuck::bytes_of_mut(&mut values[peer]);
-        super::copy::read(group.payload(peer, into.len()), into, Store::Cached);
+        super::copy::read(group.payload(peer, into.len()), into, StoreMode::Cached);
     }
     Ok(values)
 }

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::seat::Seat;
+use super::rank_status::RankStatus;
 use super::segment::Mapping;
-use crate::error::Step;
+use crate::error::CallPosition;
 
 /// A process that runs shows itself every few milliseconds, far more often than this.
 const UNSEEN: Duration = Duration::from_millis(500);
@@ -28,13 +28,13 @@ impl Stall {
     /// process runs.
     pub(super) fn due(&mut self, header: &Mapping, rank: usize, ranks: usize) -> Option<String> {
         let runs = |rank: usize| {
-            let seat = Seat::of(header, rank);
-            !seat.has_left() && seat.seen() < UNSEEN
+            let status = RankStatus::of(header, rank);
+            !status.has_left() && status.seen() < UNSEEN
         };
         if (0..rank).any(runs) {
             return None;
         }
-        let longest = (0..ranks).filter_map(|rank| Seat::of(header, rank).asleep());
+        let longest = (0..ranks).filter_map(|rank| RankStatus::of(header, rank).asleep());
         let longest = longest.max().unwrap_or_default();
         if longest < self.after {
             self.next = self.after;
@@ -50,10 +50,10 @@ impl Stall {
 /// One line for the ranks that wait in a collective, and one for each that does not.
 fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
     let mut text = format!("cobre: ranks have waited for {} s\n", longest.as_secs());
-    let mut waiting: Vec<(Step, Vec<usize>)> = Vec::new();
+    let mut waiting: Vec<(CallPosition, Vec<usize>)> = Vec::new();
     for rank in 0..ranks {
-        let seat = Seat::of(header, rank);
-        if let (Some(_), Some(step)) = (seat.asleep(), seat.step()) {
+        let status = RankStatus::of(header, rank);
+        if let (Some(_), Some(step)) = (status.asleep(), status.step()) {
             match waiting.iter_mut().find(|(known, _)| *known == step) {
                 Some((_, ranks)) => ranks.push(rank),
                 None => waiting.push((step, vec![rank])),
@@ -65,20 +65,20 @@ fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
         let _ = writeln!(text, "cobre:   arrived in {step}: {}", ranks.join(", "));
     }
     for rank in 0..ranks {
-        let seat = Seat::of(header, rank);
-        if seat.asleep().is_none() && !seat.has_left() {
-            let _ = writeln!(text, "cobre:   not arrived: {}", absent(rank, seat));
+        let status = RankStatus::of(header, rank);
+        if status.asleep().is_none() && !status.has_left() {
+            let _ = writeln!(text, "cobre:   not arrived: {}", absent(rank, status));
         }
     }
     text
 }
 
-fn absent(rank: usize, seat: Seat<'_>) -> String {
-    let last = match seat.step() {
+fn absent(rank: usize, status: RankStatus<'_>) -> String {
+    let last = match status.step() {
         Some(step) => format!("its last collective was {step}"),
         None => "it has begun no collective".to_owned(),
     };
-    let seen = seat.seen();
+    let seen = status.seen();
     let state = if seen < UNSEEN {
         "its process runs".to_owned()
     } else {
@@ -87,5 +87,5 @@ fn absent(rank: usize, seat: Seat<'_>) -> String {
             seen.as_secs()
         )
     };
-    format!("rank {rank} (pid {}); {last}; {state}", seat.pid())
+    format!("rank {rank} (pid {}); {last}; {state}", status.pid())
 }

@@ -17,7 +17,7 @@ pub(super) const TAG: usize = 16;
 /// Payload bytes of a record: they stay in the cache between the socket and the tag.
 pub(super) const RECORD: usize = 64 * 1024;
 
-/// What is done to the records of a connection, weakest first.
+/// The protection of the records of a connection, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Protection {
     /// Records travel as they are, without tags.
@@ -49,7 +49,7 @@ pub(super) enum Side {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forged;
 
-/// How the records of one connection are protected, both ways.
+/// The keys of one connection, both ways.
 #[derive(Debug)]
 pub(super) struct Channel(Option<Box<Keys>>);
 
@@ -119,7 +119,7 @@ impl Channel {
         tag.as_ref().try_into().ok()
     }
 
-    /// Whether this is the next record that the other side has sent.
+    /// Succeeds if this is the next record that the other side has sent.
     pub(super) fn open(&self, record: &mut [u8], tag: &[u8; TAG]) -> Result<(), Forged> {
         let Some(Keys { opening, .. }) = self.0.as_deref() else {
             return Ok(());

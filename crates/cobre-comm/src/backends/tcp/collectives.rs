@@ -6,14 +6,14 @@
 
 use std::ops::Range;
 
-use super::frame::Kind;
-use super::group::{Group, Running};
+use super::frame::FrameKind;
+use super::group::{Group, RunningCall};
 use super::link::{Incoming, Outgoing};
 use crate::arguments::Partition;
 use crate::communicator::ReduceOp;
-use crate::copy::{Store, copy};
+use crate::copy::{StoreMode, copy};
 use crate::data::{Reducible, reduce};
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Up to so many bytes the star is faster: two messages per rank instead of one to each other.
 const STAR: usize = 64 * 1024;
@@ -26,13 +26,13 @@ const PIECE: usize = 64 * 1024;
 /// Segments keep to cache lines.
 const GRAIN: usize = 64;
 
-/// Whether `bytes` go from rank to rank rather than through rank 0.
+/// True if `bytes` go from rank to rank rather than through rank 0.
 fn goes_direct(group: &Group, bytes: usize) -> bool {
     group.size == 2 || group.direct && (group.always_direct || bytes > STAR)
 }
 
 /// Returns when all ranks have arrived.
-pub(super) fn barrier(run: &Running<'_>) -> Result<(), Fault> {
+pub(super) fn barrier(run: &RunningCall<'_>) -> Result<(), TransportFault> {
     let group = run.group;
     if group.size == 1 {
         Ok(())
@@ -49,16 +49,16 @@ pub(super) fn barrier(run: &Running<'_>) -> Result<(), Fault> {
 /// Blocks go to everyone directly, or to rank 0 and from there, without the own, to everyone.
 /// Without `send` the own block is in its place already.
 pub(super) fn allgatherv(
-    run: &Running<'_>,
+    run: &RunningCall<'_>,
     send: Option<&[u8]>,
     recv: &mut [u8],
     blocks: Partition<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let group = run.group;
     let total: usize = (0..group.size).map(|rank| blocks.bytes(rank).len()).sum();
     let mut slots = split(recv, group.size, blocks);
     let own = std::mem::take(&mut slots[group.rank]);
-    let store = Store::of(total);
+    let store = StoreMode::of(total);
     let direct = goes_direct(group, total);
     if let (Some(send), true) = (send, direct && group.size > 1) {
         // The own block is copied while the sockets are busy.
@@ -112,7 +112,11 @@ fn split<'a>(recv: &'a mut [u8], size: usize, blocks: Partition<'_>) -> Vec<&'a 
 }
 
 /// A small message goes through rank 0, a large one from rank to rank, beginning with the root.
-pub(super) fn broadcast(run: &Running<'_>, buf: &mut [u8], root: usize) -> Result<(), Fault> {
+pub(super) fn broadcast(
+    run: &RunningCall<'_>,
+    buf: &mut [u8],
+    root: usize,
+) -> Result<(), TransportFault> {
     let group = run.group;
     if group.size == 1 {
         return Ok(());
@@ -144,7 +148,7 @@ pub(super) fn broadcast(run: &Running<'_>, buf: &mut [u8], root: usize) -> Resul
 
 /// The ranks stand in line from the root on. Each passes chunks on to the next while it takes the
 /// following one from the rank before. With the first chunk everyone greets everyone else.
-fn pass_on(run: &Running<'_>, buf: &mut [u8], root: usize) -> Result<(), Fault> {
+fn pass_on(run: &RunningCall<'_>, buf: &mut [u8], root: usize) -> Result<(), TransportFault> {
     let group = run.group;
     let place = (group.rank + group.size - root) % group.size;
     let before = (place > 0).then(|| (group.rank + group.size - 1) % group.size);
@@ -171,7 +175,7 @@ fn pass_on(run: &Running<'_>, buf: &mut [u8], root: usize) -> Result<(), Fault> 
         let mut outgoing = Vec::new();
         let mut incoming = Vec::new();
         if let (Some(next), Some(number)) = (next, number.checked_sub(behind)) {
-            let header = run.header(Kind::Direct, first + number as u64);
+            let header = run.header(FrameKind::Direct, first + number as u64);
             let chunk = &there[number * size..];
             let chunk = &chunk[..chunk.len().min(size)];
             outgoing.push(Outgoing::new(next, &header, &[chunk]));
@@ -181,13 +185,13 @@ fn pass_on(run: &Running<'_>, buf: &mut [u8], root: usize) -> Result<(), Fault> 
             incoming.push(Incoming::new(before, vec![&mut coming[..length]]));
         }
         if number == 0 {
-            let header = run.header(Kind::Direct, round);
+            let header = run.header(FrameKind::Direct, round);
             let greeted = group.peers().filter(|&peer| Some(peer) != next);
             outgoing.extend(greeted.map(|peer| Outgoing::new(peer, &header, &[])));
             let greeting = group.peers().filter(|&peer| Some(peer) != before);
             incoming.extend(greeting.map(|peer| Incoming::new(peer, Vec::new())));
         }
-        let kind = Kind::Direct;
+        let kind = FrameKind::Direct;
         run.exchange((kind, round), &mut outgoing, &mut incoming, || false)?;
     }
     Ok(())
@@ -196,16 +200,16 @@ fn pass_on(run: &Running<'_>, buf: &mut [u8], root: usize) -> Result<(), Fault> 
 /// Short vectors are reduced by rank 0, or by both of two ranks; long ones by the ranks that own
 /// their segments.
 pub(super) fn allreduce<T: Reducible>(
-    run: &Running<'_>,
+    run: &RunningCall<'_>,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let group = run.group;
     let bytes = size_of_val(send);
     if group.size == 1 {
         let (from, into) = (bytemuck::cast_slice(send), bytemuck::cast_slice_mut(recv));
-        copy(from, into, Store::of(bytes));
+        copy(from, into, StoreMode::of(bytes));
         return Ok(());
     }
     let direct = goes_direct(group, bytes);
@@ -228,57 +232,57 @@ pub(super) fn allreduce<T: Reducible>(
 
 /// Everyone gives everyone its vector, and reduces all of them.
 fn reduce_everywhere<T: Reducible>(
-    run: &Running<'_>,
+    run: &RunningCall<'_>,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
-    let mut brought = Brought::new(run.group, send.len());
+) -> Result<(), TransportFault> {
+    let mut contributions = Contributions::new(run.group, send.len());
     swap(
         run,
         |_| bytemuck::cast_slice(send),
-        brought.slots(),
+        contributions.slots(),
         || false,
     )?;
-    brought.reduce(run.group, send, recv, op);
+    contributions.reduce(run.group, send, recv, op);
     Ok(())
 }
 
 /// All bring their vectors to rank 0, which reduces them.
 fn reduce_at_rank_0<T: Reducible>(
-    run: &Running<'_>,
+    run: &RunningCall<'_>,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     if run.group.rank > 0 {
         let (send, recv) = (bytemuck::cast_slice(send), bytemuck::cast_slice_mut(recv));
         return bring(run, send, vec![recv]);
     }
-    let mut brought = Brought::new(run.group, send.len());
-    let mut slots = brought.slots();
+    let mut contributions = Contributions::new(run.group, send.len());
+    let mut slots = contributions.slots();
     let round = collect(run, |rank| vec![std::mem::take(&mut slots[rank])])?;
-    brought.reduce(run.group, send, recv, op);
+    contributions.reduce(run.group, send, recv, op);
     release(run, round, |_| vec![bytemuck::cast_slice(recv)])
 }
 
 /// Everyone gets its own segment of all vectors, reduces it, and gives the result to everyone.
 fn reduce_by_owners<T: Reducible>(
-    run: &Running<'_>,
+    run: &RunningCall<'_>,
     send: &[T],
     recv: &mut [T],
     op: ReduceOp,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let group = run.group;
     let segments: Vec<Range<usize>> = (0..group.size)
         .map(|rank| segment::<T>(group, send.len(), rank))
         .collect();
     let own = segments[group.rank].clone();
-    let mut brought = Brought::new(group, own.len());
+    let mut contributions = Contributions::new(group, own.len());
     let to_peer = |peer: usize| bytemuck::cast_slice(&send[segments[peer].clone()]);
-    swap(run, to_peer, brought.slots(), || false)?;
-    brought.reduce(group, &send[own.clone()], &mut recv[own], op);
-    drop(brought);
+    swap(run, to_peer, contributions.slots(), || false)?;
+    contributions.reduce(group, &send[own.clone()], &mut recv[own], op);
+    drop(contributions);
 
     let mut rest = recv;
     let mut slots: Vec<&mut [T]> = Vec::with_capacity(group.size);
@@ -306,7 +310,7 @@ fn segment<T>(group: &Group, len: usize, rank: usize) -> Range<usize> {
 }
 
 /// Vectors of the other ranks, one after the other.
-struct Brought<'a, T> {
+struct Contributions<'a, T> {
     scratch: std::sync::MutexGuard<'a, Vec<u64>>,
     rank: usize,
     size: usize,
@@ -317,7 +321,7 @@ struct Brought<'a, T> {
     element: std::marker::PhantomData<T>,
 }
 
-impl<'a, T: Reducible> Brought<'a, T> {
+impl<'a, T: Reducible> Contributions<'a, T> {
     fn new(group: &'a Group, len: usize) -> Self {
         let stride = (len * size_of::<T>()).div_ceil(8).max(1);
         Self {
@@ -363,13 +367,13 @@ fn nothing<'a>(group: &Group) -> Vec<&'a mut [u8]> {
 
 /// Directly: a frame to each peer, and one from each into its slot; `idle` as for exchanges.
 fn swap<'a>(
-    run: &Running<'_>,
+    run: &RunningCall<'_>,
     to_peer: impl Fn(usize) -> &'a [u8],
     mut slots: Vec<&mut [u8]>,
     idle: impl FnMut() -> bool,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let round = run.next_round();
-    let header = run.header(Kind::Direct, round);
+    let header = run.header(FrameKind::Direct, round);
     let peers = || run.group.peers();
     let mut outgoing: Vec<_> = peers()
         .map(|peer| Outgoing::new(peer, &header, &[to_peer(peer)]))
@@ -377,42 +381,54 @@ fn swap<'a>(
     let mut incoming: Vec<_> = peers()
         .map(|peer| Incoming::new(peer, vec![std::mem::take(&mut slots[peer])]))
         .collect();
-    run.exchange((Kind::Direct, round), &mut outgoing, &mut incoming, idle)
+    run.exchange(
+        (FrameKind::Direct, round),
+        &mut outgoing,
+        &mut incoming,
+        idle,
+    )
 }
 
 /// Star, on the other ranks: brings `own` to rank 0 and takes the answer.
-fn bring(run: &Running<'_>, own: &[u8], answer: Vec<&mut [u8]>) -> Result<(), Fault> {
+fn bring(run: &RunningCall<'_>, own: &[u8], answer: Vec<&mut [u8]>) -> Result<(), TransportFault> {
     let round = run.next_round();
-    let header = run.header(Kind::Arrival, round);
+    let header = run.header(FrameKind::Arrival, round);
     let mut outgoing = [Outgoing::new(0, &header, &[own])];
     let mut incoming = [Incoming::new(0, answer)];
-    run.exchange((Kind::Release, round), &mut outgoing, &mut incoming, || {
-        false
-    })
+    run.exchange(
+        (FrameKind::Release, round),
+        &mut outgoing,
+        &mut incoming,
+        || false,
+    )
 }
 
 /// Star, on rank 0: takes what the others bring; gives the exchange's number.
 fn collect<'a>(
-    run: &Running<'_>,
+    run: &RunningCall<'_>,
     mut slots: impl FnMut(usize) -> Vec<&'a mut [u8]>,
-) -> Result<u64, Fault> {
+) -> Result<u64, TransportFault> {
     let round = run.next_round();
     let peers = run.group.peers();
     let mut incoming: Vec<_> = peers.map(|peer| Incoming::new(peer, slots(peer))).collect();
-    run.exchange((Kind::Arrival, round), &mut [], &mut incoming, || false)?;
+    run.exchange((FrameKind::Arrival, round), &mut [], &mut incoming, || {
+        false
+    })?;
     Ok(round)
 }
 
 /// Star, on rank 0: answers.
 fn release<'a>(
-    run: &Running<'_>,
+    run: &RunningCall<'_>,
     round: u64,
     parts: impl Fn(usize) -> Vec<&'a [u8]>,
-) -> Result<(), Fault> {
-    let header = run.header(Kind::Release, round);
+) -> Result<(), TransportFault> {
+    let header = run.header(FrameKind::Release, round);
     let peers = run.group.peers();
     let mut outgoing: Vec<_> = peers
         .map(|peer| Outgoing::new(peer, &header, &parts(peer)))
         .collect();
-    run.exchange((Kind::Release, round), &mut outgoing, &mut [], || false)
+    run.exchange((FrameKind::Release, round), &mut outgoing, &mut [], || {
+        false
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::channel::Channel;
 use super::message::{Inbox, Message};
-use super::sys::Own;
+use super::sys::CloseOnFork;
 
 /// A socket and its channel.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub(super) struct Connection {
 
 /// A data connection, as the collectives use it.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub(super) socket: Own<TcpStream>,
+pub(super) struct DataLink {
+    pub(super) socket: CloseOnFork<TcpStream>,
     pub(super) channel: Channel,
     pub(super) traffic: Traffic,
 }
@@ -25,12 +25,12 @@ pub(super) struct Link {
 /// A connection for the watch, and what has come on it.
 #[derive(Debug)]
 pub(super) struct WatchLink {
-    pub(super) socket: Own<TcpStream>,
+    pub(super) socket: CloseOnFork<TcpStream>,
     pub(super) channel: Channel,
     pub(super) inbox: Inbox,
 }
 
-/// What has crossed a data connection. Written by the thread that computes, read by the one that
+/// Counts of the bytes that have crossed a data connection. Written by the computing thread, read by the one that
 /// watches.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
@@ -38,14 +38,14 @@ pub(super) struct Traffic {
     sent: AtomicU64,
     /// Bytes that have come.
     received: AtomicU64,
-    /// Whether this rank sleeps until more comes.
+    /// True if this rank sleeps until more comes.
     awaited: AtomicBool,
 }
 
-impl Link {
+impl DataLink {
     pub(super) fn new(connection: Connection) -> Self {
         Self {
-            socket: Own::new(connection.stream),
+            socket: CloseOnFork::new(connection.stream),
             channel: connection.channel,
             traffic: Traffic::default(),
         }
@@ -55,7 +55,7 @@ impl Link {
 impl WatchLink {
     pub(super) fn new(connection: Connection, inbox: Inbox) -> Self {
         Self {
-            socket: Own::new(connection.stream),
+            socket: CloseOnFork::new(connection.stream),
             channel: connection.channel,
             inbox,
         }
@@ -67,7 +67,7 @@ impl WatchLink {
     }
 }
 
-/// What has crossed a data connection, as one rank tells it.
+/// The bytes that have crossed a data connection, by one rank's count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Flow {
     pub(super) sent: u64,

@@ -1,48 +1,48 @@
-//! What goes in front of every piece of a collective: which call it belongs to, in full, and how
-//! many bytes follow.
+//! Frames: the header before every block of a collective holds the call signature and the number of
+//! bytes that follow.
 
-use crate::stamp::Stamp;
+use crate::call_signature::CallSignature;
 
 /// Bytes of a header.
 pub(super) const HEADER: usize = 120;
 
 const MAGIC: u32 = 0x6362_7246;
-/// Where the stamp lies.
+/// Where the call signature lies.
 const STAMP: usize = 32;
 /// Where the checksum of all before it lies.
-const CHECKSUM: usize = STAMP + 8 * Stamp::LEN;
+const CHECKSUM: usize = STAMP + 8 * CallSignature::LEN;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// What a rank brings to rank 0.
+pub(super) enum FrameKind {
+    /// A rank's data for rank 0.
     Arrival = 1,
-    /// What rank 0 answers when all have come.
+    /// Rank 0's answer when all have arrived.
     Release = 2,
-    /// What a rank gives to another one directly.
+    /// Data from one rank to another directly.
     Direct = 3,
 }
 
 /// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) kind: Kind,
+pub(super) struct FrameHeader {
+    pub(super) kind: FrameKind,
     /// Number of the exchange in this job.
     pub(super) round: u64,
-    pub(super) stamp: Stamp,
+    pub(super) signature: CallSignature,
     /// Bytes that follow.
     pub(super) length: u64,
 }
 
-impl Header {
+impl FrameHeader {
     pub(super) fn encode(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         out[..4].copy_from_slice(&MAGIC.to_le_bytes());
         out[4..8].copy_from_slice(&(self.kind as u32).to_le_bytes());
         put(&mut out, 8, self.round);
-        put(&mut out, 16, self.stamp.digest());
+        put(&mut out, 16, self.signature.digest());
         put(&mut out, 24, self.length);
-        for (i, &word) in self.stamp.words().iter().enumerate() {
+        for (i, &word) in self.signature.words().iter().enumerate() {
             put(&mut out, STAMP + 8 * i, word);
         }
         let sum = checksum(&out);
@@ -52,22 +52,22 @@ impl Header {
 
     /// `None` for bytes that `encode` did not make.
     pub(super) fn decode(bytes: &[u8; HEADER]) -> Option<Self> {
-        let mut words = [0; Stamp::LEN];
+        let mut words = [0; CallSignature::LEN];
         for (i, word) in words.iter_mut().enumerate() {
             *word = get(bytes, STAMP + 8 * i);
         }
-        let stamp = Stamp::from_words(words)?;
+        let signature = CallSignature::from_words(words)?;
         let kind = match get(bytes, 0) {
-            first if first == u64::from(MAGIC) | 1 << 32 => Kind::Arrival,
-            first if first == u64::from(MAGIC) | 2 << 32 => Kind::Release,
-            first if first == u64::from(MAGIC) | 3 << 32 => Kind::Direct,
+            first if first == u64::from(MAGIC) | 1 << 32 => FrameKind::Arrival,
+            first if first == u64::from(MAGIC) | 2 << 32 => FrameKind::Release,
+            first if first == u64::from(MAGIC) | 3 << 32 => FrameKind::Direct,
             _ => return None,
         };
-        let whole = get(bytes, CHECKSUM) == checksum(bytes) && get(bytes, 16) == stamp.digest();
+        let whole = get(bytes, CHECKSUM) == checksum(bytes) && get(bytes, 16) == signature.digest();
         whole.then(|| Self {
             kind,
             round: get(bytes, 8),
-            stamp,
+            signature,
             length: get(bytes, 24),
         })
     }
@@ -93,14 +93,14 @@ fn checksum(bytes: &[u8; HEADER]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stamp::Collective;
+    use crate::call_signature::Collective;
     use proptest::prelude::*;
 
-    fn header(round: u64, length: u64) -> Header {
-        Header {
-            kind: Kind::Direct,
+    fn header(round: u64, length: u64) -> FrameHeader {
+        FrameHeader {
+            kind: FrameKind::Direct,
             round,
-            stamp: Stamp::new(Collective::Allgatherv)
+            signature: CallSignature::new(Collective::Allgatherv)
                 .elements::<f64>(1 << 40)
                 .counts(&[1, 2, 3])
                 .at(round + 7),
@@ -115,12 +115,12 @@ mod tests {
 
     #[test]
     fn every_kind_survives_its_journey() {
-        for kind in [Kind::Arrival, Kind::Release, Kind::Direct] {
-            let sent = Header {
+        for kind in [FrameKind::Arrival, FrameKind::Release, FrameKind::Direct] {
+            let sent = FrameHeader {
                 kind,
                 ..header(9, 5 << 32)
             };
-            assert_eq!(Header::decode(&sent.encode()), Some(sent));
+            assert_eq!(FrameHeader::decode(&sent.encode()), Some(sent));
         }
     }
 
@@ -129,13 +129,13 @@ mod tests {
         fn a_changed_bit_is_noticed(round: u32, length: u64, byte in 0..HEADER, bit in 0..8u8) {
             let mut bytes = header(round.into(), length).encode();
             bytes[byte] ^= 1 << bit;
-            prop_assert_eq!(Header::decode(&bytes), None);
+            prop_assert_eq!(FrameHeader::decode(&bytes), None);
         }
 
         #[test]
         fn arbitrary_bytes_are_no_header(bytes in proptest::collection::vec(any::<u8>(), HEADER)) {
             let bytes: [u8; HEADER] = bytes.try_into().unwrap();
-            prop_assert_eq!(Header::decode(&bytes), None);
+            prop_assert_eq!(FrameHeader::decode(&bytes), None);
         }
     }
 }

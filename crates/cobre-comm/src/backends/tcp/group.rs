@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::connection::Link;
-use super::fate::{Fate, Order};
-use super::frame::{Header, Kind};
-use super::link::{Broken, Incoming, Moved, Outgoing};
-use super::watch::Watch;
+use super::connection::DataLink;
+use super::frame::{FrameHeader, FrameKind};
+use super::link::{Incoming, Outgoing, TransferError, TransferProgress};
+use super::verdict::{JobVerdict, WatchRequest};
+use super::watch::WatchThread;
 use crate::backends::spin::Spin;
+use crate::call_signature::CallSignature;
 use crate::error::{Call, Cause};
 use crate::report;
-use crate::stamp::Stamp;
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 /// Longest sleep: by then a verdict is seen that no connection told of.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long after the verdict what others sent before it may still be on its way.
+/// The time after the verdict for which data that others sent before it may still be on its way.
 const GRACE: Duration = Duration::from_millis(100);
 /// Pauses of the processor between two looks at a socket, which cost a system call each.
 const PAUSES: u32 = 5;
@@ -29,36 +29,36 @@ const PAUSES: u32 = 5;
 pub(super) struct Group {
     pub(super) rank: usize,
     pub(super) size: usize,
-    /// Whether any two ranks are connected, and whether small messages go directly too.
+    /// True if any two ranks are connected, and true if small messages go directly too.
     pub(super) direct: bool,
     pub(super) always_direct: bool,
     pub(super) spin: Spin,
     /// Bound on each collective, if the user set one.
     pub(super) timeout: Option<Duration>,
-    pub(super) watch: Watch,
+    pub(super) watch: WatchThread,
     /// Exchanges so far: the same number on all ranks. Atomic only to be shared between threads
     /// of this process, of which one at a time is in a collective.
     pub(super) round: AtomicU64,
-    /// What others brought to be reduced.
+    /// The peers' operands of a reduction.
     pub(super) scratch: Mutex<Vec<u64>>,
 }
 
 /// A collective that is under way; it ends when this is dropped.
-pub(super) struct Running<'a> {
+pub(super) struct RunningCall<'a> {
     pub(super) group: &'a Group,
-    pub(super) stamp: &'a Stamp,
+    pub(super) signature: &'a CallSignature,
     until: Option<Instant>,
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        self.group.fate().exit();
+        self.group.job_verdict().exit();
     }
 }
 
 impl Group {
-    pub(super) fn fate(&self) -> &Fate {
-        &self.watch.fate
+    pub(super) fn job_verdict(&self) -> &JobVerdict {
+        &self.watch.job_verdict
     }
 
     /// The other ranks, beginning after this one so that not all turn to the same one first.
@@ -68,28 +68,31 @@ impl Group {
     }
 
     /// Begins a collective, unless the job has failed.
-    pub(super) fn begin<'a>(&'a self, stamp: &'a Stamp) -> Result<Running<'a>, Fault> {
-        self.watch.origin.check()?;
-        if self.fate().is_stopped() {
+    pub(super) fn begin<'a>(
+        &'a self,
+        signature: &'a CallSignature,
+    ) -> Result<RunningCall<'a>, TransportFault> {
+        self.watch.fork_guard.check()?;
+        if self.job_verdict().is_stopped() {
             return Err(self.failed());
         }
-        let entered = self.fate().enter(stamp.step());
-        Ok(Running {
+        let entered = self.job_verdict().enter(signature.step());
+        Ok(RunningCall {
             group: self,
-            stamp,
+            signature,
             until: self.timeout.map(|timeout| entered + timeout),
         })
     }
 
     /// The verdict as a fault, which is there or must come soon.
     #[cold]
-    fn failed(&self) -> Fault {
-        let record = self.fate().await_verdict().clone();
+    fn failed(&self) -> TransportFault {
+        let record = self.job_verdict().await_verdict().clone();
         if let Cause::RankLost { rank, .. } = &record {
             // The launcher may collect this rank first, and it is not the cause.
-            report::blame(*rank, &record.to_string());
+            report::root_cause(*rank, &record.to_string());
         }
-        Fault::Failed(record)
+        TransportFault::Failed(record)
     }
 
     /// Room for `words` words; the guard is the only user, as one collective runs at a time.
@@ -101,13 +104,13 @@ impl Group {
         scratch
     }
 
-    fn link(&self, peer: usize) -> &Link {
-        let link = self.fate().links[peer].as_ref();
+    fn link(&self, peer: usize) -> &DataLink {
+        let link = self.job_verdict().links[peer].as_ref();
         link.expect("collectives talk to connected ranks only")
     }
 }
 
-impl Running<'_> {
+impl RunningCall<'_> {
     /// The next exchange's number.
     pub(super) fn next_round(&self) -> u64 {
         self.group.round.fetch_add(1, Relaxed) + 1
@@ -119,11 +122,11 @@ impl Running<'_> {
     }
 
     /// A header of this collective; the length is filled in with the data.
-    pub(super) fn header(&self, kind: Kind, round: u64) -> Header {
-        Header {
+    pub(super) fn header(&self, kind: FrameKind, round: u64) -> FrameHeader {
+        FrameHeader {
             kind,
             round,
-            stamp: *self.stamp,
+            signature: *self.signature,
             length: 0,
         }
     }
@@ -132,11 +135,11 @@ impl Running<'_> {
     /// whether it did.
     pub(super) fn exchange(
         &self,
-        (kind, round): (Kind, u64),
+        (kind, round): (FrameKind, u64),
         outgoing: &mut [Outgoing<'_>],
         incoming: &mut [Incoming<'_>],
         mut idle: impl FnMut() -> bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         let group = self.group;
         let mut turn = 0;
         loop {
@@ -144,19 +147,19 @@ impl Running<'_> {
             for frame in outgoing.iter_mut().filter(|frame| !frame.is_done()) {
                 let step = frame.advance(group.link(frame.peer));
                 let step = step.map_err(|error| self.broken(frame.peer, error))?;
-                moved |= step != Moved::Nothing;
+                moved |= step != TransferProgress::Nothing;
                 open |= !frame.is_done();
             }
             for frame in incoming.iter_mut().filter(|frame| !frame.is_done()) {
                 let link = group.link(frame.peer);
                 let step = frame.advance(link);
                 let step = step.map_err(|error| self.broken(frame.peer, error))?;
-                if step == Moved::Header {
+                if step == TransferProgress::Header {
                     self.check(frame, kind, round)?;
                 }
                 let opened = frame.open(&link.channel);
                 opened.map_err(|error| self.broken(frame.peer, error.into()))?;
-                moved |= step != Moved::Nothing;
+                moved |= step != TransferProgress::Nothing;
                 open |= !frame.is_done();
             }
             if !open {
@@ -171,15 +174,20 @@ impl Running<'_> {
         }
     }
 
-    /// Whether the peer makes the same call; nothing of what it brings has been used.
-    fn check(&self, frame: &Incoming<'_>, kind: Kind, round: u64) -> Result<(), Fault> {
+    /// Succeeds if the peer makes the same call; nothing of what it sends has been used.
+    fn check(
+        &self,
+        frame: &Incoming<'_>,
+        kind: FrameKind,
+        round: u64,
+    ) -> Result<(), TransportFault> {
         let peer = frame.peer;
         if let Some(header) = frame.header() {
-            self.group.fate().note(peer, header.stamp.step());
-            if header.stamp.digest() != self.stamp.digest() {
-                return Err(self.disagree(peer, header.stamp));
+            self.group.job_verdict().note(peer, header.signature.step());
+            if header.signature.digest() != self.signature.digest() {
+                return Err(self.disagree(peer, header.signature));
             }
-            let expected = Header {
+            let expected = FrameHeader {
                 length: frame.expected as u64,
                 ..self.header(kind, round)
             };
@@ -189,15 +197,15 @@ impl Running<'_> {
         }
         Err(self.fail(Cause::Io {
             action: format!("reading from rank {peer}"),
-            message: "what came is not what this call expects; do all ranks run one build?"
+            message: "the frame is not the one that this call expects; do all ranks run one build?"
                 .to_owned(),
         }))
     }
 
     #[cold]
-    fn disagree(&self, peer: usize, theirs: Stamp) -> Fault {
-        let call = |rank, stamp| Box::new(Call { rank, stamp });
-        let mine = call(self.group.rank, *self.stamp);
+    fn disagree(&self, peer: usize, theirs: CallSignature) -> TransportFault {
+        let call = |rank, signature| Box::new(Call { rank, signature });
+        let mine = call(self.group.rank, *self.signature);
         let theirs = call(peer, theirs);
         let (left, right) = if peer < self.group.rank {
             (theirs, mine)
@@ -208,20 +216,24 @@ impl Running<'_> {
     }
 
     #[cold]
-    fn fail(&self, cause: Cause) -> Fault {
-        self.group.fate().order(Order::Report(cause));
+    fn fail(&self, cause: Cause) -> TransportFault {
+        self.group
+            .job_verdict()
+            .request(WatchRequest::Report(cause));
         self.group.failed()
     }
 
     /// A connection that ends in the middle is the end of the job; why it ended is for the
     /// verdict to say.
     #[cold]
-    fn broken(&self, peer: usize, why: Broken) -> Fault {
-        if why == Broken::Forged {
-            return self.fail(self.group.fate().forged(peer));
+    fn broken(&self, peer: usize, why: TransferError) -> TransportFault {
+        if why == TransferError::Forged {
+            return self.fail(self.group.job_verdict().forged(peer));
         }
-        if !self.group.fate().is_stopped() {
-            self.group.fate().order(Order::LinkLost(peer));
+        if !self.group.job_verdict().is_stopped() {
+            self.group
+                .job_verdict()
+                .request(WatchRequest::LinkLost(peer));
         }
         self.group.failed()
     }
@@ -232,14 +244,14 @@ impl Running<'_> {
         turn: u32,
         outgoing: &[Outgoing<'_>],
         incoming: &[Incoming<'_>],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TransportFault> {
         let Spin { spins, yields } = self.group.spin;
         if turn < spins {
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
             return Ok(());
         }
-        if self.group.fate().is_stopped() {
-            if self.group.fate().is_stopped_for(GRACE) {
+        if self.group.job_verdict().is_stopped() {
+            if self.group.job_verdict().is_stopped_for(GRACE) {
                 return Err(self.group.failed());
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -255,15 +267,19 @@ impl Running<'_> {
     }
 
     #[cold]
-    fn sleep(&self, outgoing: &[Outgoing<'_>], incoming: &[Incoming<'_>]) -> Result<(), Fault> {
+    fn sleep(
+        &self,
+        outgoing: &[Outgoing<'_>],
+        incoming: &[Incoming<'_>],
+    ) -> Result<(), TransportFault> {
         let left = self
             .until
             .map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             let limit = self.group.timeout.unwrap_or_default();
             self.group
-                .fate()
-                .order(Order::Late(self.stamp.step(), limit));
+                .job_verdict()
+                .request(WatchRequest::Late(self.signature.step(), limit));
             return Err(self.group.failed());
         }
         let sending = outgoing

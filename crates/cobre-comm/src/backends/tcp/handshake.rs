@@ -1,15 +1,15 @@
-//! How two processes prove to each other that they are ranks of one job, before anything else is
+//! Handshake: two processes prove to each other that they are ranks of one job, before anything else is
 //! said: four messages of fixed length, each side showing that it knows the job's secret.
 //!
 //! ```text
-//!   guest → host   hello      who it claims to be, whom it looks for, the protection it wants, a
-//!                             fresh nonce
-//!   host → guest   challenge  a fresh nonce and the protection it wants, or why it is refused
-//!   guest → host   proof      HMAC over hello and challenge
-//!   host → guest   welcome    the answer, with an HMAC over all of it
+//!   dialling → accepting   hello      identity, the rank it looks for, the protection it wants,
+//!                                     a fresh nonce
+//!   accepting → dialling   challenge  a fresh nonce and the protection it wants, or why it is refused
+//!   dialling → accepting   proof      HMAC over hello and challenge
+//!   accepting → dialling   welcome    the answer, with an HMAC over all of it
 //! ```
 //!
-//! The guest proves itself first, so a stranger learns nothing that depends on the secret. Both
+//! The dialling side proves itself first, so a stranger learns nothing that depends on the secret. Both
 //! proofs cover everything said before with nonces of both sides: none can be used twice, and nobody
 //! between them can lower the protection, which is the stronger of the two. The keys of the
 //! [`Channel`] come from the secret and the same messages.
@@ -31,22 +31,22 @@ pub(super) const WELCOME: usize = 48;
 
 const _: () = assert!(HELLO + PROOF <= 128, "a stranger may send no more");
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum ConnectionPurpose {
     /// Signs of life and the verdict.
     Watch = 1,
     /// Collectives.
     Data = 2,
 }
 
-/// Who a guest claims to be.
+/// The identity that a dialling process claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
-    pub(super) purpose: Purpose,
+    pub(super) purpose: ConnectionPurpose,
     /// The least protection it accepts.
     pub(super) protection: Protection,
-    /// The rank it takes the host for.
+    /// The rank it expects on the accepting side.
     pub(super) target: u16,
     pub(super) rank: u32,
     pub(super) size: u32,
@@ -55,19 +55,19 @@ pub(super) struct Hello {
     pub(super) nonce: [u8; 32],
 }
 
-/// Why a guest is turned away.
+/// The reason for which the accepting side refuses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It runs another version of this protocol: the host's.
+    /// It runs another version of this protocol: that of the accepting side.
     Version(u16),
     ByteOrder,
     Secret,
-    Job,
-    /// It was started for another number of ranks than the host: the host's.
+    JobIdentity,
+    /// It was started for another number of ranks than the accepting side: the latter's number.
     Size(u32),
     /// Its rank is taken, or is none.
     Rank,
-    /// It looks for another rank than the host: the host's.
+    /// It looks for another rank than the accepting one: the latter's.
     Target(u32),
 }
 
@@ -77,7 +77,7 @@ impl Refusal {
             Self::Version(version) => [1, version.into()],
             Self::ByteOrder => [2, 0],
             Self::Secret => [3, 0],
-            Self::Job => [4, 0],
+            Self::JobIdentity => [4, 0],
             Self::Size(size) => [5, size],
             Self::Rank => [6, 0],
             Self::Target(rank) => [7, rank],
@@ -89,7 +89,7 @@ impl Refusal {
             1 => Self::Version(u16::try_from(figure).ok()?),
             2 => Self::ByteOrder,
             3 => Self::Secret,
-            4 => Self::Job,
+            4 => Self::JobIdentity,
             5 => Self::Size(figure),
             6 => Self::Rank,
             7 => Self::Target(figure),
@@ -98,10 +98,10 @@ impl Refusal {
     }
 }
 
-/// Why a handshake ends without a connection.
+/// The reason for which a handshake ends without a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// What came is no message of this protocol.
+pub(super) enum HandshakeError {
+    /// The bytes received are no message of this protocol.
     Stranger,
     /// The other side says no.
     Refused(Refusal),
@@ -126,22 +126,22 @@ impl Hello {
     }
 
     /// Reads a hello; a refusal if it is one that this build does not speak to.
-    pub(super) fn decode(bytes: &[u8; HELLO]) -> Result<Self, Failure> {
+    pub(super) fn decode(bytes: &[u8; HELLO]) -> Result<Self, HandshakeError> {
         if bytes[..8] != MAGIC {
-            return Err(Failure::Stranger);
+            return Err(HandshakeError::Stranger);
         }
         if bytes[8..10] != VERSION.to_le_bytes() {
-            return Err(Failure::Refused(Refusal::Version(VERSION)));
+            return Err(HandshakeError::Refused(Refusal::Version(VERSION)));
         }
         if bytes[10..12] != ORDER.to_ne_bytes() {
-            return Err(Failure::Refused(Refusal::ByteOrder));
+            return Err(HandshakeError::Refused(Refusal::ByteOrder));
         }
         let purpose = match bytes[12] {
-            1 => Purpose::Watch,
-            2 => Purpose::Data,
-            _ => return Err(Failure::Stranger),
+            1 => ConnectionPurpose::Watch,
+            2 => ConnectionPurpose::Data,
+            _ => return Err(HandshakeError::Stranger),
         };
-        let protection = Protection::of_number(bytes[13].into()).ok_or(Failure::Stranger)?;
+        let protection = Protection::of_number(bytes[13].into()).ok_or(HandshakeError::Stranger)?;
         Ok(Self {
             purpose,
             protection,
@@ -154,7 +154,7 @@ impl Hello {
     }
 }
 
-/// The host's answer to a hello: a fresh nonce and the least protection it accepts, or no.
+/// The accepting side's answer to a hello: a fresh nonce and the least protection it accepts, or a refusal.
 pub(super) fn challenge(answer: Result<([u8; 32], Protection), Refusal>) -> [u8; CHALLENGE] {
     let mut out = [0; CHALLENGE];
     out[..8].copy_from_slice(&MAGIC);
@@ -168,14 +168,14 @@ pub(super) fn challenge(answer: Result<([u8; 32], Protection), Refusal>) -> [u8;
     out
 }
 
-/// What the guest proves with: after this, only [`welcomed`] is left to check.
+/// The proof of the dialling side: after this, only [`welcomed`] is left to check.
 pub(super) fn proof(
     secret: &[u8],
     hello: &[u8; HELLO],
     challenge: &[u8; CHALLENGE],
-) -> Result<[u8; PROOF], Failure> {
+) -> Result<[u8; PROOF], HandshakeError> {
     if challenge[..8] != MAGIC {
-        return Err(Failure::Stranger);
+        return Err(HandshakeError::Stranger);
     }
     match code(&challenge[8..16]) {
         [0, wanted] if Protection::of_number(wanted).is_some() => {
@@ -183,13 +183,15 @@ pub(super) fn proof(
         }
         // Nothing here is proven: only what says that nothing can be is believed.
         other => Err(match Refusal::of_code(other) {
-            Some(refusal @ (Refusal::Version(_) | Refusal::ByteOrder)) => Failure::Refused(refusal),
-            _ => Failure::Stranger,
+            Some(refusal @ (Refusal::Version(_) | Refusal::ByteOrder)) => {
+                HandshakeError::Refused(refusal)
+            }
+            _ => HandshakeError::Stranger,
         }),
     }
 }
 
-/// Whether the guest's proof is right, compared in constant time.
+/// True if the dialling side's proof is right, compared in constant time.
 pub(super) fn is_proven(
     secret: &[u8],
     hello: &[u8; HELLO],
@@ -214,7 +216,7 @@ pub(super) fn channel(
     Channel::new(protection, side, secret, &[hello, challenge])
 }
 
-/// The host's last word. A guest that is not proven gets no proof in return.
+/// The accepting side's last message. A dialling side that is not proven gets no proof in return.
 pub(super) fn welcome(
     secret: &[u8],
     hello: &[u8; HELLO],
@@ -233,31 +235,31 @@ pub(super) fn welcome(
     out
 }
 
-/// Whether the guest is in, and the host is who it must be.
+/// Checks that the connection is accepted, and that the accepting side is who it must be.
 pub(super) fn welcomed(
     secret: &[u8],
     hello: &[u8; HELLO],
     challenge: &[u8; CHALLENGE],
     welcome: &[u8; WELCOME],
-) -> Result<(), Failure> {
+) -> Result<(), HandshakeError> {
     if welcome[..8] != MAGIC {
-        return Err(Failure::Stranger);
+        return Err(HandshakeError::Stranger);
     }
     let refusal = Refusal::of_code(code(&welcome[8..16]));
     if refusal == Some(Refusal::Secret) {
-        return Err(Failure::Refused(Refusal::Secret));
+        return Err(HandshakeError::Refused(Refusal::Secret));
     }
     let (head, proof) = welcome.split_at(16);
     let known = is_mac(secret, b"host", &[hello, challenge, head], proof);
     match refusal {
-        _ if !known => Err(Failure::Unproven),
-        Some(refusal) => Err(Failure::Refused(refusal)),
+        _ if !known => Err(HandshakeError::Unproven),
+        Some(refusal) => Err(HandshakeError::Refused(refusal)),
         None if code(&welcome[8..16]) == [0, 0] => Ok(()),
-        None => Err(Failure::Stranger),
+        None => Err(HandshakeError::Stranger),
     }
 }
 
-/// What `role` proves of all that was said.
+/// The bytes over which `role` computes its proof: all that was said.
 fn statement(role: &[u8], said: &[&[u8]]) -> Vec<u8> {
     [b"cobre tcp ", role]
         .into_iter()
@@ -297,7 +299,7 @@ mod tests {
 
     fn hello(nonce: u8) -> Hello {
         Hello {
-            purpose: Purpose::Data,
+            purpose: ConnectionPurpose::Data,
             protection: Protection::None,
             target: 1,
             rank: 3,
@@ -307,21 +309,21 @@ mod tests {
         }
     }
 
-    /// Both sides of a handshake: whether the host lets the guest in, and the guest the host.
-    fn shake(guest: &[u8], host: &[u8]) -> (bool, Result<(), Failure>) {
+    /// Both sides of a handshake: true if the accepting side accepts, and the result of the dialling side.
+    fn shake(dialling: &[u8], accepting: &[u8]) -> (bool, Result<(), HandshakeError>) {
         let hello = hello(1).encode();
         let challenge = challenge(Ok(([2; 32], Protection::None)));
-        let proof = proof(guest, &hello, &challenge).unwrap();
-        let proven = is_proven(host, &hello, &challenge, &proof);
+        let proof = proof(dialling, &hello, &challenge).unwrap();
+        let proven = is_proven(accepting, &hello, &challenge, &proof);
         let answer = if proven { Ok(()) } else { Err(Refusal::Secret) };
-        let welcome = welcome(host, &hello, &challenge, answer);
-        (proven, welcomed(guest, &hello, &challenge, &welcome))
+        let welcome = welcome(accepting, &hello, &challenge, answer);
+        (proven, welcomed(dialling, &hello, &challenge, &welcome))
     }
 
     #[test]
     fn one_secret_opens_both_ways_and_another_none() {
         assert_eq!(shake(b"secret", b"secret"), (true, Ok(())));
-        let refused = Err(Failure::Refused(Refusal::Secret));
+        let refused = Err(HandshakeError::Refused(Refusal::Secret));
         assert_eq!(shake(b"secret", b"Secret"), (false, refused));
     }
 
@@ -330,14 +332,14 @@ mod tests {
         let mut bytes = hello(1).encode();
         bytes[8] += 1;
         let failure = Hello::decode(&bytes).unwrap_err();
-        assert_eq!(failure, Failure::Refused(Refusal::Version(VERSION)));
+        assert_eq!(failure, HandshakeError::Refused(Refusal::Version(VERSION)));
         let mut bytes = hello(1).encode();
         bytes[10..12].reverse();
         let failure = Hello::decode(&bytes).unwrap_err();
-        assert_eq!(failure, Failure::Refused(Refusal::ByteOrder));
+        assert_eq!(failure, HandshakeError::Refused(Refusal::ByteOrder));
         let answer = challenge(Err(Refusal::ByteOrder));
         let told = proof(b"x", &bytes, &answer).unwrap_err();
-        assert_eq!(told, Failure::Refused(Refusal::ByteOrder));
+        assert_eq!(told, HandshakeError::Refused(Refusal::ByteOrder));
     }
 
     #[test]
@@ -347,10 +349,10 @@ mod tests {
             Refusal::Rank,
             Refusal::Size(4),
             Refusal::Secret,
-            Refusal::Job,
+            Refusal::JobIdentity,
         ] {
             let told = proof(b"x", &hello, &challenge(Err(refusal))).unwrap_err();
-            assert_eq!(told, Failure::Stranger);
+            assert_eq!(told, HandshakeError::Stranger);
         }
     }
 
@@ -369,25 +371,26 @@ mod tests {
     #[test]
     fn the_side_that_wants_more_protection_gets_it() {
         use Protection::{Authentication, None};
-        for (guest, host) in [(None, None), (None, Authentication), (Authentication, None)] {
+        for (dialling, accepting) in [(None, None), (None, Authentication), (Authentication, None)]
+        {
             let hello = Hello {
-                protection: guest,
+                protection: dialling,
                 ..hello(1)
             }
             .encode();
-            let challenge = challenge(Ok(([2; 32], host)));
+            let challenge = challenge(Ok(([2; 32], accepting)));
             let dialed = channel(b"secret", Side::Dialer, &hello, &challenge);
             let accepted = channel(b"secret", Side::Listener, &hello, &challenge);
             let tag = dialed.seal(b"record");
-            assert_eq!(tag.is_some(), guest.max(host) == Authentication);
+            assert_eq!(tag.is_some(), dialling.max(accepting) == Authentication);
             let opened = accepted.open(&mut b"record".to_owned(), &tag.unwrap_or_default());
             assert_eq!(opened, Ok(()));
         }
     }
 
     #[test]
-    fn a_guests_proof_is_no_hosts_proof() {
-        // A host without the secret sends the guest's own proof back.
+    fn the_proofs_of_the_two_sides_differ() {
+        // An accepting side without the secret sends the other's own proof back.
         let (hello, challenge) = (
             hello(1).encode(),
             challenge(Ok(([2; 32], Protection::None))),
@@ -396,7 +399,7 @@ mod tests {
         let mut forged = welcome(b"", &hello, &challenge, Ok(()));
         forged[16..].copy_from_slice(&proof);
         let outcome = welcomed(b"secret", &hello, &challenge, &forged);
-        assert_eq!(outcome, Err(Failure::Unproven));
+        assert_eq!(outcome, Err(HandshakeError::Unproven));
     }
 
     #[test]
@@ -407,10 +410,10 @@ mod tests {
         );
         let mut refused = welcome(b"secret", &hello, &challenge, Err(Refusal::Size(4)));
         let outcome = welcomed(b"secret", &hello, &challenge, &refused);
-        assert_eq!(outcome, Err(Failure::Refused(Refusal::Size(4))));
+        assert_eq!(outcome, Err(HandshakeError::Refused(Refusal::Size(4))));
         refused[8..16].fill(0);
         let outcome = welcomed(b"secret", &hello, &challenge, &refused);
-        assert_eq!(outcome, Err(Failure::Unproven));
+        assert_eq!(outcome, Err(HandshakeError::Unproven));
     }
 
     proptest! {
@@ -422,7 +425,7 @@ mod tests {
             let mut any = [0; HELLO];
             any[..32].copy_from_slice(&bytes);
             any[32..].copy_from_slice(&more);
-            prop_assert_eq!(Hello::decode(&any), Err(Failure::Stranger));
+            prop_assert_eq!(Hello::decode(&any), Err(HandshakeError::Stranger));
             let mut answer = [0; WELCOME];
             answer[..8].copy_from_slice(&MAGIC);
             answer[8..40].copy_from_slice(&bytes);
@@ -446,7 +449,7 @@ mod tests {
             target: u16, rank: u32, size: u32, job: u64, nonce: [u8; 32],
         ) {
             let protection = Protection::Authentication;
-            let hello = Hello { purpose: Purpose::Watch, protection, target, rank, size, job, nonce };
+            let hello = Hello { purpose: ConnectionPurpose::Watch, protection, target, rank, size, job, nonce };
             prop_assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
         }
     }

@@ -20,7 +20,7 @@ fn number(address: &str) -> Option<RawFd> {
     (identity == format!("{}:{}", metadata.dev(), metadata.ino())).then_some(descriptor)
 }
 
-/// What lies there; it belongs to the caller from now on, and programs that it starts do not get it.
+/// Takes the descriptor there; it belongs to the caller from now on, and programs that it starts do not get it.
 fn take(address: &str) -> Option<OwnedFd> {
     let descriptor = number(address)?;
     // SAFETY: the launcher opened this for this rank alone and left it under this number, which was

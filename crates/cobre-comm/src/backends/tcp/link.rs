@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags};
 
 use super::channel::{Channel, Forged, RECORD, TAG};
-use super::connection::Link;
-use super::frame::{HEADER, Header};
+use super::connection::DataLink;
+use super::frame::{FrameHeader, HEADER};
 
 /// Pieces that one system call moves.
 const AT_ONCE: usize = 64;
@@ -29,15 +29,15 @@ pub(super) struct Outgoing<'a> {
     pub(super) peer: usize,
     /// The header, until it is sealed.
     header: Option<[u8; HEADER]>,
-    /// What is not sealed yet.
+    /// Bytes that are not sealed yet.
     parts: VecDeque<&'a [u8]>,
-    /// What is sealed, and not sent yet.
-    records: VecDeque<Record<'a>>,
+    /// Records that are sealed, and not sent yet.
+    records: VecDeque<SealedRecord<'a>>,
     /// Bytes of the first record, tag included, that are sent.
     sent: usize,
 }
 
-struct Record<'a> {
+struct SealedRecord<'a> {
     body: Body<'a>,
     tag: Option<[u8; TAG]>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Incoming<'a> {
     head_len: usize,
     /// Payload bytes that this rank's own call expects.
     pub(super) expected: usize,
-    /// What is left to fill or to open.
+    /// Buffers that are left to fill or to open.
     parts: VecDeque<&'a mut [u8]>,
     /// Bytes in `parts`.
     left: usize,
@@ -69,29 +69,29 @@ pub(super) struct Incoming<'a> {
     tags: [[u8; TAG]; RECORDS_AT_ONCE],
 }
 
-/// How far a transfer got in one step.
+/// The progress of a transfer in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moved {
+pub(super) enum TransferProgress {
     Nothing,
     Something,
     /// The header has just become complete.
     Header,
 }
 
-/// Why a transfer cannot go on.
+/// The reason for which a transfer cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum TransferError {
     Socket,
     Forged,
 }
 
-impl From<Forged> for Broken {
+impl From<Forged> for TransferError {
     fn from(Forged: Forged) -> Self {
         Self::Forged
     }
 }
 
-impl Record<'_> {
+impl SealedRecord<'_> {
     fn body(&self) -> &[u8] {
         match &self.body {
             Body::Header(bytes) => bytes,
@@ -110,12 +110,12 @@ impl Record<'_> {
 }
 
 impl<'a> Outgoing<'a> {
-    pub(super) fn new(peer: usize, header: &Header, parts: &[&'a [u8]]) -> Self {
+    pub(super) fn new(peer: usize, header: &FrameHeader, parts: &[&'a [u8]]) -> Self {
         let length = parts.iter().map(|part| part.len()).sum::<usize>() as u64;
         let parts = parts.iter().copied().filter(|part| !part.is_empty());
         Self {
             peer,
-            header: Some(Header { length, ..*header }.encode()),
+            header: Some(FrameHeader { length, ..*header }.encode()),
             parts: parts.collect(),
             records: VecDeque::new(),
             sent: 0,
@@ -127,7 +127,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Sends what fits.
-    pub(super) fn advance(&mut self, link: &Link) -> Result<Moved, Broken> {
+    pub(super) fn advance(&mut self, link: &DataLink) -> Result<TransferProgress, TransferError> {
         self.seal(&link.channel);
         let sent = {
             let mut skip = self.sent;
@@ -149,8 +149,8 @@ impl<'a> Outgoing<'a> {
             };
             match outcome {
                 Ok(sent) => sent,
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(Moved::Nothing),
-                Err(_) => return Err(Broken::Socket),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(TransferProgress::Nothing),
+                Err(_) => return Err(TransferError::Socket),
             }
         };
         link.traffic.note_sent(sent);
@@ -161,7 +161,7 @@ impl<'a> Outgoing<'a> {
             self.sent -= first.len();
             self.records.pop_front();
         }
-        Ok(Moved::Something)
+        Ok(TransferProgress::Something)
     }
 
     /// Makes the next records ready, as many as are soon sent.
@@ -170,14 +170,14 @@ impl<'a> Outgoing<'a> {
             self.push(channel, Body::Header(header));
         }
         if channel.tag_len() == 0 {
-            let records = self.parts.drain(..).map(|part| Record {
+            let records = self.parts.drain(..).map(|part| SealedRecord {
                 body: Body::Lent(part),
                 tag: None,
             });
             self.records.extend(records);
             return;
         }
-        let mut ahead: usize = self.records.iter().map(Record::len).sum();
+        let mut ahead: usize = self.records.iter().map(SealedRecord::len).sum();
         while ahead < self.sent + SEALED_AHEAD
             && let Some(body) = self.next_body()
         {
@@ -187,7 +187,7 @@ impl<'a> Outgoing<'a> {
     }
 
     fn push(&mut self, channel: &Channel, body: Body<'a>) {
-        let mut record = Record { body, tag: None };
+        let mut record = SealedRecord { body, tag: None };
         record.tag = channel.seal(record.body());
         self.records.push_back(record);
     }
@@ -243,13 +243,13 @@ impl<'a> Incoming<'a> {
     }
 
     /// The header, once it is there; `None` if what came is none.
-    pub(super) fn header(&self) -> Option<Header> {
-        Header::decode(self.head.first_chunk()?)
+    pub(super) fn header(&self) -> Option<FrameHeader> {
+        FrameHeader::decode(self.head.first_chunk()?)
     }
 
     /// Reads what is there; the end of the stream is an error. A header that is complete is opened,
     /// the payload is not: see [`open`](Self::open).
-    pub(super) fn advance(&mut self, link: &Link) -> Result<Moved, Broken> {
+    pub(super) fn advance(&mut self, link: &DataLink) -> Result<TransferProgress, TransferError> {
         let tag_len = link.channel.tag_len();
         self.head_len = HEADER + tag_len;
         let read = {
@@ -264,10 +264,10 @@ impl<'a> Incoming<'a> {
                 }
             };
             match outcome {
-                Ok(0) => return Err(Broken::Socket),
+                Ok(0) => return Err(TransferError::Socket),
                 Ok(read) => read,
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(Moved::Nothing),
-                Err(_) => return Err(Broken::Socket),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(TransferProgress::Nothing),
+                Err(_) => return Err(TransferError::Socket),
             }
         };
         link.traffic.note_received(read);
@@ -275,14 +275,14 @@ impl<'a> Incoming<'a> {
         self.head_read += of_head;
         self.read += read - of_head;
         if of_head == 0 || self.head_read < self.head_len {
-            return Ok(Moved::Something);
+            return Ok(TransferProgress::Something);
         }
         if let Some((head, tag)) = self.head.split_first_chunk_mut::<HEADER>()
             && let Ok(tag) = (&*tag).try_into()
         {
             link.channel.open(head, tag)?;
         }
-        Ok(Moved::Header)
+        Ok(TransferProgress::Header)
     }
 
     /// Where the next bytes go.
@@ -384,28 +384,28 @@ mod tests {
     use super::*;
     use crate::backends::tcp::channel::{Protection, Side};
     use crate::backends::tcp::connection::Connection;
-    use crate::backends::tcp::frame::Kind;
-    use crate::stamp::{Collective, Stamp};
+    use crate::backends::tcp::frame::FrameKind;
+    use crate::call_signature::{CallSignature, Collective};
     use proptest::prelude::*;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-    fn links(protection: Protection) -> (Link, Link) {
+    fn links(protection: Protection) -> (DataLink, DataLink) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (other, _) = listener.accept().unwrap();
         let link = |stream: TcpStream, side| {
             stream.set_nonblocking(true).unwrap();
             let channel = Channel::new(protection, side, b"secret", &[b"transcript"]);
-            Link::new(Connection { stream, channel })
+            DataLink::new(Connection { stream, channel })
         };
         (link(one, Side::Dialer), link(other, Side::Listener))
     }
 
-    fn header() -> Header {
-        Header {
-            kind: Kind::Direct,
+    fn header() -> FrameHeader {
+        FrameHeader {
+            kind: FrameKind::Direct,
             round: 7,
-            stamp: Stamp::new(Collective::Barrier).at(3),
+            signature: CallSignature::new(Collective::Barrier).at(3),
             length: 0,
         }
     }
@@ -436,9 +436,11 @@ mod tests {
                 if !outgoing.is_done() {
                     outgoing.advance(&one).unwrap();
                 }
-                if !incoming.is_done() && incoming.advance(&other).unwrap() == Moved::Header {
+                if !incoming.is_done()
+                    && incoming.advance(&other).unwrap() == TransferProgress::Header
+                {
                     let length = payload.len() as u64;
-                    assert_eq!(incoming.header(), Some(Header { length, ..header() }));
+                    assert_eq!(incoming.header(), Some(FrameHeader { length, ..header() }));
                 }
                 incoming.open(&other.channel).unwrap();
             }
@@ -480,7 +482,7 @@ mod tests {
         outgoing.advance(&one).unwrap();
         let mut place = vec![0; 400];
         let mut incoming = Incoming::new(0, vec![&mut place]);
-        while incoming.advance(&other).unwrap() != Moved::Header {}
+        while incoming.advance(&other).unwrap() != TransferProgress::Header {}
         assert_eq!(incoming.header().unwrap().length, 1000);
         while incoming.open(&other.channel).is_ok() {
             assert!(

@@ -1,4 +1,4 @@
-//! What ranks say to rank 0 and back beside the collectives: signs of life, the roster, reports and
+//! Control messages between the ranks and rank 0 beside the collectives: heartbeats, the table of peers, reports and
 //! the verdict.
 
 use std::io::{self, Read, Write};
@@ -10,17 +10,17 @@ use super::channel::{Channel, TAG};
 /// Bytes in front of every message's body.
 const HEAD: usize = 32;
 const MAGIC: u32 = 0x6362_7257;
-/// Longest body: a roster of 256 ranks.
+/// Longest body: a table of peers of 256 ranks.
 const LONGEST: usize = 64 * 1024;
 
-/// What a message is. The two figures mean something else in each.
+/// The kind of a message. The two figures mean something else in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Who a rank is; the body is its card.
-    Card = 1,
-    /// Who all ranks are.
-    Roster = 2,
-    /// Whether a rank reached all its peers: 1 if so, else the body says why not.
+pub(super) enum MessageKind {
+    /// A rank's description of itself, in the body.
+    PeerInfo = 1,
+    /// The table of all ranks.
+    PeerTable = 2,
+    /// The result of a rank's connections to its peers: 1 if it reached all, else the body says why not.
     Meshed = 3,
     /// The job begins: 1 if ranks are connected directly.
     Start = 4,
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     LinkLost = 8,
     /// The deadline of a step, the first figure, has passed; it is so many milliseconds.
     Late = 9,
-    /// Why the job has failed, for all.
+    /// The cause of the job's failure, for all.
     Verdict = 10,
     /// The sender has finished; the first figure is its last step.
     Leave = 11,
@@ -41,10 +41,10 @@ pub(super) enum Kind {
     Seated = 12,
 }
 
-impl Kind {
+impl MessageKind {
     pub(super) const ALL: [Self; 12] = [
-        Self::Card,
-        Self::Roster,
+        Self::PeerInfo,
+        Self::PeerTable,
         Self::Meshed,
         Self::Start,
         Self::Ping,
@@ -64,17 +64,17 @@ impl Kind {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
-    pub(super) kind: Kind,
+    pub(super) kind: MessageKind,
     pub(super) figures: [u64; 2],
     pub(super) body: Vec<u8>,
 }
 
 impl Message {
-    pub(super) fn new(kind: Kind, figures: [u64; 2]) -> Self {
+    pub(super) fn new(kind: MessageKind, figures: [u64; 2]) -> Self {
         Self::with_body(kind, figures, Vec::new())
     }
 
-    pub(super) fn with_body(kind: Kind, figures: [u64; 2], body: Vec<u8>) -> Self {
+    pub(super) fn with_body(kind: MessageKind, figures: [u64; 2], body: Vec<u8>) -> Self {
         Self {
             kind,
             figures,
@@ -116,21 +116,21 @@ impl Message {
 pub(super) struct Inbox {
     bytes: Vec<u8>,
     /// The head of the first message, once it is there and is one.
-    head: Option<Head>,
+    head: Option<MessageHeader>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Head {
-    kind: Kind,
+struct MessageHeader {
+    kind: MessageKind,
     figures: [u64; 2],
     length: usize,
 }
 
-impl Head {
+impl MessageHeader {
     fn decode(bytes: &[u8; HEAD]) -> Option<Self> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
         let figure = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
-        let (kind, length) = (Kind::of_number(word(4))?, word(24) as usize);
+        let (kind, length) = (MessageKind::of_number(word(4))?, word(24) as usize);
         let is_one = word(0) == MAGIC && length <= LONGEST && word(28) == 0;
         is_one.then_some(Self {
             kind,
@@ -145,7 +145,7 @@ fn forged<E>(_: E) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, FORGED)
 }
 
-/// What is wrong with a message that fails authentication.
+/// The error of a message that fails authentication.
 pub(super) const FORGED: &str = "it was changed, left out, repeated or moved on the way";
 
 impl Inbox {
@@ -170,7 +170,7 @@ impl Inbox {
 
     /// The next message that is complete; an error if what came is none.
     pub(super) fn next(&mut self, channel: &Channel) -> io::Result<Option<Message>> {
-        let Head {
+        let MessageHeader {
             kind,
             figures,
             length,
@@ -188,11 +188,11 @@ impl Inbox {
         Ok(Some(Message::with_body(kind, figures, body)))
     }
 
-    fn take_head(&mut self, channel: &Channel) -> io::Result<Option<Head>> {
+    fn take_head(&mut self, channel: &Channel) -> io::Result<Option<MessageHeader>> {
         let Some(bytes) = self.take_record(HEAD, channel)? else {
             return Ok(None);
         };
-        let head = bytes.first_chunk().and_then(Head::decode);
+        let head = bytes.first_chunk().and_then(MessageHeader::decode);
         head.map(Some).ok_or(io::ErrorKind::InvalidData.into())
     }
 
@@ -292,7 +292,7 @@ mod tests {
             let (one, other) = pair(protection);
             let sent: Vec<Message> = bodies
                 .into_iter()
-                .map(|body| Message::with_body(Kind::Report, [7, u64::MAX], body))
+                .map(|body| Message::with_body(MessageKind::Report, [7, u64::MAX], body))
                 .collect();
             let bytes: Vec<u8> = sent.iter().flat_map(|message| message.seal(&one)).collect();
             let (mut inbox, mut found) = (Inbox::default(), Vec::new());
@@ -317,7 +317,7 @@ mod tests {
             body in proptest::collection::vec(any::<u8>(), 0..100), at: usize, change in 1..=255u8,
         ) {
             let (one, other) = pair(Protection::Authentication);
-            let message = Message::with_body(Kind::Report, [7, 8], body);
+            let message = Message::with_body(MessageKind::Report, [7, 8], body);
             let mut bytes = message.seal(&one);
             let at = at % bytes.len();
             bytes[at] ^= change;
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_repeated_message_is_refused() {
         let (one, other) = pair(Protection::Authentication);
-        let bytes = Message::new(Kind::Leave, [9, 0]).seal(&one);
+        let bytes = Message::new(MessageKind::Leave, [9, 0]).seal(&one);
         let mut inbox = inbox([&bytes[..], &bytes[..]].concat());
         assert!(inbox.next(&other).unwrap().is_some());
         assert!(inbox.next(&other).is_err());
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_length_beyond_all_is_refused_before_anything_is_kept_for_it() {
-        let mut bytes = Message::new(Kind::Card, [0; 2]).encode();
+        let mut bytes = Message::new(MessageKind::PeerInfo, [0; 2]).encode();
         bytes[24..28].fill(0xff);
         assert!(inbox(bytes).next(&Channel::plain()).is_err());
     }

@@ -1,24 +1,24 @@
 //! Processes of one or several hosts, over sockets.
 
+mod accept;
 mod channel;
 mod collectives;
 mod connection;
-mod fate;
+mod dial;
 mod frame;
 mod group;
-mod guest;
 mod handshake;
 mod inherited;
 mod link;
 mod message;
-mod reception;
+mod peer_table;
 mod rendezvous;
-mod roster;
 mod secret;
 mod session;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod watch;
 
 use std::io;
@@ -30,31 +30,31 @@ use rustix::net::sockopt;
 
 use super::heap::HeapRegion;
 use super::local::LocalBackend;
-use crate::arguments::{Partition, Parts, Root};
+use crate::arguments::{Partition, RegionParts, RootRank};
 use crate::backends::spin::{Spin, spread};
+use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::cpus;
 use crate::data::{CommData, Reducible};
 use crate::env::TcpConfig;
 use crate::error::{BackendError, Cause};
 use crate::report;
-use crate::stamp::Stamp;
-use crate::transport::{Fault, HeapTransport, Line, RegionTransport, Transport};
+use crate::transport::{CallLock, HeapTransport, RegionTransport, Transport, TransportFault};
 
 use connection::Connection;
-use fate::{Fate, Order};
 use group::Group;
-use rendezvous::Met;
-use watch::{Limits, Watch};
+use rendezvous::JoinedJob;
+use verdict::{JobVerdict, WatchRequest};
+use watch::{Limits, WatchThread};
 
-/// What a socket holds that the other side has not taken yet: larger ones push data out of the
+/// The size of a socket's send buffer: larger ones push data out of the
 /// cache, smaller ones wait more often.
 const SEND_BUFFER: usize = 512 * 1024;
 
 /// Looks between which others may run, with more ranks than processors.
 const YIELDS_IF_CROWDED: u32 = 1000;
 
-/// How long who gives up waits for the others to be told; rank 0 may be stopped.
+/// The time that a rank that aborts waits for the others to be told; rank 0 may be stopped.
 const ABORT: Duration = Duration::from_secs(10);
 
 /// A rank of a job over sockets. A clone is another handle to the same rank.
@@ -64,7 +64,7 @@ pub struct TcpBackend(Arc<Member>);
 #[derive(Debug)]
 struct Member {
     group: Group,
-    line: Line,
+    call_lock: CallLock,
 }
 
 impl TcpBackend {
@@ -80,8 +80,8 @@ impl TcpBackend {
         };
         let met = rendezvous::meet(config).map_err(failed)?;
         let group = begin(config, met).map_err(|error| failed(error.to_string()))?;
-        let line = Line::default();
-        Ok(Self(Arc::new(Member { group, line })))
+        let call_lock = CallLock::default();
+        Ok(Self(Arc::new(Member { group, call_lock })))
     }
 
     fn group(&self) -> &Group {
@@ -89,15 +89,15 @@ impl TcpBackend {
     }
 }
 
-fn begin(config: &TcpConfig, met: Met) -> io::Result<Group> {
+fn begin(config: &TcpConfig, met: JoinedJob) -> io::Result<Group> {
     met.links.iter().flatten().try_for_each(prepare)?;
-    let crowded = roster::is_crowded(&met.cards, config.rank, cpus::quota());
+    let crowded = peer_table::is_crowded(&met.peer_infos, config.rank, cpus::quota());
     spread(config.rank, config.size, &cpus::allowed());
     let limits = Limits {
         stall: config.stall,
         timeout: config.timeout,
     };
-    let (fate, ear) = Fate::new(config.rank, met.cards, met.links)?;
+    let (job_verdict, wake_receiver) = JobVerdict::new(config.rank, met.peer_infos, met.links)?;
     Ok(Group {
         rank: config.rank,
         size: config.size,
@@ -105,7 +105,7 @@ fn begin(config: &TcpConfig, met: Met) -> io::Result<Group> {
         always_direct: met.always_direct,
         spin: Spin::new(crowded, YIELDS_IF_CROWDED),
         timeout: config.timeout,
-        watch: Watch::begin(fate, ear, met.watches, limits)?,
+        watch: WatchThread::begin(job_verdict, wake_receiver, met.watches, limits)?,
         round: AtomicU64::new(0),
         scratch: Mutex::new(Vec::new()),
     })
@@ -133,65 +133,72 @@ impl Transport for TcpBackend {
     }
 
     #[inline]
-    fn line(&self) -> Option<&Line> {
-        Some(&self.0.line)
+    fn call_lock(&self) -> Option<&CallLock> {
+        Some(&self.0.call_lock)
     }
 
     fn allgatherv(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
-        collectives::allgatherv(&self.group().begin(stamp)?, Some(send), recv, blocks)
+    ) -> Result<(), TransportFault> {
+        collectives::allgatherv(&self.group().begin(signature)?, Some(send), recv, blocks)
     }
 
     fn allreduce<T: Reducible>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         send: &[T],
         recv: &mut [T],
         op: ReduceOp,
-    ) -> Result<(), Fault> {
-        collectives::allreduce(&self.group().begin(stamp)?, send, recv, op)
+    ) -> Result<(), TransportFault> {
+        collectives::allreduce(&self.group().begin(signature)?, send, recv, op)
     }
 
-    fn broadcast(&self, stamp: &Stamp, buf: &mut [u8], root: Root) -> Result<(), Fault> {
-        collectives::broadcast(&self.group().begin(stamp)?, buf, root.rank())
+    fn broadcast(
+        &self,
+        signature: &CallSignature,
+        buf: &mut [u8],
+        root: RootRank,
+    ) -> Result<(), TransportFault> {
+        collectives::broadcast(&self.group().begin(signature)?, buf, root.rank())
     }
 
-    fn barrier(&self, stamp: &Stamp) -> Result<(), Fault> {
-        collectives::barrier(&self.group().begin(stamp)?)
+    fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault> {
+        collectives::barrier(&self.group().begin(signature)?)
     }
 
-    fn refuse(&self, stamp: &Stamp) -> Result<(), Fault> {
-        // Arriving with this stamp is the message; who sees it reports the mismatch.
-        self.barrier(stamp)
+    fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault> {
+        // Arriving with this call signature is the message; who sees it reports the mismatch.
+        self.barrier(signature)
     }
 
     fn abort(&self, reason: &str) {
         let group = self.group();
-        let fate = group.fate();
-        if !group.watch.origin.is_here() {
+        let job_verdict = group.job_verdict();
+        if !group.watch.fork_guard.is_here() {
             return;
         }
-        let card = &fate.cards[group.rank];
+        let peer_info = &job_verdict.peer_infos[group.rank];
         let own = Cause::Aborted {
             rank: group.rank,
-            host: card.host.clone(),
-            pid: card.pid,
+            host: peer_info.host.clone(),
+            pid: peer_info.pid,
             reason: reason.to_owned(),
-            last: fate.step(),
+            last: job_verdict.step(),
         };
-        if !fate.is_stopped() {
-            fate.order(Order::Report(own));
+        if !job_verdict.is_stopped() {
+            job_verdict.request(WatchRequest::Report(own));
         }
         // Who gives up because another rank has failed is not the cause.
-        match fate.await_verdict_for(ABORT) {
-            Some(Cause::Aborted { rank, .. }) if *rank == group.rank => report::give_up(reason),
+        match job_verdict.await_verdict_for(ABORT) {
+            Some(Cause::Aborted { rank, .. }) if *rank == group.rank => {
+                report::report_abort(reason)
+            }
             Some(_) => {}
-            None => report::give_up(reason),
+            None => report::report_abort(reason),
         }
     }
 }
@@ -199,11 +206,11 @@ impl Transport for TcpBackend {
 impl HeapTransport for TcpBackend {
     fn allgather_in_place(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         data: &mut [u8],
         blocks: Partition<'_>,
-    ) -> Result<(), Fault> {
-        collectives::allgatherv(&self.group().begin(stamp)?, None, data, blocks)
+    ) -> Result<(), TransportFault> {
+        collectives::allgatherv(&self.group().begin(signature)?, None, data, blocks)
     }
 }
 
@@ -213,25 +220,25 @@ impl RegionTransport for TcpBackend {
 
     fn leader_region<T: CommData>(
         &self,
-        stamp: &Stamp,
+        signature: &CallSignature,
         count: usize,
-    ) -> Result<HeapRegion<T, Self>, Fault> {
-        self.barrier(stamp)?;
-        HeapRegion::led(self.clone(), stamp, count)
+    ) -> Result<HeapRegion<T, Self>, TransportFault> {
+        self.barrier(signature)?;
+        HeapRegion::led(self.clone(), signature, count)
     }
 
     fn partitioned_region<T: CommData>(
         &self,
-        stamp: &Stamp,
-        parts: Parts,
-    ) -> Result<HeapRegion<T, Self>, Fault> {
-        self.barrier(stamp)?;
-        HeapRegion::partitioned(self.clone(), stamp, parts)
+        signature: &CallSignature,
+        parts: RegionParts,
+    ) -> Result<HeapRegion<T, Self>, TransportFault> {
+        self.barrier(signature)?;
+        HeapRegion::partitioned(self.clone(), signature, parts)
     }
 
     /// Nothing is shared between ranks, wherever they run: each is a node of its own.
-    fn split(&self, stamp: &Stamp) -> Result<LocalBackend, Fault> {
-        self.barrier(stamp)?;
+    fn split(&self, signature: &CallSignature) -> Result<LocalBackend, TransportFault> {
+        self.barrier(signature)?;
         Ok(LocalBackend)
     }
 

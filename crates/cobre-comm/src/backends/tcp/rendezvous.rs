@@ -1,4 +1,4 @@
-//! How ranks find each other: all come to rank 0, which tells them who else is there; then, where
+//! Rendezvous: all ranks dial rank 0, which tells them who else is there; then, where
 //! they can, they connect to each other.
 
 use std::fmt::Write as _;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::accept::{Acceptor, JobIdentity};
 use super::channel::Protection;
 use super::connection::Connection;
-use super::guest::{self, Outcome, Trouble};
-use super::handshake::{Hello, Purpose, Refusal};
-use super::message::{FORGED, Inbox, Kind, Message};
-use super::reception::{Job, Reception};
-use super::roster::{self, Card, MOST_RANKS};
+use super::dial::{self, DialCause, DialError};
+use super::handshake::{ConnectionPurpose, Hello, Refusal};
+use super::message::{FORGED, Inbox, Message, MessageKind};
+use super::peer_table::{self, MOST_RANKS, PeerInfo};
 use super::secret::Secret;
 use super::{inherited, watch};
 use crate::backends::wire;
@@ -23,35 +23,35 @@ use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpProtection, TcpTopology
 use crate::error::{Cause, Loss};
 use crate::terminal;
 
-/// How long peers may take to reach each other, and how much longer for each rank.
+/// The time that peers may take to reach each other, and the extra time for each rank.
 const MESH: Duration = Duration::from_secs(3);
 const MESH_PER_RANK: Duration = Duration::from_millis(20);
-/// How much longer a rank that has joined waits than rank 0: its answer says more.
+/// The extra time that a rank that has joined waits beyond rank 0: its answer says more.
 const GRACE: Duration = Duration::from_secs(2);
 /// No rank waits for longer, whatever rank 0 says: as long as a timeout can be set.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(1_000_000_000);
-/// What helps against a rank that knows the secret and does not keep to the protocol.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(1_000_000_000);
+/// The remedy against a rank that knows the secret and does not keep to the protocol.
 const ONE_BUILD: &str = "do all ranks run one build?";
 /// The port of a rank that does not listen.
 const NOWHERE: u16 = 0;
-/// Connections that may wait at the door.
+/// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
 /// A job whose ranks are all there.
-pub(super) struct Met {
-    pub(super) cards: Vec<Card>,
+pub(super) struct JoinedJob {
+    pub(super) peer_infos: Vec<PeerInfo>,
     /// Data connections by rank: on all ranks to rank 0, and to all others if `direct`.
     pub(super) links: Vec<Option<Connection>>,
     /// Watching connections by rank: rank 0's to all, the others' to rank 0.
     pub(super) watches: Vec<Option<(Connection, Inbox)>>,
-    /// Whether any two ranks are connected.
+    /// True if any two ranks are connected.
     pub(super) direct: bool,
-    /// Whether small messages go directly too.
+    /// True if small messages go directly too.
     pub(super) always_direct: bool,
 }
 
 /// Meets the other ranks, or says why not.
-pub(super) fn meet(config: &TcpConfig) -> Result<Met, String> {
+pub(super) fn meet(config: &TcpConfig) -> Result<JoinedJob, String> {
     let deadline = Instant::now() + config.timeout.unwrap_or(DEFAULT_RENDEZVOUS);
     if config.size > MOST_RANKS {
         let size = config.size;
@@ -61,10 +61,10 @@ pub(super) fn meet(config: &TcpConfig) -> Result<Met, String> {
     }
     // A secret that this rank shares through a file is held until all have met.
     let secret = Secret::load(config, deadline)?;
-    let job = Job {
+    let job = JobIdentity {
         rank: config.rank,
         size: config.size,
-        id: roster::hash(config.job.as_deref().unwrap_or("").as_bytes()),
+        id: peer_table::hash(config.job.as_deref().unwrap_or("").as_bytes()),
         secret: secret.bytes(),
         loopback_only: secret.is_of_this_machine(),
         on_loopback: match config.protection {
@@ -94,7 +94,7 @@ fn no_secret(what: &str) -> String {
 }
 
 /// The socket that rank 0 listens on: the launcher's, or its own.
-fn listen(config: &TcpConfig, job: &Job<'_>) -> Result<TcpListener, String> {
+fn listen(config: &TcpConfig, job: &JobIdentity<'_>) -> Result<TcpListener, String> {
     if let Some(address) = &config.listener {
         let listener = inherited::listener(address).ok_or_else(|| {
             format!(
@@ -152,43 +152,50 @@ fn told(error: io::Error) -> String {
     error.to_string()
 }
 
-/// A place at the table, as rank 0 sees it.
+/// A rank that joins, as rank 0 sees it.
 #[derive(Default)]
-struct Seat {
+struct JoiningRank {
     watch: Option<(Connection, Inbox)>,
     data: Option<Connection>,
-    card: Option<Card>,
+    peer_info: Option<PeerInfo>,
     /// From where it came.
     address: Option<IpAddr>,
 }
 
-impl Seat {
+impl JoiningRank {
     fn is_complete(&self) -> bool {
-        self.data.is_some() && self.card.is_some()
+        self.data.is_some() && self.peer_info.is_some()
     }
 }
 
 /// Rank 0: lets everyone in, then tells all who is there.
-fn gather(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, String> {
-    let mut seats: Vec<Seat> = (0..config.size).map(|_| Seat::default()).collect();
-    seats[0].card = Some(Card::own(0));
+fn gather(
+    config: &TcpConfig,
+    job: JobIdentity<'_>,
+    deadline: Instant,
+) -> Result<JoinedJob, String> {
+    let mut joining: Vec<JoiningRank> = (0..config.size).map(|_| JoiningRank::default()).collect();
+    joining[0].peer_info = Some(PeerInfo::own(0));
     if config.size > 1 {
         let listener = listen(config, &job)?;
-        let outcome = fill_seats(config, job, &listener, &mut seats, deadline);
+        let outcome = accept_ranks(config, job, &listener, &mut joining, deadline);
         // Also for a copy of this socket that another process of the job may still have.
         let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
         drop(listener);
-        outcome.map_err(|cause| refuse_all(&seats, &cause))?;
+        outcome.map_err(|cause| refuse_all(&joining, &cause))?;
     }
-    let cards: Vec<Card> = seats.iter().filter_map(|seat| seat.card.clone()).collect();
+    let peer_infos: Vec<PeerInfo> = joining
+        .iter()
+        .filter_map(|joining_rank| joining_rank.peer_info.clone())
+        .collect();
     let wanted = config.size > 2 && config.topology != TcpTopology::Star;
-    let roster = roster::encode(&cards);
-    let roster = Message::with_body(Kind::Roster, [u64::from(wanted), 0], roster);
-    tell_all(&seats, &roster);
+    let peer_table = peer_table::encode(&peer_infos);
+    let peer_table = Message::with_body(MessageKind::PeerTable, [u64::from(wanted), 0], peer_table);
+    tell_all(&joining, &peer_table);
     let mut direct = config.size <= 2;
     if wanted {
-        let meshed = await_mesh(config, &mut seats, &cards);
-        let complaints = meshed.map_err(|cause| refuse_all(&seats, &cause))?;
+        let meshed = await_mesh(config, &mut joining, &peer_infos);
+        let complaints = meshed.map_err(|cause| refuse_all(&joining, &cause))?;
         direct = complaints.is_empty();
         if !direct && config.topology == TcpTopology::Ring {
             let cause = starting(format!(
@@ -196,18 +203,18 @@ fn gather(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, St
                 env::TCP_TOPOLOGY,
                 complaints.join("; ")
             ));
-            return Err(refuse_all(&seats, &cause));
+            return Err(refuse_all(&joining, &cause));
         }
     }
     let always_direct = direct && config.topology == TcpTopology::Ring;
     let start = [u64::from(direct), u64::from(always_direct)];
-    tell_all(&seats, &Message::new(Kind::Start, start));
-    let (links, watches) = seats
+    tell_all(&joining, &Message::new(MessageKind::Start, start));
+    let (links, watches) = joining
         .into_iter()
-        .map(|seat| (seat.data, seat.watch))
+        .map(|joining_rank| (joining_rank.data, joining_rank.watch))
         .unzip();
-    Ok(Met {
-        cards,
+    Ok(JoinedJob {
+        peer_infos,
         links,
         watches,
         direct,
@@ -215,8 +222,11 @@ fn gather(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, St
     })
 }
 
-fn tell_all(seats: &[Seat], message: &Message) {
-    for (connection, _) in seats.iter().filter_map(|seat| seat.watch.as_ref()) {
+fn tell_all(joining: &[JoiningRank], message: &Message) {
+    for (connection, _) in joining
+        .iter()
+        .filter_map(|joining_rank| joining_rank.watch.as_ref())
+    {
         let Connection { stream, channel } = connection;
         // A rank that is gone is found by its watching connection.
         let _ = stream.set_nonblocking(false);
@@ -226,9 +236,12 @@ fn tell_all(seats: &[Seat], message: &Message) {
 }
 
 /// Sends everyone who is there away, and says why.
-fn refuse_all(seats: &[Seat], cause: &Cause) -> String {
+fn refuse_all(joining: &[JoiningRank], cause: &Cause) -> String {
     let body = wire::encode(cause);
-    tell_all(seats, &Message::with_body(Kind::Verdict, [0; 2], body));
+    tell_all(
+        joining,
+        &Message::with_body(MessageKind::Verdict, [0; 2], body),
+    );
     match cause {
         Cause::Io { message, .. } => message.clone(),
         other => other.to_string(),
@@ -242,83 +255,84 @@ fn starting(message: String) -> Cause {
     }
 }
 
-fn fill_seats(
+fn accept_ranks(
     config: &TcpConfig,
-    job: Job<'_>,
+    job: JobIdentity<'_>,
     listener: &TcpListener,
-    seats: &mut [Seat],
+    joining: &mut [JoiningRank],
     deadline: Instant,
 ) -> Result<(), Cause> {
-    let mut reception =
-        Reception::new(listener, job).map_err(|error| starting(error.to_string()))?;
-    while !seats[1..].iter().all(Seat::is_complete) {
+    let mut acceptor = Acceptor::new(listener, job).map_err(|error| starting(error.to_string()))?;
+    while !joining[1..].iter().all(JoiningRank::is_complete) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(starting(missing(config, seats, &reception)));
+            return Err(starting(missing(config, joining, &acceptor)));
         }
-        await_news(&reception, seats, left);
-        while let Some(arrival) = reception.receive(|hello| judge(seats, hello)) {
-            let seat = &mut seats[arrival.hello.rank as usize];
+        await_news(&acceptor, joining, left);
+        while let Some(arrival) = acceptor.receive(|hello| judge(joining, hello)) {
+            let joining_rank = &mut joining[arrival.hello.rank as usize];
             match arrival.hello.purpose {
-                Purpose::Watch => {
+                ConnectionPurpose::Watch => {
                     let Connection { stream, channel } = &arrival.connection;
                     let _ = watch::prepare(stream);
-                    seat.address = Some(arrival.from.ip());
+                    joining_rank.address = Some(arrival.from.ip());
                     let left = deadline.saturating_duration_since(Instant::now());
-                    let seated = Message::new(Kind::Seated, [left.as_millis() as u64, 0]);
+                    let seated = Message::new(MessageKind::Seated, [left.as_millis() as u64, 0]);
                     // A rank that is gone is found by its watching connection.
                     let _ = seated.send(stream, channel);
-                    seat.watch = Some((arrival.connection, Inbox::default()));
+                    joining_rank.watch = Some((arrival.connection, Inbox::default()));
                 }
-                Purpose::Data => seat.data = Some(arrival.connection),
+                ConnectionPurpose::Data => joining_rank.data = Some(arrival.connection),
             }
         }
-        for (rank, seat) in seats.iter_mut().enumerate() {
-            match hear(seat) {
+        for (rank, joining_rank) in joining.iter_mut().enumerate() {
+            match receive_peer_info(joining_rank) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     return Err(starting(forged(rank)));
                 }
-                Err(_) => return Err(lost(rank, seat.card.as_ref())),
+                Err(_) => return Err(lost(rank, joining_rank.peer_info.as_ref())),
             }
         }
     }
     Ok(())
 }
 
-fn judge(seats: &[Seat], hello: &Hello) -> Result<(), Refusal> {
-    let seat = seats.get(hello.rank as usize).filter(|_| hello.rank > 0);
-    let taken = seat.is_none_or(|seat| match hello.purpose {
-        Purpose::Watch => seat.watch.is_some(),
-        Purpose::Data => seat.data.is_some() || seat.watch.is_none(),
+fn judge(joining: &[JoiningRank], hello: &Hello) -> Result<(), Refusal> {
+    let joining_rank = joining.get(hello.rank as usize).filter(|_| hello.rank > 0);
+    let taken = joining_rank.is_none_or(|joining_rank| match hello.purpose {
+        ConnectionPurpose::Watch => joining_rank.watch.is_some(),
+        ConnectionPurpose::Data => joining_rank.data.is_some() || joining_rank.watch.is_none(),
     });
     if taken { Err(Refusal::Rank) } else { Ok(()) }
 }
 
-fn await_news(reception: &Reception<'_>, seats: &[Seat], limit: Duration) {
-    let mut sources = reception.sources();
-    let watches = seats.iter().filter_map(|seat| seat.watch.as_ref());
+fn await_news(acceptor: &Acceptor<'_>, joining: &[JoiningRank], limit: Duration) {
+    let mut sources = acceptor.sources();
+    let watches = joining
+        .iter()
+        .filter_map(|joining_rank| joining_rank.watch.as_ref());
     let watches = watches.map(|(connection, _)| connection.stream.as_fd());
     sources.extend(watches.map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::IN)));
-    // Guests have a deadline of their own.
+    // Pending connections have a deadline of their own.
     let limit = Timespec::try_from(limit.min(Duration::from_millis(50))).ok();
     let _ = poll(&mut sources, limit.as_ref());
 }
 
-/// Takes a rank's card; an error if the rank is gone.
-fn hear(seat: &mut Seat) -> io::Result<()> {
-    let Some((connection, inbox)) = &mut seat.watch else {
+/// Takes a rank's description; an error if the rank is gone.
+fn receive_peer_info(joining_rank: &mut JoiningRank) -> io::Result<()> {
+    let Some((connection, inbox)) = &mut joining_rank.watch else {
         return Ok(());
     };
     let filled = inbox.fill(&connection.stream);
     while let Some(message) = inbox.next(&connection.channel)? {
-        if message.kind == Kind::Card
-            && let Some([card]) = roster::decode(&message.body, 1).as_deref()
+        if message.kind == MessageKind::PeerInfo
+            && let Some([peer_info]) = peer_table::decode(&message.body, 1).as_deref()
         {
-            let address = seat.address.unwrap_or(card.address);
-            seat.card = Some(Card {
+            let address = joining_rank.address.unwrap_or(peer_info.address);
+            joining_rank.peer_info = Some(PeerInfo {
                 address,
-                ..card.clone()
+                ..peer_info.clone()
             });
         }
     }
@@ -326,15 +340,15 @@ fn hear(seat: &mut Seat) -> io::Result<()> {
 }
 
 fn forged(rank: usize) -> String {
-    format!("what came from rank {rank} fails authentication: {FORGED}")
+    format!("a record from rank {rank} fails authentication: {FORGED}")
 }
 
-fn lost(rank: usize, card: Option<&Card>) -> Cause {
-    match card {
-        Some(card) => Cause::RankLost {
+fn lost(rank: usize, peer_info: Option<&PeerInfo>) -> Cause {
+    match peer_info {
+        Some(peer_info) => Cause::RankLost {
             rank,
-            host: card.host.clone(),
-            pid: card.pid,
+            host: peer_info.host.clone(),
+            pid: peer_info.pid,
             how: Loss::Vanished,
             last: None,
         },
@@ -342,37 +356,37 @@ fn lost(rank: usize, card: Option<&Card>) -> Cause {
     }
 }
 
-/// `of 4 ranks these did not come within the deadline: 1, 3`, and what is known of them.
-fn missing(config: &TcpConfig, seats: &[Seat], reception: &Reception<'_>) -> String {
+/// `of 4 ranks these did not join within the deadline: 1, 3`, and what is known of them.
+fn missing(config: &TcpConfig, joining: &[JoiningRank], acceptor: &Acceptor<'_>) -> String {
     let ranks = |complete: bool| {
-        let some = (0..seats.len()).filter(|&rank| {
-            let there = rank == 0 || seats[rank].is_complete();
+        let some = (0..joining.len()).filter(|&rank| {
+            let there = rank == 0 || joining[rank].is_complete();
             there == complete
         });
         let some: Vec<String> = some.map(|rank| rank.to_string()).collect();
         some.join(", ")
     };
     let mut text = format!(
-        "of {} ranks these did not come within the deadline: {}; there were {} (set {} to wait \
+        "of {} ranks these did not join within the deadline: {}; joined: {} (set {} to wait \
          longer)",
         config.size,
         ranks(false),
         ranks(true),
         env::TCP_TIMEOUT_SECS
     );
-    if let Some(trouble) = &reception.trouble {
+    if let Some(accept_error) = &acceptor.accept_error {
         let _ = write!(
             text,
-            "; rank 0 could not let everyone in: {trouble} (ulimit -n sets how many descriptors it \
+            "; rank 0 could not accept all connections: {accept_error} (ulimit -n sets how many descriptors it \
              may have, and it needs {})",
             3 * config.size + 8
         );
     }
-    for (rank, from, refusal) in &reception.refused {
+    for (rank, from, refusal) in &acceptor.refused {
         let (why, variable) = match refusal {
             Refusal::Size(_) => ("it was started for another number", env::TCP_SIZE),
-            Refusal::Job => ("it belongs to another job", env::TCP_JOB),
-            _ => ("its number is taken or is none", env::TCP_RANK),
+            Refusal::JobIdentity => ("it belongs to another job", env::TCP_JOB),
+            _ => ("its rank is taken or out of range", env::TCP_RANK),
         };
         let _ = write!(
             text,
@@ -382,20 +396,20 @@ fn missing(config: &TcpConfig, seats: &[Seat], reception: &Reception<'_>) -> Str
     text
 }
 
-/// What the ranks that could not reach their peers say.
+/// The errors of the ranks that could not reach their peers.
 fn await_mesh(
     config: &TcpConfig,
-    seats: &mut [Seat],
-    cards: &[Card],
+    joining: &mut [JoiningRank],
+    peer_infos: &[PeerInfo],
 ) -> Result<Vec<String>, Cause> {
     let deadline = Instant::now() + mesh_limit(config.size) + GRACE;
     let mut complaints = Vec::new();
-    for (rank, seat) in seats.iter_mut().enumerate() {
-        let Some((connection, inbox)) = &mut seat.watch else {
+    for (rank, joining_rank) in joining.iter_mut().enumerate() {
+        let Some((connection, inbox)) = &mut joining_rank.watch else {
             continue;
         };
         match inbox.wait(&connection.stream, &connection.channel, deadline) {
-            Ok(message) if message.kind == Kind::Meshed && message.figures[0] == 1 => {}
+            Ok(message) if message.kind == MessageKind::Meshed && message.figures[0] == 1 => {}
             Ok(message) => complaints.push(String::from_utf8_lossy(&message.body).into_owned()),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 complaints.push(format!("rank {rank} does not answer"));
@@ -403,7 +417,7 @@ fn await_mesh(
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 return Err(starting(forged(rank)));
             }
-            Err(_) => return Err(lost(rank, Some(&cards[rank]))),
+            Err(_) => return Err(lost(rank, Some(&peer_infos[rank]))),
         }
     }
     Ok(complaints)
@@ -414,13 +428,13 @@ fn mesh_limit(size: usize) -> Duration {
 }
 
 /// The other ranks: find rank 0, say who they are, wait for everyone.
-fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, String> {
+fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<JoinedJob, String> {
     let (watch, address) = find(config, job, deadline)?;
     watch::prepare(&watch.stream).map_err(told)?;
     let mut inbox = Inbox::default();
     // From here on it is rank 0 that knows how long to wait: it may have started later.
-    let seated = hear_from_rank_0(&mut inbox, &watch, Kind::Seated, deadline + GRACE)?;
-    let patience = Duration::from_millis(seated.figures[0]).min(LONGEST_PATIENCE);
+    let seated = hear_from_rank_0(&mut inbox, &watch, MessageKind::Seated, deadline + GRACE)?;
+    let patience = Duration::from_millis(seated.figures[0]).min(LONGEST_TIMEOUT);
     let deadline = Instant::now() + patience + GRACE;
     // On the address by which rank 0 was reached, and no other; an IPv6 address may need its scope.
     let mut local = watch.stream.local_addr().map_err(told)?;
@@ -428,37 +442,44 @@ fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, Stri
     let listener = bind(local);
     let bound = listener.as_ref().ok().and_then(|it| it.local_addr().ok());
     let port = bound.map_or(NOWHERE, |bound| bound.port());
-    let card = roster::encode([&Card::own(port)]);
-    let card = Message::with_body(Kind::Card, [0; 2], card);
-    let sent = card.send(&watch.stream, &watch.channel);
+    let peer_info = peer_table::encode([&PeerInfo::own(port)]);
+    let peer_info = Message::with_body(MessageKind::PeerInfo, [0; 2], peer_info);
+    let sent = peer_info.send(&watch.stream, &watch.channel);
     sent.map_err(|error| format!("rank 0 at {address} is gone: {error}"))?;
-    let data = guest::persist(address, 0, Purpose::Data, &job, deadline);
+    let data = dial::connect_until(address, 0, ConnectionPurpose::Data, &job, deadline);
     let data = data.map_err(|outcome| {
         let soon = Instant::now() + GRACE;
         // Rank 0 may have given up meanwhile, and knows why.
-        match hear_from_rank_0(&mut inbox, &watch, Kind::Roster, soon) {
-            Err(said) if matches!(outcome, Outcome::Again(_)) => said,
+        match hear_from_rank_0(&mut inbox, &watch, MessageKind::PeerTable, soon) {
+            Err(said) if matches!(outcome, DialError::Temporary(_)) => said,
             _ => outcome.text(address, config),
         }
     })?;
 
-    let roster = hear_from_rank_0(&mut inbox, &watch, Kind::Roster, deadline)?;
-    let cards = roster::decode(&roster.body, config.size)
-        .ok_or("rank 0 sent a list of ranks that is none")?;
+    let peer_table = hear_from_rank_0(&mut inbox, &watch, MessageKind::PeerTable, deadline)?;
+    let peer_infos = peer_table::decode(&peer_table.body, config.size)
+        .ok_or("rank 0 sent a table of peers that is invalid")?;
     let mut links: Vec<Option<Connection>> = (0..config.size).map(|_| None).collect();
-    if roster.figures[0] == 1 {
+    if peer_table.figures[0] == 1 {
         let meshed = listener
             .map_err(|error| format!("rank {} cannot listen on {local}: {error}", config.rank))
-            .and_then(|listener| mesh(config, &job, (&listener, local), &cards, &mut links));
+            .and_then(|listener| mesh(config, &job, (&listener, local), &peer_infos, &mut links));
         let report = match meshed {
-            Ok(()) => Message::new(Kind::Meshed, [1, 0]),
-            Err(complaint) => Message::with_body(Kind::Meshed, [0; 2], complaint.into_bytes()),
+            Ok(()) => Message::new(MessageKind::Meshed, [1, 0]),
+            Err(complaint) => {
+                Message::with_body(MessageKind::Meshed, [0; 2], complaint.into_bytes())
+            }
         };
         let sent = report.send(&watch.stream, &watch.channel);
         sent.map_err(told)?;
     }
     let patience = 2 * (mesh_limit(config.size) + GRACE);
-    let start = hear_from_rank_0(&mut inbox, &watch, Kind::Start, Instant::now() + patience)?;
+    let start = hear_from_rank_0(
+        &mut inbox,
+        &watch,
+        MessageKind::Start,
+        Instant::now() + patience,
+    )?;
     let [direct, always_direct] = start.figures.map(|figure| figure == 1);
     if !direct {
         links.fill_with(|| None);
@@ -467,13 +488,13 @@ fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, Stri
     let mut peers = (0..config.size).filter(|&peer| peer != config.rank);
     if always_direct && !direct || direct && peers.any(|peer| links[peer].is_none()) {
         return Err(format!(
-            "rank 0 at {address} begins with direct connections that are not there; {ONE_BUILD}"
+            "rank 0 at {address} starts with direct connections that do not exist; {ONE_BUILD}"
         ));
     }
     let mut watches: Vec<_> = (0..config.size).map(|_| None).collect();
     watches[0] = Some((watch, inbox));
-    Ok(Met {
-        cards,
+    Ok(JoinedJob {
+        peer_infos,
         links,
         watches,
         direct,
@@ -485,14 +506,14 @@ fn join(config: &TcpConfig, job: Job<'_>, deadline: Instant) -> Result<Met, Stri
 fn hear_from_rank_0(
     inbox: &mut Inbox,
     watch: &Connection,
-    expected: Kind,
+    expected: MessageKind,
     deadline: Instant,
 ) -> Result<Message, String> {
     let message = inbox
         .wait(&watch.stream, &watch.channel, deadline)
         .map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => format!(
-                "rank 0 was reached, but not all ranks came within the deadline (set {} to wait \
+                "rank 0 was reached, but not all ranks joined within the deadline (set {} to wait \
                  longer)",
                 env::TCP_TIMEOUT_SECS
             ),
@@ -501,13 +522,13 @@ fn hear_from_rank_0(
         })?;
     match message.kind {
         kind if kind == expected => Ok(message),
-        Kind::Verdict => Err(match wire::decode(&message.body) {
+        MessageKind::Verdict => Err(match wire::decode(&message.body) {
             Some(Cause::Io { message, .. }) => message.trim_start_matches("starting: ").to_owned(),
             Some(cause) => cause.to_string(),
-            None => "rank 0 gave up and did not say why".to_owned(),
+            None => "rank 0 ended the start without a reason".to_owned(),
         }),
         _ => Err(format!(
-            "rank 0 said what it must not say at the start; {ONE_BUILD}"
+            "rank 0 sent an unexpected message at the start; {ONE_BUILD}"
         )),
     }
 }
@@ -515,7 +536,7 @@ fn hear_from_rank_0(
 /// Connects to rank 0 at any of its addresses, again and again until the deadline.
 fn find(
     config: &TcpConfig,
-    job: Job<'_>,
+    job: JobIdentity<'_>,
     deadline: Instant,
 ) -> Result<(Connection, SocketAddr), String> {
     let host = config.coordinator.as_deref().unwrap_or("localhost");
@@ -538,14 +559,14 @@ fn find(
                 let what = format!("{}={host} ({})", env::TCP_COORDINATOR, address.ip());
                 return Err(no_secret(&what));
             }
-            match guest::connect(address, 0, Purpose::Watch, &job, deadline) {
+            match dial::connect(address, 0, ConnectionPurpose::Watch, &job, deadline) {
                 Ok(connection) => return Ok((connection, address)),
                 Err(outcome) => {
                     last = outcome.text(address, config);
                     match outcome {
-                        Outcome::Final(_) => return Err(last),
-                        Outcome::Again(Trouble::Handshake(_)) => said = Some(last.clone()),
-                        Outcome::Again(Trouble::System(_)) => {}
+                        DialError::Permanent(_) => return Err(last),
+                        DialError::Temporary(DialCause::Handshake(_)) => said = Some(last.clone()),
+                        DialError::Temporary(DialCause::System(_)) => {}
                     }
                 }
             }
@@ -581,41 +602,42 @@ fn seen_from(local: SocketAddr, peer: SocketAddr) -> SocketAddr {
 /// nobody waits in a circle.
 fn mesh(
     config: &TcpConfig,
-    job: &Job<'_>,
+    job: &JobIdentity<'_>,
     (listener, local): (&TcpListener, SocketAddr),
-    cards: &[Card],
+    peer_infos: &[PeerInfo],
     links: &mut [Option<Connection>],
 ) -> Result<(), String> {
     let (rank, deadline) = (config.rank, Instant::now() + mesh_limit(config.size));
-    for (peer, card) in cards.iter().enumerate().take(rank).skip(1) {
-        if card.port == NOWHERE {
+    for (peer, peer_info) in peer_infos.iter().enumerate().take(rank).skip(1) {
+        if peer_info.port == NOWHERE {
             return Err(format!("rank {peer} cannot be reached by rank {rank}"));
         }
-        let address = seen_from(local, SocketAddr::new(card.address, card.port));
+        let address = seen_from(local, SocketAddr::new(peer_info.address, peer_info.port));
         if job.loopback_only && !address.ip().is_loopback() {
             return Err(format!(
                 "rank {rank} has no secret to reach rank {peer} with"
             ));
         }
-        let reached = guest::persist(address, peer, Purpose::Data, job, deadline);
+        let reached = dial::connect_until(address, peer, ConnectionPurpose::Data, job, deadline);
         links[peer] = Some(reached.map_err(|outcome| {
             let why = outcome.text(address, config);
             format!("rank {rank} cannot reach rank {peer} at {address}: {why}")
         })?);
     }
-    let mut reception = Reception::new(listener, *job).map_err(told)?;
+    let mut acceptor = Acceptor::new(listener, *job).map_err(told)?;
     while let Some(absent) = (rank + 1..config.size).find(|&peer| links[peer].is_none()) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(format!("rank {absent} did not reach rank {rank} in time"));
         }
-        await_news(&reception, &[], left);
+        await_news(&acceptor, &[], left);
         let judge = |links: &[Option<Connection>], hello: &Hello| {
             let free = links.get(hello.rank as usize).is_some_and(Option::is_none);
-            let fits = free && hello.purpose == Purpose::Data && hello.rank as usize > rank;
+            let fits =
+                free && hello.purpose == ConnectionPurpose::Data && hello.rank as usize > rank;
             if fits { Ok(()) } else { Err(Refusal::Rank) }
         };
-        while let Some(arrival) = reception.receive(|hello| judge(links, hello)) {
+        while let Some(arrival) = acceptor.receive(|hello| judge(links, hello)) {
             links[arrival.hello.rank as usize] = Some(arrival.connection);
         }
     }

@@ -62,13 +62,13 @@ impl Secret {
         }
     }
 
-    /// Whether only ranks of this machine can have found it.
+    /// True if only ranks of this machine can have found it.
     pub(super) fn is_of_this_machine(&self) -> bool {
         matches!(self, Self::Session(_))
     }
 }
 
-/// What the descriptor of the launcher's secret is used for is checked by what lies behind it.
+/// Reads the secret; the descriptor of the launcher's secret is checked by what lies behind it.
 fn from_file(path: &Path) -> Result<Vec<u8>, String> {
     // What is no file is refused below, and must not block until then.
     let file = File::options()

@@ -25,25 +25,25 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct SessionSecret {
     bytes: [u8; LENGTH],
     file: File,
-    directory: Directory,
+    directory: SecretDirectory,
 }
 
 /// A directory of this user's that nobody else can enter.
-struct Directory {
+struct SecretDirectory {
     handle: OwnedFd,
     /// Its path if it was made for the secret alone: it goes with that.
     made: Option<PathBuf>,
 }
 
 /// An attempt that did not succeed.
-enum Failure {
+enum SessionError {
     /// Another rank was in between.
     Again,
     /// It will not succeed.
     Final(String),
 }
 
-impl From<Errno> for Failure {
+impl From<Errno> for SessionError {
     fn from(error: Errno) -> Self {
         Self::Final(error.to_string())
     }
@@ -55,11 +55,11 @@ impl SessionSecret {
         loop {
             match Self::attempt(preferred) {
                 Ok(secret) => return Ok(secret),
-                Err(Failure::Final(problem)) => return Err(problem),
-                Err(Failure::Again) if Instant::now() >= deadline => {
+                Err(SessionError::Final(problem)) => return Err(problem),
+                Err(SessionError::Again) if Instant::now() >= deadline => {
                     return Err("other ranks keep changing it".to_owned());
                 }
-                Err(Failure::Again) => std::thread::sleep(PAUSE),
+                Err(SessionError::Again) => std::thread::sleep(PAUSE),
             }
         }
     }
@@ -68,8 +68,8 @@ impl SessionSecret {
         &self.bytes
     }
 
-    fn attempt(preferred: Option<&Path>) -> Result<Self, Failure> {
-        let directory = Directory::find(preferred)?;
+    fn attempt(preferred: Option<&Path>) -> Result<Self, SessionError> {
+        let directory = SecretDirectory::find(preferred)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // What is no file is refused below, and must not block until then.
         let flags = flags | OFlags::NONBLOCK;
@@ -77,29 +77,29 @@ impl SessionSecret {
         let file = match opened {
             Ok(file) => File::from(file),
             // The directory went with the job before.
-            Err(Errno::NOENT) => return Err(Failure::Again),
-            Err(error) => return Err(Failure::Final(format!("{NAME}: {error}"))),
+            Err(Errno::NOENT) => return Err(SessionError::Again),
+            Err(error) => return Err(SessionError::Final(format!("{NAME}: {error}"))),
         };
         let found = fstat(&file)?;
         let is_own = found.st_uid == rustix::process::geteuid().as_raw();
         let is_plain = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
         if !is_own || !is_plain || found.st_mode & 0o077 != 0 {
             let problem = "is no file that only this user can read: remove it";
-            return Err(Failure::Final(format!("{NAME} {problem}")));
+            return Err(SessionError::Final(format!("{NAME} {problem}")));
         }
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {}
             // Another rank writes or removes it.
-            Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(Failure::Again),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(SessionError::Again),
             Err(error) => return Err(error.into()),
         }
         if !directory.has(&file) {
-            return Err(Failure::Again);
+            return Err(SessionError::Again);
         }
         let Some(bytes) = read(&file) else {
             fill(&file)?;
             // The lock was another one meanwhile: whoever had it may have removed the file.
-            return Err(Failure::Again);
+            return Err(SessionError::Again);
         };
         Ok(Self {
             bytes,
@@ -115,18 +115,18 @@ fn read(file: &File) -> Option<[u8; LENGTH]> {
 }
 
 /// Writes a secret into a file that nobody else looks at.
-fn fill(file: &File) -> Result<(), Failure> {
+fn fill(file: &File) -> Result<(), SessionError> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(Failure::Again),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(SessionError::Again),
         Err(error) => return Err(error.into()),
     }
     // Another rank may have written it while this one changed its lock.
     if read(file).is_none() {
         let mut bytes = [0; LENGTH];
-        getrandom::fill(&mut bytes).map_err(|error| Failure::Final(error.to_string()))?;
+        getrandom::fill(&mut bytes).map_err(|error| SessionError::Final(error.to_string()))?;
         let written = file.write_all_at(&bytes, 0);
-        written.map_err(|error| Failure::Final(error.to_string()))?;
+        written.map_err(|error| SessionError::Final(error.to_string()))?;
     }
     Ok(())
 }
@@ -144,9 +144,9 @@ impl Drop for SessionSecret {
     }
 }
 
-impl Directory {
+impl SecretDirectory {
     /// The user's runtime directory, or one in `/tmp` that is made for this.
-    fn find(preferred: Option<&Path>) -> Result<Self, Failure> {
+    fn find(preferred: Option<&Path>) -> Result<Self, SessionError> {
         let user = rustix::process::geteuid().as_raw();
         let session = PathBuf::from(format!("/run/user/{user}"));
         let existing = preferred.into_iter().chain([&*session]);
@@ -157,19 +157,22 @@ impl Directory {
         let path = PathBuf::from(format!("/tmp/cobre-{user}"));
         match rustix::fs::mkdir(&path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(Failure::Final(format!("{}: {error}", path.display()))),
+            Err(error) => return Err(SessionError::Final(format!("{}: {error}", path.display()))),
         }
         match open(&path) {
             Ok(handle) => Ok(Self {
                 handle,
                 made: Some(path),
             }),
-            Err(problem) if problem == Errno::NOENT.to_string() => Err(Failure::Again),
-            Err(problem) => Err(Failure::Final(format!("{}: {problem}", path.display()))),
+            Err(problem) if problem == Errno::NOENT.to_string() => Err(SessionError::Again),
+            Err(problem) => Err(SessionError::Final(format!(
+                "{}: {problem}",
+                path.display()
+            ))),
         }
     }
 
-    /// Whether the name in it is still that of this file.
+    /// True if the name in it is still that of this file.
     fn has(&self, file: &File) -> bool {
         let named = rustix::fs::statat(&self.handle, NAME, AtFlags::SYMLINK_NOFOLLOW);
         let same = |named: rustix::fs::Stat| {

@@ -14,38 +14,38 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Sockets of a process that are looked after: more than those of several jobs of 256 ranks.
-const PLACES: usize = 4096;
+const ENTRIES: usize = 4096;
 const FREE: RawFd = -1;
 
 /// The descriptors that a forked child closes. Atomic, as the handler may not wait for a lock that
 /// a thread held which the child does not have.
-static OWN: [AtomicI32; PLACES] = [const { AtomicI32::new(FREE) }; PLACES];
+static CLOSED_ON_FORK: [AtomicI32; ENTRIES] = [const { AtomicI32::new(FREE) }; ENTRIES];
 
 /// A socket of this process alone: a forked child closes it before it does anything else, so the
 /// other side learns when the rank ends, whatever lives on of it.
 #[derive(Debug)]
-pub(super) struct Own<S> {
+pub(super) struct CloseOnFork<S> {
     /// Dropped before the socket: another file may get its number.
-    _place: Option<Place>,
+    _place: Option<DescriptorEntry>,
     socket: S,
 }
 
-impl<S: AsRawFd> Own<S> {
+impl<S: AsRawFd> CloseOnFork<S> {
     pub(super) fn new(socket: S) -> Self {
         static HANDLER: Once = Once::new();
         HANDLER.call_once(|| {
             // SAFETY: the handler is a function of this program that makes only calls which are
             // allowed after a fork; without it children keep sockets, as they would anyway.
-            let _ = unsafe { libc::pthread_atfork(None, None, Some(let_go)) };
+            let _ = unsafe { libc::pthread_atfork(None, None, Some(close_in_child)) };
         });
         Self {
-            _place: Place::take(socket.as_raw_fd()),
+            _place: DescriptorEntry::take(socket.as_raw_fd()),
             socket,
         }
     }
 }
 
-impl<S> Deref for Own<S> {
+impl<S> Deref for CloseOnFork<S> {
     type Target = S;
 
     fn deref(&self) -> &S {
@@ -53,31 +53,31 @@ impl<S> Deref for Own<S> {
     }
 }
 
-/// An entry of [`OWN`].
+/// An entry of [`CLOSED_ON_FORK`].
 #[derive(Debug)]
-struct Place(usize);
+struct DescriptorEntry(usize);
 
-impl Place {
+impl DescriptorEntry {
     fn take(descriptor: RawFd) -> Option<Self> {
         let taken = |place: &AtomicI32| {
             place
                 .compare_exchange(FREE, descriptor, Relaxed, Relaxed)
                 .is_ok()
         };
-        OWN.iter().position(taken).map(Self)
+        CLOSED_ON_FORK.iter().position(taken).map(Self)
     }
 }
 
-impl Drop for Place {
+impl Drop for DescriptorEntry {
     fn drop(&mut self) {
-        OWN[self.0].store(FREE, Relaxed);
+        CLOSED_ON_FORK[self.0].store(FREE, Relaxed);
     }
 }
 
 /// In a forked child. What owns these sockets there is never dropped: it belongs to a thread that
 /// the child does not have.
-extern "C" fn let_go() {
-    for place in &OWN {
+extern "C" fn close_in_child() {
+    for place in &CLOSED_ON_FORK {
         let descriptor = place.swap(FREE, Relaxed);
         if descriptor != FREE {
             // SAFETY: a socket of the parent that this process has a copy of and never uses.
@@ -86,7 +86,7 @@ extern "C" fn let_go() {
     }
 }
 
-/// Whether the other side's kernel has everything that was sent, or there is no other side.
+/// True if the other side's kernel has everything that was sent, or there is no other side.
 pub(super) fn has_arrived(stream: &TcpStream) -> bool {
     let mut unsent: libc::c_int = 0;
     // SAFETY: the descriptor is open as long as the stream; the call writes one number.
@@ -94,7 +94,7 @@ pub(super) fn has_arrived(stream: &TcpStream) -> bool {
     asked != 0 || unsent == 0 || is_over(stream)
 }
 
-/// Whether the connection has ended both ways.
+/// True if the connection has ended both ways.
 fn is_over(stream: &TcpStream) -> bool {
     let mut source = [PollFd::new(stream, PollFlags::empty())];
     let asked = poll(&mut source, Some(&Timespec::default()));
@@ -104,7 +104,7 @@ fn is_over(stream: &TcpStream) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::origin::in_a_fork;
+    use crate::backends::fork_guard::in_a_fork;
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener};
 
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_forked_child_has_none_of_the_sockets() {
         let (one, other) = pair();
-        let (one, dropped) = (Own::new(one), Own::new(other));
+        let (one, dropped) = (CloseOnFork::new(one), CloseOnFork::new(other));
         let number = dropped.as_raw_fd();
         drop(dropped);
         // Another file under the number of a socket that is gone stays the child's.

@@ -9,19 +9,19 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::TcpBackend;
+use super::accept::{Acceptor, JobIdentity};
 use super::channel::Protection;
 use super::connection::Connection;
-use super::frame::{self, Header};
-use super::guest;
-use super::handshake::{Hello, Purpose};
-use super::message::{Inbox, Kind, Message};
-use super::reception::{Job, Reception};
-use super::roster::{self, Card};
+use super::dial;
+use super::frame::{self, FrameHeader};
+use super::handshake::{ConnectionPurpose, Hello};
+use super::message::{Inbox, Message, MessageKind};
+use super::peer_table::{self, PeerInfo};
 use crate::backends::wire;
+use crate::call_signature::{CallSignature, Collective};
 use crate::communicator::{Communicator, ReduceOp};
 use crate::env::{self, TcpConfig, TcpProtection, TcpTopology};
-use crate::error::{Cause, Step};
-use crate::stamp::{Collective, Stamp};
+use crate::error::{CallPosition, Cause};
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
@@ -36,9 +36,9 @@ fn setting(variable: &str, otherwise: u64) -> u64 {
 }
 
 /// splitmix64.
-struct Random(u64);
+struct RandomBytes(u64);
 
-impl Random {
+impl RandomBytes {
     fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -70,15 +70,18 @@ impl Random {
 
     /// A message of any kind, with a body that may belong to it.
     fn message(&mut self) -> Message {
-        let kind = Kind::ALL[self.below(Kind::ALL.len() as u64) as usize];
+        let kind = MessageKind::ALL[self.below(MessageKind::ALL.len() as u64) as usize];
         self.message_of(kind)
     }
 
-    fn message_of(&mut self, kind: Kind) -> Message {
+    fn message_of(&mut self, kind: MessageKind) -> Message {
         let mut body = match self.below(5) {
             0 => Vec::new(),
             1 => self.bytes(300),
-            2 => roster::encode(&vec![Card::own(self.bits() as u16); self.below(4) as usize]),
+            2 => peer_table::encode(&vec![
+                PeerInfo::own(self.bits() as u16);
+                self.below(4) as usize
+            ]),
             3 => wire::encode(&self.cause()),
             _ => vec![self.bits() as u8; self.below(64 * 1024) as usize],
         };
@@ -96,7 +99,7 @@ impl Random {
                 host: "\u{1b}[2J".to_owned(),
                 pid: self.bits() as u32,
                 reason: String::from_utf8_lossy(&self.bytes(100)).into_owned(),
-                last: Step::of_word(self.figure()),
+                last: CallPosition::of_word(self.figure()),
             },
             1 => Cause::Deadline {
                 waited: Duration::from_millis(self.figure()),
@@ -130,14 +133,14 @@ impl Random {
     fn frames(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         for _ in 0..self.below(4) {
-            let mut stamp = Stamp::new(Collective::Allreduce).at(self.below(4));
+            let mut signature = CallSignature::new(Collective::Allreduce).at(self.below(4));
             if self.below(2) == 0 {
-                stamp = stamp.elements::<f64>(self.figure() as usize);
+                signature = signature.elements::<f64>(self.figure() as usize);
             }
-            let header = Header {
-                kind: frame::Kind::Direct,
+            let header = FrameHeader {
+                kind: frame::FrameKind::Direct,
                 round: self.below(3),
-                stamp,
+                signature,
                 length: self.figure(),
             };
             out.extend(header.encode());
@@ -184,11 +187,11 @@ impl Drop for SecretFile {
     }
 }
 
-fn job(rank: usize, size: usize) -> Job<'static> {
-    Job {
+fn job(rank: usize, size: usize) -> JobIdentity<'static> {
+    JobIdentity {
         rank,
         size,
-        id: roster::hash(b""),
+        id: peer_table::hash(b""),
         secret: SECRET,
         loopback_only: false,
         on_loopback: Protection::None,
@@ -199,7 +202,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
-/// A rank 0 that says what `script` wants: first a place, then the roster, then the start.
+/// A rank 0 that says what `script` wants: first a place, then the table of peers, then the start.
 struct FalseRank0 {
     listener: TcpListener,
 }
@@ -214,7 +217,7 @@ impl FalseRank0 {
         self.listener.local_addr().unwrap().port()
     }
 
-    fn accept(reception: &mut Reception<'_>, purpose: Purpose) -> Option<Connection> {
+    fn accept(acceptor: &mut Acceptor<'_>, purpose: ConnectionPurpose) -> Option<Connection> {
         let deadline = Instant::now() + Duration::from_secs(6);
         let fits = |hello: &Hello| {
             (hello.purpose == purpose)
@@ -222,7 +225,7 @@ impl FalseRank0 {
                 .ok_or(super::handshake::Refusal::Rank)
         };
         while Instant::now() < deadline {
-            if let Some(arrival) = reception.receive(fits) {
+            if let Some(arrival) = acceptor.receive(fits) {
                 arrival.connection.stream.set_nonblocking(false).unwrap();
                 return Some(arrival.connection);
             }
@@ -238,8 +241,8 @@ impl FalseRank0 {
         mut script: impl FnMut(Message) -> Message,
         last: impl FnOnce(&Connection, &Connection),
     ) {
-        let mut reception = Reception::new(&self.listener, job(0, size)).unwrap();
-        let Some(watch) = Self::accept(&mut reception, Purpose::Watch) else {
+        let mut acceptor = Acceptor::new(&self.listener, job(0, size)).unwrap();
+        let Some(watch) = Self::accept(&mut acceptor, ConnectionPurpose::Watch) else {
             return;
         };
         let mut say = |message| {
@@ -247,27 +250,27 @@ impl FalseRank0 {
             let _ = message.send(&watch.stream, &watch.channel);
             message
         };
-        let seated = say(Message::new(Kind::Seated, [2000, 0]));
-        if seated.kind != Kind::Seated {
+        let seated = say(Message::new(MessageKind::Seated, [2000, 0]));
+        if seated.kind != MessageKind::Seated {
             return;
         }
         let mut inbox = Inbox::default();
         let _ = inbox.wait(&watch.stream, &watch.channel, soon());
-        let Some(data) = Self::accept(&mut reception, Purpose::Data) else {
+        let Some(data) = Self::accept(&mut acceptor, ConnectionPurpose::Data) else {
             return;
         };
-        let cards = vec![Card::own(0); size];
+        let peer_infos = vec![PeerInfo::own(0); size];
         say(Message::with_body(
-            Kind::Roster,
+            MessageKind::PeerTable,
             [0; 2],
-            roster::encode(&cards),
+            peer_table::encode(&peer_infos),
         ));
-        say(Message::new(Kind::Start, [0, 0]));
+        say(Message::new(MessageKind::Start, [0, 0]));
         last(&watch, &data);
     }
 }
 
-/// What a rank of a job with false peers gets, which is no panic.
+/// The error that a rank of a job with false peers gets, which is no panic.
 fn outcome(config: &TcpConfig) -> String {
     let run = || -> Result<(), String> {
         let comm = TcpBackend::connect(config).map_err(|error| error.to_string())?;
@@ -293,7 +296,7 @@ fn a_start_that_does_not_fit_is_an_error() {
         let text = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let script = |message: Message| match message.kind {
-                    Kind::Start => Message::new(Kind::Start, figures),
+                    MessageKind::Start => Message::new(MessageKind::Start, figures),
                     _ => message,
                 };
                 false_rank_0.play(3, script, |_, _| {});
@@ -312,8 +315,8 @@ fn a_rank_0_that_waits_for_ever_is_an_error_and_no_overflow() {
     let text = std::thread::scope(|scope| {
         scope.spawn(|| {
             let script = |message: Message| match message.kind {
-                Kind::Seated => Message::new(Kind::Seated, [u64::MAX, 0]),
-                _ => Message::new(Kind::Leave, [0; 2]),
+                MessageKind::Seated => Message::new(MessageKind::Seated, [u64::MAX, 0]),
+                _ => Message::new(MessageKind::Leave, [0; 2]),
             };
             false_rank_0.play(3, script, |_, _| {});
         });
@@ -328,7 +331,10 @@ fn whatever_a_rank_0_says_that_knows_the_secret_is_no_panic() {
     let (jobs, seed) = (setting(COUNT, JOBS), setting(SEED, 1));
     for number in 0..jobs {
         println!("job {number} of seed {seed}");
-        let (mut random, mut after) = (Random(seed ^ number << 20), Random(seed ^ !number));
+        let (mut random, mut after) = (
+            RandomBytes(seed ^ number << 20),
+            RandomBytes(seed ^ !number),
+        );
         let size = 2 + random.below(3) as usize;
         let false_rank_0 = FalseRank0::new();
         let config = secret.config(1, size, false_rank_0.port());
@@ -356,7 +362,7 @@ fn whatever_a_worker_says_that_knows_the_secret_is_no_panic() {
     let (jobs, seed) = (setting(COUNT, JOBS), setting(SEED, 1));
     for number in 0..jobs {
         println!("job {number} of seed {seed}");
-        let mut random = Random(seed ^ number << 20);
+        let mut random = RandomBytes(seed ^ number << 20);
         let size = 2 + random.below(3) as usize;
         let port = FalseRank0::new().port();
         let config = TcpConfig {
@@ -365,7 +371,7 @@ fn whatever_a_worker_says_that_knows_the_secret_is_no_panic() {
         };
         std::thread::scope(|scope| {
             for rank in 1..size {
-                let mut random = Random(random.bits());
+                let mut random = RandomBytes(random.bits());
                 scope.spawn(move || false_worker(&mut random, rank, size, port));
             }
             outcome(&config);
@@ -374,21 +380,22 @@ fn whatever_a_worker_says_that_knows_the_secret_is_no_panic() {
 }
 
 /// A worker that joins and then says anything.
-fn false_worker(random: &mut Random, rank: usize, size: usize, port: u16) {
+fn false_worker(random: &mut RandomBytes, rank: usize, size: usize, port: u16) {
     let (job, address) = (job(rank, size), (Ipv4Addr::LOCALHOST, port).into());
     let deadline = Instant::now() + Duration::from_secs(2);
-    let Ok(watch) = guest::persist(address, 0, Purpose::Watch, &job, deadline) else {
+    let Ok(watch) = dial::connect_until(address, 0, ConnectionPurpose::Watch, &job, deadline)
+    else {
         return;
     };
     let say = |message: Message| {
         let _ = message.send(&watch.stream, &watch.channel);
     };
-    let card = roster::encode([&Card::own(random.bits() as u16)]);
-    say(random.instead_of(Message::with_body(Kind::Card, [0; 2], card)));
-    let Ok(data) = guest::persist(address, 0, Purpose::Data, &job, deadline) else {
+    let peer_info = peer_table::encode([&PeerInfo::own(random.bits() as u16)]);
+    say(random.instead_of(Message::with_body(MessageKind::PeerInfo, [0; 2], peer_info)));
+    let Ok(data) = dial::connect_until(address, 0, ConnectionPurpose::Data, &job, deadline) else {
         return;
     };
-    let meshed = Message::new(Kind::Meshed, [random.below(2), 0]);
+    let meshed = Message::new(MessageKind::Meshed, [random.below(2), 0]);
     say(random.instead_of(meshed));
     let _ = (&data.stream).write_all(&random.frames());
     for _ in 0..random.below(6) {

@@ -1,4 +1,4 @@
-//! Who is alive. Each process has a thread and a connection to rank 0 for nothing else. Rank 0
+//! Detection of lost ranks. Each process has a thread and a connection to rank 0 for nothing else. Rank 0
 //! turns whatever goes wrong anywhere into one verdict and sends it to all; a rank that loses rank
 //! 0 names rank 0.
 //!
@@ -19,15 +19,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
 use super::connection::{Connection, Flow, WatchLink, decode_flows, encode_flows};
-use super::fate::{Fate, Order};
-use super::message::{Inbox, Kind, Message};
-use super::sys::{self, Own};
-use crate::backends::origin::Origin;
+use super::message::{Inbox, Message, MessageKind};
+use super::sys::{self, CloseOnFork};
+use super::verdict::{JobVerdict, WatchRequest};
+use crate::backends::fork_guard::ForkGuard;
 use crate::backends::wire;
-use crate::error::{Cause, Loss, Step};
+use crate::error::{CallPosition, Cause, Loss};
 use crate::terminal;
 
-/// How often rank 0 asks each rank for a sign of life.
+/// The interval at which rank 0 sends each rank a heartbeat.
 const BEAT: Duration = Duration::from_millis(250);
 /// After how long a question without an answer is asked again, and how often: one that was lost on
 /// the way shows in the numbers of those after it, and a stopped process is not flooded.
@@ -37,15 +37,15 @@ const MOST_QUESTIONS: u32 = 16;
 const QUIET: Duration = Duration::from_secs(2);
 /// Answers without a change after which bytes that were sent, and are awaited, count as lost: 10 s.
 const UNMOVED: u32 = 40;
-/// How long bytes may stay unacknowledged before the other host counts as gone.
+/// The time that bytes may stay unacknowledged before the other host counts as gone.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How long a broken data connection may be the first sign of something else.
+/// The time for which a broken data connection may be the first sign of something else.
 const SUSPENSE: Duration = Duration::from_secs(1);
-/// How long who leaves waits for the others to take note.
+/// The time that a leaving rank waits for the others to take note.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// How often who leaves looks whether what it sent has arrived.
+/// The interval at which a leaving rank looks whether what it sent has arrived.
 const DRAIN: Duration = Duration::from_millis(1);
-/// How long who panics waits for the others to be told; rank 0 may be stopped.
+/// The time that a panicking rank waits for the others to be told; rank 0 may be stopped.
 const PANIC: Duration = Duration::from_secs(10);
 
 /// Sets on a watching connection what finds out that the other host is gone.
@@ -62,28 +62,28 @@ pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
 /// has sent has arrived, rank 0's when all others have left, as nobody else finds out that one of
 /// them is lost.
 #[derive(Debug)]
-pub(super) struct Watch {
-    pub(super) fate: Arc<Fate>,
+pub(super) struct WatchThread {
+    pub(super) job_verdict: Arc<JobVerdict>,
     thread: Option<JoinHandle<()>>,
     /// The process that watches; one forked from it has no thread.
-    pub(super) origin: Origin,
+    pub(super) fork_guard: ForkGuard,
 }
 
-/// What the user has set.
+/// Limits that the user has set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// After how long a stall is reported.
     pub(super) stall: Duration,
-    /// How long a collective may take.
+    /// The longest time for a collective.
     pub(super) timeout: Option<Duration>,
 }
 
-impl Watch {
+impl WatchThread {
     /// Begins to watch. `streams` are the watching connections by rank: to all workers on rank 0, to
     /// rank 0 on a worker.
     pub(super) fn begin(
-        fate: Fate,
-        ear: UnixStream,
+        job_verdict: JobVerdict,
+        wake_receiver: UnixStream,
         streams: Vec<Option<(Connection, Inbox)>>,
         limits: Limits,
     ) -> io::Result<Self> {
@@ -93,57 +93,60 @@ impl Watch {
         }
         let own = |(connection, inbox)| WatchLink::new(connection, inbox);
         let mut connections = streams.into_iter().map(|stream| stream.map(own));
-        let (fate, ear) = (Arc::new(fate), Own::new(ear));
-        let (shared, alarm) = (fate.clone(), Alarm(fate.clone()));
+        let (job_verdict, wake_receiver) = (Arc::new(job_verdict), CloseOnFork::new(wake_receiver));
+        let (shared, panic_guard) = (job_verdict.clone(), PanicGuard(job_verdict.clone()));
         let builder = std::thread::Builder::new()
             .name("cobre-watch".to_owned())
             .stack_size(256 * 1024);
-        let thread = if fate.rank == 0 {
-            let coordinator = Coordinator::new(shared, ear, connections.collect(), limits);
+        let thread = if job_verdict.rank == 0 {
+            let coordinator =
+                Coordinator::new(shared, wake_receiver, connections.collect(), limits);
             builder.spawn(move || {
-                let _alarm = alarm;
+                let _alarm = panic_guard;
                 coordinator.run();
             })
         } else {
             let connection = connections.find_map(|connection| connection);
-            let follower = Follower::new(shared, ear, connection, limits);
+            let follower = Follower::new(shared, wake_receiver, connection, limits);
             builder.spawn(move || {
-                let _alarm = alarm;
+                let _alarm = panic_guard;
                 follower.run();
             })
         }?;
         Ok(Self {
-            fate,
+            job_verdict,
             thread: Some(thread),
-            origin: Origin::here(),
+            fork_guard: ForkGuard::here(),
         })
     }
 }
 
-impl Drop for Watch {
+impl Drop for WatchThread {
     fn drop(&mut self) {
-        let Some(thread) = self.thread.take().filter(|_| self.origin.is_here()) else {
+        let Some(thread) = self.thread.take().filter(|_| self.fork_guard.is_here()) else {
             return;
         };
         // Unwinding is no orderly end: the others must not take it for one.
-        if std::thread::panicking() && !self.fate.is_stopped() {
+        if std::thread::panicking() && !self.job_verdict.is_stopped() {
             let how = Loss::Panic("see its standard error".to_owned());
-            let cause = self.fate.lost(self.fate.rank, how, self.fate.step());
-            self.fate.order(Order::Report(cause));
-            self.fate.await_verdict_for(PANIC);
+            let cause = self
+                .job_verdict
+                .lost(self.job_verdict.rank, how, self.job_verdict.step());
+            self.job_verdict.request(WatchRequest::Report(cause));
+            self.job_verdict.await_verdict_for(PANIC);
         }
-        self.fate.order(Order::Leave);
+        self.job_verdict.request(WatchRequest::Leave);
         let _ = thread.join();
     }
 }
 
 /// Ends the job on this rank if the thread that watches ends by a panic: nobody else would.
-struct Alarm(Arc<Fate>);
+struct PanicGuard(Arc<JobVerdict>);
 
-impl Drop for Alarm {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.settle(Cause::Io {
+            self.0.set_verdict(Cause::Io {
                 action: "watching the other ranks".to_owned(),
                 message: "the thread that does it panicked".to_owned(),
             });
@@ -151,21 +154,25 @@ impl Drop for Alarm {
     }
 }
 
-/// Waits until a stream has something to say, or the bell rings, or `limit` has passed.
-fn listen<'a>(ear: &UnixStream, streams: impl Iterator<Item = &'a TcpStream>, limit: Duration) {
-    let ear_source = PollFd::from_borrowed_fd(ear.as_fd(), PollFlags::IN);
+/// Waits until a stream or the waker is readable, or `limit` has passed.
+fn listen<'a>(
+    wake_receiver: &UnixStream,
+    streams: impl Iterator<Item = &'a TcpStream>,
+    limit: Duration,
+) {
+    let wake_source = PollFd::from_borrowed_fd(wake_receiver.as_fd(), PollFlags::IN);
     let others = streams.map(|stream| PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN));
-    let mut sources: Vec<PollFd<'_>> = [ear_source].into_iter().chain(others).collect();
+    let mut sources: Vec<PollFd<'_>> = [wake_source].into_iter().chain(others).collect();
     let limit = Timespec::try_from(limit).ok();
     // An interrupted wait is one that has news.
     let _ = poll(&mut sources, limit.as_ref());
     let mut rung = [0; 64];
-    while matches!((&mut &*ear).read(&mut rung), Ok(length) if length > 0) {}
+    while matches!((&mut &*wake_receiver).read(&mut rung), Ok(length) if length > 0) {}
 }
 
 /// Writes to standard error from a thread of its own: who watches must neither end nor wait, even if
 /// nobody reads.
-fn tell(text: String) {
+fn complain(text: String) {
     let _ = std::thread::Builder::new()
         .name("cobre-report".to_owned())
         .stack_size(64 * 1024)
@@ -173,21 +180,21 @@ fn tell(text: String) {
 }
 
 /// A sign of life as it travels, with what has crossed this rank's data connections if rank 0 asks.
-fn pong(fate: &Fate, ping: &Message) -> Message {
-    let step = fate.step().map_or(0, Step::word);
+fn pong(job_verdict: &JobVerdict, ping: &Message) -> Message {
+    let step = job_verdict.step().map_or(0, CallPosition::word);
     let flows = if ping.figures[0] == 1 {
-        encode_flows(&fate.flows())
+        encode_flows(&job_verdict.flows())
     } else {
         Vec::new()
     };
-    let figures = [step, fate.waited().as_millis() as u64];
-    Message::with_body(Kind::Pong, figures, flows)
+    let figures = [step, job_verdict.waited().as_millis() as u64];
+    Message::with_body(MessageKind::Pong, figures, flows)
 }
 
 /// A worker's side.
 struct Follower {
-    fate: Arc<Fate>,
-    ear: Own<UnixStream>,
+    job_verdict: Arc<JobVerdict>,
+    wake_receiver: CloseOnFork<UnixStream>,
     /// To rank 0; `None` once it has ended.
     connection: Option<WatchLink>,
     limits: Limits,
@@ -197,12 +204,12 @@ struct Follower {
     asked: Option<Instant>,
     /// The step in which the silence of rank 0 has been reported.
     reported: u64,
-    leaving: Leaving,
+    leaving: LeavePhase,
 }
 
-/// How far a worker has come in leaving.
+/// The phase of a worker's departure.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Leaving {
+enum LeavePhase {
     No,
     /// It has said so; what it sent may still be on its way.
     Said,
@@ -212,35 +219,35 @@ enum Leaving {
 
 impl Follower {
     fn new(
-        fate: Arc<Fate>,
-        ear: Own<UnixStream>,
+        job_verdict: Arc<JobVerdict>,
+        wake_receiver: CloseOnFork<UnixStream>,
         connection: Option<WatchLink>,
         limits: Limits,
     ) -> Self {
         Self {
-            fate,
-            ear,
+            job_verdict,
+            wake_receiver,
             connection,
             limits,
             heard: Instant::now(),
             asked: None,
             reported: 0,
-            leaving: Leaving::No,
+            leaving: LeavePhase::No,
         }
     }
 
     fn run(mut self) {
         loop {
             let limit = match self.leaving {
-                Leaving::No => BEAT,
-                Leaving::Said => DRAIN,
-                Leaving::Until(until) => until.saturating_duration_since(Instant::now()),
+                LeavePhase::No => BEAT,
+                LeavePhase::Said => DRAIN,
+                LeavePhase::Until(until) => until.saturating_duration_since(Instant::now()),
             };
             let streams = self.connection.iter().map(|link| &*link.socket);
-            listen(&self.ear, streams, limit);
-            self.hear();
-            for order in self.fate.take_orders() {
-                self.obey(order);
+            listen(&self.wake_receiver, streams, limit);
+            self.receive();
+            for request in self.job_verdict.take_requests() {
+                self.obey(request);
             }
             self.mind_silence();
             if self.is_gone() {
@@ -249,7 +256,7 @@ impl Follower {
         }
     }
 
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         let Some(link) = &mut self.connection else {
             return;
         };
@@ -260,8 +267,8 @@ impl Follower {
                 Ok(Some(message)) => {
                     self.heard = Instant::now();
                     match message.kind {
-                        Kind::Ping => link.send(&pong(&self.fate, &message)),
-                        Kind::Verdict => self.fate.settle(verdict_of(&message)),
+                        MessageKind::Ping => link.send(&pong(&self.job_verdict, &message)),
+                        MessageKind::Verdict => self.job_verdict.set_verdict(verdict_of(&message)),
                         _ => {}
                     }
                 }
@@ -275,33 +282,39 @@ impl Follower {
         if forged {
             // Nothing that comes after it can be believed, not even a verdict: the others are told,
             // and this rank fails with the words that they get.
-            let cause = wire::encode(&self.fate.forged(0));
-            let report = Message::with_body(Kind::Report, [0; 2], cause);
+            let cause = wire::encode(&self.job_verdict.forged(0));
+            let report = Message::with_body(MessageKind::Report, [0; 2], cause);
             self.say(&report);
-            self.fate.settle(verdict_of(&report));
+            self.job_verdict.set_verdict(verdict_of(&report));
         }
         if ended {
             self.connection = None;
-            if self.leaving == Leaving::No || self.leaving == Leaving::Said {
-                self.fate.settle(self.fate.lost(0, Loss::Vanished, None));
+            if self.leaving == LeavePhase::No || self.leaving == LeavePhase::Said {
+                self.job_verdict
+                    .set_verdict(self.job_verdict.lost(0, Loss::Vanished, None));
             }
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        let message = match order {
-            Order::Report(cause) => Message::with_body(Kind::Report, [0; 2], wire::encode(&cause)),
-            Order::LinkLost(peer) => Message::new(Kind::LinkLost, [peer as u64, 0]),
-            Order::Late(step, limit) => {
-                Message::new(Kind::Late, [step.word(), limit.as_millis() as u64])
+    fn obey(&mut self, request: WatchRequest) {
+        let message = match request {
+            WatchRequest::Report(cause) => {
+                Message::with_body(MessageKind::Report, [0; 2], wire::encode(&cause))
             }
-            Order::Leave => {
-                self.leaving = Leaving::Said;
-                self.fate.end_sending();
-                Message::new(Kind::Leave, [self.fate.step().map_or(0, Step::word), 0])
+            WatchRequest::LinkLost(peer) => Message::new(MessageKind::LinkLost, [peer as u64, 0]),
+            WatchRequest::Late(step, limit) => {
+                Message::new(MessageKind::Late, [step.word(), limit.as_millis() as u64])
+            }
+            WatchRequest::Leave => {
+                self.leaving = LeavePhase::Said;
+                self.job_verdict.end_sending();
+                Message::new(
+                    MessageKind::Leave,
+                    [self.job_verdict.step().map_or(0, CallPosition::word), 0],
+                )
             }
         };
-        if message.kind != Kind::Leave {
+        if message.kind != MessageKind::Leave {
             self.asked.get_or_insert_with(Instant::now);
         }
         self.say(&message);
@@ -317,7 +330,7 @@ impl Follower {
     /// anything else. That is reported; and it ends the job if the user has set a deadline, with words
     /// that are the same on all ranks, also on rank 0 when it goes on.
     fn mind_silence(&mut self) {
-        if self.fate.is_stopped() || self.connection.is_none() {
+        if self.job_verdict.is_stopped() || self.connection.is_none() {
             return;
         }
         let silent = self.heard.elapsed();
@@ -328,46 +341,46 @@ impl Follower {
                 waited: timeout,
                 missing: vec![0],
             };
-            let report = Message::with_body(Kind::Report, [0; 2], wire::encode(&cause));
+            let report = Message::with_body(MessageKind::Report, [0; 2], wire::encode(&cause));
             self.say(&report);
-            self.fate.settle(cause);
+            self.job_verdict.set_verdict(cause);
             return;
         }
-        let (waited, step) = (self.fate.waited(), self.fate.step());
+        let (waited, step) = (self.job_verdict.waited(), self.job_verdict.step());
         if let Some(step) = step
             && silent.min(waited) >= self.limits.stall
             && self.reported != step.word()
         {
             self.reported = step.word();
-            let (rank, card) = (self.fate.rank, &self.fate.cards[0]);
+            let (rank, peer_info) = (self.job_verdict.rank, &self.job_verdict.peer_infos[0]);
             let (waited, silent) = (waited.as_secs(), silent.as_secs());
-            tell(format!(
+            complain(format!(
                 "cobre: {step} has taken {waited} s on rank {rank}; rank 0 (pid {} on {}), which \
                  would know why, is silent for {silent} s, stopped?\n",
-                card.pid, card.host
+                peer_info.pid, peer_info.host
             ));
         }
     }
 
-    /// Whether this rank has left and nobody waits for anything from it.
+    /// True if this rank has left and nobody waits for anything from it.
     fn is_gone(&mut self) -> bool {
-        if self.leaving == Leaving::Said {
-            let mut links = self.fate.links.iter().flatten();
-            if self.fate.is_stopped() || links.all(|link| sys::has_arrived(&link.socket)) {
-                self.leaving = Leaving::Until(Instant::now() + FAREWELL);
+        if self.leaving == LeavePhase::Said {
+            let mut links = self.job_verdict.links.iter().flatten();
+            if self.job_verdict.is_stopped() || links.all(|link| sys::has_arrived(&link.socket)) {
+                self.leaving = LeavePhase::Until(Instant::now() + FAREWELL);
                 if let Some(link) = &self.connection {
                     let _ = link.socket.shutdown(Shutdown::Write);
                 }
             }
         }
         match self.leaving {
-            Leaving::Until(until) => Instant::now() >= until || self.connection.is_none(),
+            LeavePhase::Until(until) => Instant::now() >= until || self.connection.is_none(),
             _ => false,
         }
     }
 }
 
-/// Whether nothing came from the other host, rather than its end of the connection.
+/// True if nothing came from the other host, rather than its end of the connection.
 fn is_silence(error: &io::Error) -> bool {
     use io::ErrorKind::{HostUnreachable, NetworkUnreachable, TimedOut};
     matches!(
@@ -379,11 +392,11 @@ fn is_silence(error: &io::Error) -> bool {
 fn verdict_of(message: &Message) -> Cause {
     wire::decode(&message.body).unwrap_or_else(|| Cause::Io {
         action: "reading why the job failed".to_owned(),
-        message: "rank 0 sent what is no record".to_owned(),
+        message: "rank 0 sent an invalid record".to_owned(),
     })
 }
 
-/// What rank 0 knows of a worker.
+/// Rank 0's record of a worker.
 struct Worker {
     /// `None` once it has ended.
     connection: Option<WatchLink>,
@@ -395,7 +408,7 @@ struct Worker {
     answered: Instant,
     step: u64,
     waited: Duration,
-    /// What has crossed its data connections, by rank, and in how many answers since the first that
+    /// The bytes that have crossed its data connections, by rank, and the number of answers since the first that
     /// said so; empty unless it was asked.
     flows: Vec<Flow>,
     unmoved: u32,
@@ -418,18 +431,18 @@ impl Worker {
 
 /// Rank 0's side.
 struct Coordinator {
-    fate: Arc<Fate>,
-    ear: Own<UnixStream>,
+    job_verdict: Arc<JobVerdict>,
+    wake_receiver: CloseOnFork<UnixStream>,
     /// By rank; of rank 0 itself there is only whether it has left.
     workers: Vec<Worker>,
     limits: Limits,
     next_beat: Instant,
-    /// Broken data connections: to which rank, by whose word, and until when that may explain
+    /// Broken data connections: to which rank, by whose report, and until when that may explain
     /// itself.
     suspects: Vec<(usize, usize, Instant)>,
     /// A step whose deadline has passed, that deadline, and when to say so: by then the others' steps
     /// are known.
-    late: Option<(Step, Duration, Instant)>,
+    late: Option<(CallPosition, Duration, Instant)>,
     /// The step whose stall has been reported.
     reported: u64,
     /// Since when this rank has left, and whether it has told that others have not.
@@ -439,8 +452,8 @@ struct Coordinator {
 
 impl Coordinator {
     fn new(
-        fate: Arc<Fate>,
-        ear: Own<UnixStream>,
+        job_verdict: Arc<JobVerdict>,
+        wake_receiver: CloseOnFork<UnixStream>,
         connections: Vec<Option<WatchLink>>,
         limits: Limits,
     ) -> Self {
@@ -457,8 +470,8 @@ impl Coordinator {
             unmoved: 0,
         });
         Self {
-            fate,
-            ear,
+            job_verdict,
+            wake_receiver,
             workers: workers.collect(),
             limits,
             next_beat: now,
@@ -474,10 +487,10 @@ impl Coordinator {
         loop {
             self.wait();
             for rank in 1..self.workers.len() {
-                self.hear(rank);
+                self.receive(rank);
             }
-            for order in self.fate.take_orders() {
-                self.obey(order);
+            for request in self.job_verdict.take_requests() {
+                self.obey(request);
             }
             self.beat();
             self.judge();
@@ -489,11 +502,12 @@ impl Coordinator {
         }
     }
 
-    /// Whether this rank has left and so have all others, or they know why the job has failed.
+    /// True if this rank has left and so have all others, or they know why the job has failed.
     fn is_over(&self) -> bool {
         let all_gone = || self.workers.iter().all(|w| w.connection.is_none());
-        let told =
-            |since: Instant| since.elapsed() >= FAREWELL && self.fate.is_stopped_for(FAREWELL);
+        let told = |since: Instant| {
+            since.elapsed() >= FAREWELL && self.job_verdict.is_stopped_for(FAREWELL)
+        };
         self.leaving.is_some_and(|since| all_gone() || told(since))
     }
 
@@ -504,13 +518,13 @@ impl Coordinator {
         let connections = self.workers.iter().filter_map(|w| w.connection.as_ref());
         let streams = connections.map(|link| &*link.socket);
         listen(
-            &self.ear,
+            &self.wake_receiver,
             streams,
             due.saturating_duration_since(Instant::now()),
         );
     }
 
-    fn hear(&mut self, rank: usize) {
+    fn receive(&mut self, rank: usize) {
         let Some(link) = &mut self.workers[rank].connection else {
             return;
         };
@@ -531,7 +545,7 @@ impl Coordinator {
             self.take(rank, &message);
         }
         if forged {
-            let cause = self.fate.forged(rank);
+            let cause = self.job_verdict.forged(rank);
             self.decide(&cause);
         }
         if !ended {
@@ -550,35 +564,37 @@ impl Coordinator {
         let [first, second] = message.figures;
         let worker = &mut self.workers[rank];
         match message.kind {
-            Kind::Pong => {
+            MessageKind::Pong => {
                 (worker.asked, worker.unanswered) = (None, 0);
                 worker.answered = Instant::now();
                 (worker.step, worker.waited) = (first, Duration::from_millis(second));
-                let flows = decode_flows(&message.body, self.fate.cards.len());
+                let flows = decode_flows(&message.body, self.job_verdict.peer_infos.len());
                 worker.note_flows(flows);
             }
-            Kind::Leave => worker.left = Some(first),
-            Kind::Report => self.decide(&verdict_of(message)),
-            Kind::LinkLost => {
+            MessageKind::Leave => worker.left = Some(first),
+            MessageKind::Report => self.decide(&verdict_of(message)),
+            MessageKind::LinkLost => {
                 let peer = (first as usize).min(self.workers.len() - 1);
                 self.suspect(peer, rank);
             }
-            Kind::Late => self.note_late(Step::of_word(first), Duration::from_millis(second)),
+            MessageKind::Late => {
+                self.note_late(CallPosition::of_word(first), Duration::from_millis(second))
+            }
             _ => {}
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Report(cause) => self.decide(&cause),
-            Order::LinkLost(peer) => {
+    fn obey(&mut self, request: WatchRequest) {
+        match request {
+            WatchRequest::Report(cause) => self.decide(&cause),
+            WatchRequest::LinkLost(peer) => {
                 self.suspect(peer, 0);
             }
-            Order::Late(step, limit) => self.note_late(Some(step), limit),
-            Order::Leave => {
+            WatchRequest::Late(step, limit) => self.note_late(Some(step), limit),
+            WatchRequest::Leave => {
                 self.leaving = Some(Instant::now());
-                self.workers[0].left = Some(self.fate.step().map_or(0, Step::word));
-                self.fate.end_sending();
+                self.workers[0].left = Some(self.job_verdict.step().map_or(0, CallPosition::word));
+                self.job_verdict.end_sending();
             }
         }
     }
@@ -591,7 +607,7 @@ impl Coordinator {
         }
     }
 
-    fn note_late(&mut self, step: Option<Step>, limit: Duration) {
+    fn note_late(&mut self, step: Option<CallPosition>, limit: Duration) {
         if let (Some(step), None) = (step, self.late) {
             self.late = Some((step, limit, Instant::now() + BEAT + BEAT / 2));
             self.next_beat = Instant::now();
@@ -607,10 +623,16 @@ impl Coordinator {
         }
         self.next_beat = now + BEAT;
         let waiting = self.workers.iter().map(|worker| worker.waited);
-        let quiet = waiting.chain([self.fate.waited()]).any(|it| it >= QUIET);
-        let own = if quiet { self.fate.flows() } else { Vec::new() };
+        let quiet = waiting
+            .chain([self.job_verdict.waited()])
+            .any(|it| it >= QUIET);
+        let own = if quiet {
+            self.job_verdict.flows()
+        } else {
+            Vec::new()
+        };
         self.workers[0].note_flows(own);
-        let ping = Message::new(Kind::Ping, [u64::from(quiet), 0]);
+        let ping = Message::new(MessageKind::Ping, [u64::from(quiet), 0]);
         for worker in &mut self.workers {
             let asks = worker
                 .asked
@@ -652,7 +674,7 @@ impl Coordinator {
                 });
             }
         }
-        if self.fate.verdict().is_none()
+        if self.job_verdict.verdict().is_none()
             && let Some((from, to, missing)) = self.lost_bytes()
         {
             self.decide(&Cause::Io {
@@ -674,13 +696,13 @@ impl Coordinator {
     }
 
     /// The last step of a rank, by its own word or by the frames that came from it.
-    fn step_of(&self, rank: usize) -> Option<Step> {
+    fn step_of(&self, rank: usize) -> Option<CallPosition> {
         if rank == 0 {
-            return self.fate.step();
+            return self.job_verdict.step();
         }
         let worker = &self.workers[rank];
-        let told = Step::of_word(worker.left.unwrap_or(worker.step));
-        let seen = self.fate.seen(rank);
+        let told = CallPosition::of_word(worker.left.unwrap_or(worker.step));
+        let seen = self.job_verdict.seen(rank);
         [told, seen]
             .into_iter()
             .flatten()
@@ -692,27 +714,27 @@ impl Coordinator {
     }
 
     fn lost(&self, rank: usize, how: Loss) -> Cause {
-        self.fate.lost(rank, how, self.step_of(rank))
+        self.job_verdict.lost(rank, how, self.step_of(rank))
     }
 
     /// Tells everyone, this rank last: who sees the verdict here may end the process.
     fn decide(&mut self, cause: &Cause) {
-        if self.fate.verdict().is_some() {
+        if self.job_verdict.verdict().is_some() {
             return;
         }
         let body = wire::encode(cause);
-        let verdict = Message::with_body(Kind::Verdict, [0; 2], body);
+        let verdict = Message::with_body(MessageKind::Verdict, [0; 2], body);
         for link in self.workers.iter().filter_map(|w| w.connection.as_ref()) {
             link.send(&verdict);
         }
         // As the others read it.
-        self.fate.settle(verdict_of(&verdict));
+        self.job_verdict.set_verdict(verdict_of(&verdict));
     }
 
     /// Says once for each step who waits in it and for whom, if that takes long.
     fn report_stall(&mut self) {
         let waited = |rank: usize| match rank {
-            0 => self.fate.waited(),
+            0 => self.job_verdict.waited(),
             _ => self.workers[rank].waited,
         };
         let longest = (0..self.workers.len()).max_by_key(|&rank| waited(rank));
@@ -722,7 +744,7 @@ impl Coordinator {
         let Some(step) = self.step_of(longest) else {
             return;
         };
-        if step.word() == self.reported || self.fate.verdict().is_some() {
+        if step.word() == self.reported || self.job_verdict.verdict().is_some() {
             return;
         }
         self.reported = step.word();
@@ -741,7 +763,7 @@ impl Coordinator {
             format!("not there: {}", missing.join("; "))
         };
         let (seconds, arrived) = (waited(longest).as_secs(), arrived.join(", "));
-        tell(format!(
+        complain(format!(
             "cobre: {step} has taken {seconds} s; arrived: {arrived}; {missing}\n"
         ));
     }
@@ -752,13 +774,13 @@ impl Coordinator {
         let Some(waited) = waited.filter(|waited| *waited >= self.limits.stall) else {
             return;
         };
-        if self.told_leaving || self.fate.verdict().is_some() {
+        if self.told_leaving || self.job_verdict.verdict().is_some() {
             return;
         }
         self.told_leaving = true;
         let there = (1..self.workers.len()).filter(|&rank| self.workers[rank].connection.is_some());
         let there: Vec<String> = there.map(|rank| self.describe(rank)).collect();
-        tell(format!(
+        complain(format!(
             "cobre: rank 0 has finished and waits for the others to leave, for {} s so far: {}\n",
             waited.as_secs(),
             there.join("; ")
@@ -766,8 +788,8 @@ impl Coordinator {
     }
 
     fn describe(&self, rank: usize) -> String {
-        let card = &self.fate.cards[rank];
-        let (pid, host) = (card.pid, &card.host);
+        let peer_info = &self.job_verdict.peer_infos[rank];
+        let (pid, host) = (peer_info.pid, &peer_info.host);
         let last = match self.step_of(rank) {
             Some(step) => format!("its last collective was {step}"),
             None => "it began no collective yet".to_owned(),

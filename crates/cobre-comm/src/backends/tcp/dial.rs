@@ -1,91 +1,93 @@
-//! The side of a handshake that connects.
+//! The dialling side of connections.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::accept::JobIdentity;
 use super::channel::{Channel, Side};
 use super::connection::Connection;
-use super::handshake::{self, CHALLENGE, Failure, Hello, Purpose, Refusal, WELCOME};
+use super::handshake::{
+    self, CHALLENGE, ConnectionPurpose, HandshakeError, Hello, Refusal, WELCOME,
+};
 use super::message::read_all;
-use super::reception::Job;
 use crate::env::{self, TcpConfig};
 
-/// How long one attempt to connect may take: another address may be the right one.
+/// The time that one attempt to connect may take: another address may be the right one.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long the other side may take to answer.
+/// The time that the other side may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Why there is no connection.
+/// The reason for which there is no connection.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum DialError {
     /// It may work later.
-    Again(Trouble),
+    Temporary(DialCause),
     /// It will never work.
-    Final(Trouble),
+    Permanent(DialCause),
 }
 
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum DialCause {
     System(io::Error),
-    Handshake(Failure),
+    Handshake(HandshakeError),
 }
 
-impl From<io::Error> for Outcome {
+impl From<io::Error> for DialError {
     fn from(error: io::Error) -> Self {
-        Self::Again(Trouble::System(error))
+        Self::Temporary(DialCause::System(error))
     }
 }
 
-impl From<Failure> for Outcome {
-    fn from(failure: Failure) -> Self {
+impl From<HandshakeError> for DialError {
+    fn from(failure: HandshakeError) -> Self {
         match failure {
             // It has proven that it belongs to this job.
-            Failure::Refused(Refusal::Size(_) | Refusal::Rank) => {
-                Self::Final(Trouble::Handshake(failure))
+            HandshakeError::Refused(Refusal::Size(_) | Refusal::Rank) => {
+                Self::Permanent(DialCause::Handshake(failure))
             }
             // Something else has the port, or the job before this one; anyone can say no.
-            _ => Self::Again(Trouble::Handshake(failure)),
+            _ => Self::Temporary(DialCause::Handshake(failure)),
         }
     }
 }
 
-impl Outcome {
-    /// What happened at `address`, and what to do about it.
+impl DialError {
+    /// The error at `address`, and what to do about it.
     pub(super) fn text(&self, address: SocketAddr, config: &TcpConfig) -> String {
-        let (Self::Again(trouble) | Self::Final(trouble)) = self;
-        let failure = match trouble {
-            Trouble::System(error) => return format!("{address}: {error}"),
-            Trouble::Handshake(failure) => failure,
+        let (Self::Temporary(cause) | Self::Permanent(cause)) = self;
+        let failure = match cause {
+            DialCause::System(error) => return format!("{address}: {error}"),
+            DialCause::Handshake(failure) => failure,
         };
         let (rank, size) = (config.rank, config.size);
         match failure {
-            Failure::Stranger => format!("what answers at {address} is no rank of Cobre"),
-            Failure::Unproven | Failure::Refused(Refusal::Secret) => format!(
+            HandshakeError::Stranger => format!("the process at {address} is no rank of Cobre"),
+            HandshakeError::Unproven | HandshakeError::Refused(Refusal::Secret) => format!(
                 "{address} has another secret than this rank ({})",
                 env::TCP_SECRET_FILE
             ),
-            Failure::Refused(Refusal::Version(version)) => format!(
+            HandshakeError::Refused(Refusal::Version(version)) => format!(
                 "{address} runs another version of Cobre (protocol {version}): run one build in \
                  all ranks"
             ),
-            Failure::Refused(Refusal::ByteOrder) => {
+            HandshakeError::Refused(Refusal::ByteOrder) => {
                 format!("{address} is a machine with another byte order")
             }
-            Failure::Refused(Refusal::Job) => {
-                format!("{address} is of another job ({})", env::TCP_JOB)
+            HandshakeError::Refused(Refusal::JobIdentity) => {
+                format!("{address} belongs to another job ({})", env::TCP_JOB)
             }
-            Failure::Refused(Refusal::Size(theirs)) => format!(
+            HandshakeError::Refused(Refusal::Size(theirs)) => format!(
                 "{address} was started for {theirs} ranks, rank {rank} for {size} ({})",
                 env::TCP_SIZE
             ),
-            Failure::Refused(Refusal::Target(theirs)) => {
-                format!("{address} is rank {theirs}, which was not looked for")
+            HandshakeError::Refused(Refusal::Target(theirs)) => {
+                format!("{address} is rank {theirs}, not the rank that was dialled")
             }
-            Failure::Refused(Refusal::Rank) => format!(
+            HandshakeError::Refused(Refusal::Rank) => format!(
                 "two processes are rank {rank} ({}): {address} has another one already",
                 env::TCP_RANK
             ),
@@ -97,10 +99,10 @@ impl Outcome {
 pub(super) fn connect(
     address: SocketAddr,
     target: usize,
-    purpose: Purpose,
-    job: &Job<'_>,
+    purpose: ConnectionPurpose,
+    job: &JobIdentity<'_>,
     deadline: Instant,
-) -> Result<Connection, Outcome> {
+) -> Result<Connection, DialError> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(io::Error::from(io::ErrorKind::TimedOut).into());
@@ -111,33 +113,33 @@ pub(super) fn connect(
         return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
     }
     stream.set_nodelay(true)?;
-    let channel = shake(&stream, target, purpose, job, deadline)?;
+    let channel = authenticate(&stream, target, purpose, job, deadline)?;
     Ok(Connection { stream, channel })
 }
 
-/// As [`connect`], again and again until the deadline: at a busy door one may be sent away.
-pub(super) fn persist(
+/// As [`connect`], again and again until the deadline: a busy rank may close a pending connection.
+pub(super) fn connect_until(
     address: SocketAddr,
     target: usize,
-    purpose: Purpose,
-    job: &Job<'_>,
+    purpose: ConnectionPurpose,
+    job: &JobIdentity<'_>,
     deadline: Instant,
-) -> Result<Connection, Outcome> {
+) -> Result<Connection, DialError> {
     loop {
         match connect(address, target, purpose, job, deadline) {
-            Err(Outcome::Again(_)) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            Err(DialError::Temporary(_)) if Instant::now() < deadline => std::thread::sleep(PAUSE),
             outcome => return outcome,
         }
     }
 }
 
-fn shake(
+fn authenticate(
     mut stream: &TcpStream,
     target: usize,
-    purpose: Purpose,
-    job: &Job<'_>,
+    purpose: ConnectionPurpose,
+    job: &JobIdentity<'_>,
     deadline: Instant,
-) -> Result<Channel, Outcome> {
+) -> Result<Channel, DialError> {
     let mut nonce = [0; 32];
     getrandom::fill(&mut nonce).map_err(io::Error::from)?;
     let hello = Hello {

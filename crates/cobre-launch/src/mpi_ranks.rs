@@ -1,4 +1,4 @@
-//! The ranks of a job that an MPI launcher started: who they are, by their own word, and who of them
+//! The ranks of a job that an MPI launcher started: who they are, by their own messages, and who of them
 //! ended first without taking leave. That launcher tells neither.
 
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use crate::outcome::Status;
 use crate::sys::exit_status;
 
 #[derive(Default)]
-pub(crate) struct Members {
-    ranks: BTreeMap<usize, Member>,
+pub(crate) struct MpiRanks {
+    ranks: BTreeMap<usize, MpiRank>,
     /// Tells of processes in the order in which they end, however late it is asked.
     ends: Option<OwnedFd>,
     /// Ends so far.
     count: u32,
 }
 
-struct Member {
+struct MpiRank {
     pid: u32,
     host: String,
     /// `None` for processes of other hosts.
@@ -33,7 +33,7 @@ struct Member {
     ended: Option<u32>,
 }
 
-impl Members {
+impl MpiRanks {
     pub(crate) fn joined(&mut self, rank: usize, pid: u32, host: String) {
         let here = host.as_bytes() == rustix::system::uname().nodename().to_bytes();
         let known = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -44,7 +44,7 @@ impl Members {
             Some(Err(error)) => *error == Errno::SRCH,
             None => false,
         };
-        // Gone before its word was heard: before all whose end is seen.
+        // Gone before its message was read: before all whose end is seen.
         let ended = is_gone.then_some(0);
         let process = process.and_then(Result::ok);
         if self.ends.is_none() {
@@ -55,23 +55,23 @@ impl Members {
             // A process that is not looked at has no place among those that ended.
             let _ = epoll::add(ends, process, data, epoll::EventFlags::IN);
         }
-        let member = Member {
+        let mpi_rank = MpiRank {
             pid,
             host,
             process,
             left: false,
             ended,
         };
-        self.ranks.insert(rank, member);
+        self.ranks.insert(rank, mpi_rank);
     }
 
     pub(crate) fn left(&mut self, rank: usize) {
-        if let Some(member) = self.ranks.get_mut(&rank) {
-            member.left = true;
+        if let Some(mpi_rank) = self.ranks.get_mut(&rank) {
+            mpi_rank.left = true;
         }
     }
 
-    /// What to wait for; it is readable when a process has ended.
+    /// The descriptor to poll; it is readable when a process has ended.
     pub(crate) fn ends(&self) -> Option<BorrowedFd<'_>> {
         self.ends.as_ref().map(AsFd::as_fd)
     }
@@ -90,26 +90,26 @@ impl Members {
     }
 
     fn ended(&mut self, rank: usize) {
-        if let Some(member) = self.ranks.get_mut(&rank) {
-            if let (Some(ends), Some(process)) = (&self.ends, &member.process) {
+        if let Some(mpi_rank) = self.ranks.get_mut(&rank) {
+            if let (Some(ends), Some(process)) = (&self.ends, &mpi_rank.process) {
                 let _ = epoll::delete(ends, process);
             }
             self.count += 1;
-            member.ended.get_or_insert(self.count);
+            mpi_rank.ended.get_or_insert(self.count);
         }
     }
 
-    /// Who ended first without taking leave: `rank 2 (pid 41 on node-7)`, or the few that it may be;
+    /// The rank that ended first without taking leave: `rank 2 (pid 41 on node-7)`, or the few that it may be;
     /// and how, where that is known.
     pub(crate) fn first_lost(&self) -> Option<(String, Option<Status>)> {
-        let lost = || self.ranks.iter().filter(|(_, member)| !member.left);
-        let first = lost().filter_map(|(_, member)| member.ended).min();
-        let first: Vec<(&usize, &Member)> = lost().filter(|(_, m)| m.ended == first).collect();
+        let lost = || self.ranks.iter().filter(|(_, mpi_rank)| !mpi_rank.left);
+        let first = lost().filter_map(|(_, mpi_rank)| mpi_rank.ended).min();
+        let first: Vec<(&usize, &MpiRank)> = lost().filter(|(_, m)| m.ended == first).collect();
         match &first[..] {
             [] => None,
-            [(rank, member)] => {
-                let (pid, host) = (member.pid, &member.host);
-                let status = member
+            [(rank, mpi_rank)] => {
+                let (pid, host) = (mpi_rank.pid, &mpi_rank.host);
+                let status = mpi_rank
                     .process
                     .as_ref()
                     .and_then(|it| exit_status(it.as_fd()));
@@ -135,33 +135,33 @@ mod tests {
 
     use super::*;
 
-    fn members(count: u32) -> Members {
-        let mut members = Members::default();
+    fn mpi_ranks(count: u32) -> MpiRanks {
+        let mut mpi_ranks = MpiRanks::default();
         for rank in 0..count {
-            members.joined(rank as usize, 40 + rank, "nowhere".to_owned());
+            mpi_ranks.joined(rank as usize, 40 + rank, "nowhere".to_owned());
         }
-        members
+        mpi_ranks
     }
 
-    fn named(members: &Members) -> String {
-        members.first_lost().unwrap().0
+    fn named(mpi_ranks: &MpiRanks) -> String {
+        mpi_ranks.first_lost().unwrap().0
     }
 
     #[test]
     fn the_first_to_end_without_leave_is_named() {
-        let mut members = members(3);
-        members.left(0);
+        let mut mpi_ranks = mpi_ranks(3);
+        mpi_ranks.left(0);
         for rank in [0, 2, 1] {
-            members.ended(rank);
+            mpi_ranks.ended(rank);
         }
-        assert_eq!(named(&members), "rank 2 (pid 42 on nowhere)");
+        assert_eq!(named(&mpi_ranks), "rank 2 (pid 42 on nowhere)");
     }
 
     #[test]
     fn ranks_whose_order_nobody_knows_are_named_together() {
-        let mut members = members(4);
-        members.left(3);
-        assert_eq!(named(&members), "one of ranks 0-2");
+        let mut mpi_ranks = mpi_ranks(4);
+        mpi_ranks.left(3);
+        assert_eq!(named(&mpi_ranks), "one of ranks 0-2");
     }
 
     fn host() -> String {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_before_his_word_is_heard_was_the_first() {
+    fn a_rank_that_is_gone_before_its_message_is_read_was_the_first() {
         for is_reaped in [true, false] {
             let mut gone = std::process::Command::new("true").spawn().unwrap();
             if is_reaped {
@@ -184,13 +184,13 @@ mod tests {
                 .arg("60")
                 .spawn()
                 .unwrap();
-            let mut members = Members::default();
-            members.joined(0, other.id(), host());
+            let mut mpi_ranks = MpiRanks::default();
+            mpi_ranks.joined(0, other.id(), host());
             other.kill().unwrap();
             other.wait().unwrap();
-            members.joined(1, gone.id(), host());
-            members.note_ends();
-            let first = named(&members);
+            mpi_ranks.joined(1, gone.id(), host());
+            mpi_ranks.note_ends();
+            let first = named(&mpi_ranks);
             assert!(first.starts_with("rank 1 (pid "), "{is_reaped}: {first}");
             gone.wait().unwrap();
         }
@@ -207,28 +207,28 @@ mod tests {
                     .unwrap()
             })
             .collect();
-        let mut members = Members::default();
+        let mut mpi_ranks = MpiRanks::default();
         for (rank, child) in children.iter().enumerate() {
-            members.joined(rank, child.id(), host.clone());
+            mpi_ranks.joined(rank, child.id(), host.clone());
         }
         for rank in [1, 2, 0] {
             children[rank].kill().unwrap();
             children[rank].wait().unwrap();
         }
-        members.note_ends();
-        let order = [0, 1, 2].map(|rank| members.ranks[&rank].ended);
+        mpi_ranks.note_ends();
+        let order = [0, 1, 2].map(|rank| mpi_ranks.ranks[&rank].ended);
         assert_eq!(order, [Some(3), Some(1), Some(2)]);
-        let (named, status) = members.first_lost().unwrap();
+        let (named, status) = mpi_ranks.first_lost().unwrap();
         assert!(named.starts_with("rank 1 (pid "), "{named}");
         assert!(status.is_none_or(|status| status == Status::Killed(9)));
     }
 
     #[test]
     fn where_all_took_leave_nobody_is_lost() {
-        let mut members = members(2);
-        members.left(0);
-        members.left(1);
-        assert_eq!(members.first_lost(), None);
-        assert_eq!(Members::default().first_lost(), None);
+        let mut mpi_ranks = mpi_ranks(2);
+        mpi_ranks.left(0);
+        mpi_ranks.left(1);
+        assert_eq!(mpi_ranks.first_lost(), None);
+        assert_eq!(MpiRanks::default().first_lost(), None);
     }
 }

@@ -1,14 +1,14 @@
-//! The course of a job as the launcher decides it: when ranks are ended, which, and how. Time and
+//! The shutdown policy: when the launcher ends ranks, which, and how. Time and
 //! events come in, orders go out; nothing here touches a process.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use cobre_comm::report::Blame;
+use cobre_comm::report::RootCause;
 
-use crate::blame::{End, root};
 use crate::outcome::Status;
 use crate::protocol::{Exit, Order};
+use crate::root_cause::{RankEnd, root};
 use crate::signals::SAME_SIGNAL;
 
 /// After the first failure, how long reports of its cause may take before ranks are ended.
@@ -16,11 +16,11 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// A killed process that is still there after this long will not go away soon.
 const UNKILLABLE: Duration = Duration::from_secs(10);
 /// Reports kept; only the first that holds is needed.
-const MOST_BLAMES: usize = 1024;
+const MOST_ROOT_CAUSES: usize = 1024;
 
-/// Why the launcher ends a job in which no rank has failed.
+/// The reason for which the launcher ends a job in which no rank has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum EndReason {
     Deadline {
         after: Duration,
         running: Vec<usize>,
@@ -46,22 +46,22 @@ enum Phase {
     },
 }
 
-/// What the launcher knows of a job and has decided about it.
-pub(crate) struct Course {
+/// The state of a job and the launcher's decisions about it.
+pub(crate) struct ShutdownPolicy {
     size: usize,
     /// Ranks not yet collected.
     running: BTreeSet<usize>,
     deadline: Option<(Duration, Instant)>,
     grace: Duration,
     phase: Phase,
-    pub(crate) ends: Vec<End>,
-    pub(crate) blames: Vec<Blame>,
+    pub(crate) ends: Vec<RankEnd>,
+    pub(crate) root_causes: Vec<RootCause>,
     /// A reported rank that may end by itself, so that its own end is seen.
     spared: Option<usize>,
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<EndReason>,
 }
 
-impl Course {
+impl ShutdownPolicy {
     pub(crate) fn new(
         size: usize,
         timeout: Option<Duration>,
@@ -77,13 +77,13 @@ impl Course {
             grace,
             phase: Phase::Running,
             ends: Vec::new(),
-            blames: Vec::new(),
+            root_causes: Vec::new(),
             spared: None,
             stop: None,
         }
     }
 
-    /// The keeper collected a rank.
+    /// The supervisor collected a rank.
     pub(crate) fn exited(&mut self, exit: Exit, now: Instant) {
         let Exit {
             rank,
@@ -95,7 +95,7 @@ impl Course {
             return;
         }
         let status = Status::from_wait(status);
-        self.ends.push(End {
+        self.ends.push(RankEnd {
             rank,
             status,
             batch,
@@ -109,17 +109,17 @@ impl Course {
     }
 
     /// A rank reported a cause.
-    pub(crate) fn reported(&mut self, blame: Blame) {
-        let known = blame.rank < self.size && blame.from < self.size;
-        if known && self.blames.len() < MOST_BLAMES {
-            self.blames.push(blame);
+    pub(crate) fn reported(&mut self, root_cause: RootCause) {
+        let known = root_cause.rank < self.size && root_cause.from < self.size;
+        if known && self.root_causes.len() < MOST_ROOT_CAUSES {
+            self.root_causes.push(root_cause);
         }
     }
 
     /// The launcher got a signal: it is passed on, and the next one kills.
     pub(crate) fn signalled(&mut self, signal: i32, now: Instant) -> Option<Order> {
         match self.phase {
-            Phase::Running => Some(self.stop(Stop::Signal(signal), signal, now)),
+            Phase::Running => Some(self.stop(EndReason::Signal(signal), signal, now)),
             Phase::Settling { .. } => Some(self.end(signal, None, now)),
             Phase::Ending { since, .. } if now < since + SAME_SIGNAL => None,
             Phase::Ending { .. } => Some(self.kill(now)),
@@ -130,12 +130,12 @@ impl Course {
     /// The ranks' output cannot be written any more.
     pub(crate) fn output_failed(&mut self, errno: i32, now: Instant) -> Option<Order> {
         match self.phase {
-            Phase::Running => Some(self.stop(Stop::Output(errno), libc::SIGTERM, now)),
+            Phase::Running => Some(self.stop(EndReason::Output(errno), libc::SIGTERM, now)),
             _ => None,
         }
     }
 
-    /// What is due at this time.
+    /// The action that is due at this time.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Order> {
         match self.phase {
             Phase::Running => {
@@ -144,10 +144,10 @@ impl Course {
                     return None;
                 }
                 let running = self.running();
-                Some(self.stop(Stop::Deadline { after, running }, libc::SIGTERM, now))
+                Some(self.stop(EndReason::Deadline { after, running }, libc::SIGTERM, now))
             }
             Phase::Settling { until } if now >= until => {
-                let suspect = root(&self.ends, &self.blames, None).map(|(rank, _)| rank);
+                let suspect = root(&self.ends, &self.root_causes, None).map(|(rank, _)| rank);
                 let spared = suspect.filter(|rank| self.running.contains(rank));
                 Some(self.end(libc::SIGTERM, spared, now))
             }
@@ -156,7 +156,7 @@ impl Course {
         }
     }
 
-    /// When [`Course::due`] or [`Course::hopeless`] may next have something to say.
+    /// When [`ShutdownPolicy::due`] or [`ShutdownPolicy::hopeless`] may next have something to say.
     pub(crate) fn next(&self) -> Option<Instant> {
         match self.phase {
             Phase::Running if self.running.is_empty() => None,
@@ -167,20 +167,20 @@ impl Course {
         }
     }
 
-    /// Whether ranks were killed long ago and some are still there.
+    /// True if ranks were killed long ago and some are still there.
     pub(crate) fn hopeless(&self, now: Instant) -> bool {
         matches!(self.phase, Phase::Killed { until } if now >= until)
     }
 
-    /// Whether the user, or a limit the user set, ended the job: then nothing may hold it up.
+    /// True if the user, or a limit the user set, ended the job: then nothing may hold it up.
     pub(crate) fn cut_short(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// The rank that failed first and the report that names it. A rank that gave up has failed
+    /// The rank that failed first and the report that names it. A rank that aborted has failed
     /// even if every rank exited with code 0.
-    pub(crate) fn root(&self) -> Option<(usize, Option<&Blame>)> {
-        root(&self.ends, &self.blames, self.spared)
+    pub(crate) fn root(&self) -> Option<(usize, Option<&RootCause>)> {
+        root(&self.ends, &self.root_causes, self.spared)
     }
 
     /// The ranks not yet collected.
@@ -188,7 +188,7 @@ impl Course {
         self.running.iter().copied().collect()
     }
 
-    fn stop(&mut self, stop: Stop, signal: i32, now: Instant) -> Order {
+    fn stop(&mut self, stop: EndReason, signal: i32, now: Instant) -> Order {
         self.stop = Some(stop);
         self.end(signal, None, now)
     }

@@ -3,7 +3,7 @@ use super::*;
 const GRACE: Duration = Duration::from_secs(2);
 
 struct Story {
-    course: Course,
+    policy: ShutdownPolicy,
     now: Instant,
     batch: u32,
 }
@@ -12,7 +12,7 @@ impl Story {
     fn of(size: usize, timeout: Option<Duration>) -> Self {
         let now = Instant::now();
         Self {
-            course: Course::new(size, timeout, GRACE, now),
+            policy: ShutdownPolicy::new(size, timeout, GRACE, now),
             now,
             batch: 0,
         }
@@ -26,11 +26,11 @@ impl Story {
             batch: self.batch,
             ended,
         };
-        self.course.exited(exit, self.now);
+        self.policy.exited(exit, self.now);
     }
 
     fn report(&mut self, rank: usize, from: usize) {
-        self.course.reported(Blame {
+        self.policy.reported(RootCause {
             rank,
             from,
             reason: "because".into(),
@@ -39,13 +39,13 @@ impl Story {
 
     /// Moves the clock to the next time something is due.
     fn wait(&mut self) -> Option<Order> {
-        self.now = self.course.next().unwrap();
-        self.course.due(self.now)
+        self.now = self.policy.next().unwrap();
+        self.policy.due(self.now)
     }
 
     fn signal(&mut self, signal: i32, after: Duration) -> Option<Order> {
         self.now += after;
-        self.course.signalled(signal, self.now)
+        self.policy.signalled(signal, self.now)
     }
 }
 
@@ -61,27 +61,27 @@ fn a_failure_ends_the_others_first_gently_then_by_force() {
     let mut story = Story::of(3, None);
     story.exit(1, 3, false);
     assert_eq!(
-        story.course.due(story.now),
+        story.policy.due(story.now),
         None,
         "reports get time to arrive"
     );
     assert_eq!(story.wait(), Some(all(libc::SIGTERM)));
     assert_eq!(story.wait(), Some(all(libc::SIGKILL)));
-    assert!(!story.course.hopeless(story.now));
+    assert!(!story.policy.hopeless(story.now));
     story.wait();
-    assert!(story.course.hopeless(story.now));
+    assert!(story.policy.hopeless(story.now));
 }
 
 #[test]
 fn a_rank_that_finishes_early_ends_nobody() {
     let mut story = Story::of(2, None);
     story.exit(0, 0, false);
-    assert_eq!(story.course.next(), None);
-    assert_eq!(story.course.root(), None);
+    assert_eq!(story.policy.next(), None);
+    assert_eq!(story.policy.root(), None);
 }
 
 #[test]
-fn a_blamed_rank_still_alive_is_spared_until_the_grace_is_over() {
+fn a_reported_rank_still_alive_is_spared_until_the_grace_is_over() {
     let mut story = Story::of(3, None);
     story.exit(0, 1, false);
     story.report(2, 0);
@@ -94,18 +94,18 @@ fn a_blamed_rank_still_alive_is_spared_until_the_grace_is_over() {
     );
     assert_eq!(story.wait(), Some(all(libc::SIGKILL)));
     story.exit(2, 1, true);
-    assert_eq!(story.course.root().unwrap().0, 2);
+    assert_eq!(story.policy.root().unwrap().0, 2);
 }
 
 #[test]
-fn a_report_from_ranks_that_are_being_ended_blames_none_of_them() {
+fn a_report_from_ranks_that_are_being_ended_makes_none_of_them_the_cause() {
     let mut story = Story::of(3, None);
     story.exit(0, 1, false);
     story.wait();
     story.exit(1, 0, true);
     story.report(1, 2);
     story.exit(2, 1, true);
-    assert_eq!(story.course.root().unwrap().0, 0);
+    assert_eq!(story.policy.root().unwrap().0, 0);
 }
 
 #[test]
@@ -113,16 +113,16 @@ fn a_report_about_a_rank_that_does_not_exist_is_ignored() {
     let mut story = Story::of(2, None);
     story.exit(0, 1, false);
     story.report(7, 0);
-    assert_eq!(story.course.root().unwrap().0, 0);
+    assert_eq!(story.policy.root().unwrap().0, 0);
 }
 
 #[test]
-fn a_rank_that_gave_up_has_failed_whatever_it_exits_with() {
+fn a_rank_that_aborted_has_failed_whatever_it_exits_with() {
     let mut story = Story::of(1, None);
     story.exit(0, 0, false);
-    assert_eq!(story.course.root(), None);
+    assert_eq!(story.policy.root(), None);
     story.report(0, 0);
-    assert_eq!(story.course.root().unwrap().0, 0);
+    assert_eq!(story.policy.root().unwrap().0, 0);
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn the_deadline_names_who_was_running() {
     story.exit(1, 0, false);
     assert_eq!(story.wait(), Some(all(libc::SIGTERM)));
     assert_eq!(
-        story.course.stop,
-        Some(Stop::Deadline {
+        story.policy.stop,
+        Some(EndReason::Deadline {
             after,
             running: vec![0, 2]
         })
@@ -151,7 +151,7 @@ fn the_second_signal_kills() {
         story.signal(libc::SIGINT, Duration::from_secs(1)),
         Some(all(libc::SIGKILL))
     );
-    assert_eq!(story.course.stop, Some(Stop::Signal(libc::SIGINT)));
+    assert_eq!(story.policy.stop, Some(EndReason::Signal(libc::SIGINT)));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_signal_after_a_failure_does_not_hide_it() {
         Some(all(libc::SIGTERM))
     );
     assert_eq!(
-        (story.course.root().unwrap().0, &story.course.stop),
+        (story.policy.root().unwrap().0, &story.policy.stop),
         (1, &None)
     );
 }
@@ -181,7 +181,7 @@ fn a_signal_after_a_failure_does_not_hide_it() {
 #[test]
 fn times_beyond_the_clock_are_never() {
     let mut story = Story::of(1, Some(Duration::MAX));
-    assert_eq!(story.course.next(), None);
-    story.course.grace = Duration::MAX;
+    assert_eq!(story.policy.next(), None);
+    story.policy.grace = Duration::MAX;
     assert!(story.signal(libc::SIGTERM, Duration::ZERO).is_some());
 }

@@ -2,7 +2,7 @@
     unsafe_code,
     reason = "handles fatal signals, and reaches its ranks from the handler"
 )]
-//! A rank's last words: when its process takes a fatal signal, the other ranks are told before the
+//! The crash handler: when a process takes a fatal signal, the other ranks are told before the
 //! kernel writes a core dump; when it panics, the text is kept for the record. Then the process goes
 //! on to die, or not, exactly as it would have: what was installed before is run after.
 
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use libc::{c_int, c_void, siginfo_t};
 use rustix::thread::futex;
 
-use super::seat::{self, Seat};
+use super::rank_status::{self, RankStatus};
 use super::segment::Mapping;
-use crate::backends::origin::Origin;
+use crate::backends::fork_guard::ForkGuard;
 
 /// Signals that dump core, which the kernel does before it says that the process is dead.
 const FATAL: [c_int; 10] = [
@@ -35,36 +35,36 @@ const FATAL: [c_int; 10] = [
 
 type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
-/// A rank that this process is.
+/// A rank of this process.
 #[derive(Debug)]
-pub(super) struct Presence {
+pub(super) struct LocalRank {
     pub(super) header: Arc<Mapping>,
     pub(super) rank: usize,
-    pub(super) origin: Origin,
+    pub(super) fork_guard: ForkGuard,
     /// Since when its threads sleep in collectives, those that do.
     sleepers: Mutex<Vec<u64>>,
 }
 
-impl Presence {
+impl LocalRank {
     pub(super) fn new(header: Arc<Mapping>, rank: usize) -> Self {
         Self {
             header,
             rank,
-            origin: Origin::here(),
+            fork_guard: ForkGuard::here(),
             sleepers: Mutex::default(),
         }
     }
 
     #[inline]
-    pub(super) fn seat(&self) -> Seat<'_> {
-        Seat::of(&self.header, self.rank)
+    pub(super) fn status(&self) -> RankStatus<'_> {
+        RankStatus::of(&self.header, self.rank)
     }
 
     /// Notes that the calling thread sleeps in a collective, until the guard goes.
-    pub(super) fn sleep(&self) -> Asleep<'_> {
-        let since = seat::now().max(1);
+    pub(super) fn sleep(&self) -> SleepGuard<'_> {
+        let since = rank_status::now().max(1);
         self.change_sleepers(|sleepers| sleepers.push(since));
-        Asleep(self, since)
+        SleepGuard(self, since)
     }
 
     /// Several communicators may be waited on at once: the longest sleep is the one to tell.
@@ -72,14 +72,14 @@ impl Presence {
         let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut sleepers);
         let longest = sleepers.iter().min().copied().unwrap_or(0);
-        self.seat().sleep_since(longest);
+        self.status().sleep_since(longest);
     }
 }
 
 /// Keeps a rank noted as asleep.
-pub(super) struct Asleep<'a>(&'a Presence, u64);
+pub(super) struct SleepGuard<'a>(&'a LocalRank, u64);
 
-impl Drop for Asleep<'_> {
+impl Drop for SleepGuard<'_> {
     fn drop(&mut self) {
         self.0.change_sleepers(|sleepers| {
             if let Some(place) = sleepers.iter().position(|since| *since == self.1) {
@@ -89,41 +89,42 @@ impl Drop for Asleep<'_> {
     }
 }
 
-/// The ranks of this process that have last words to say. A process is seldom more than one; who
+/// The ranks of this process, for the handlers. A process is seldom more than one; a rank that
 /// finds no room is found dead by the kernel's mark alone.
-static PRESENT: [AtomicPtr<Presence>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
-/// How many threads look through `PRESENT`.
+static REGISTERED: [AtomicPtr<LocalRank>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
+/// The number of threads that look through `REGISTERED`.
 static READERS: AtomicU32 = AtomicU32::new(0);
-/// What was installed before, in the order of `FATAL`.
-static BEFORE: [OnceLock<libc::sigaction>; FATAL.len()] = [const { OnceLock::new() }; FATAL.len()];
+/// The actions installed before, in the order of `FATAL`.
+static PREVIOUS: [OnceLock<libc::sigaction>; FATAL.len()] =
+    [const { OnceLock::new() }; FATAL.len()];
 
-/// Lets a rank speak until it is dropped.
+/// Registers a rank with the handlers until it is dropped.
 #[derive(Debug)]
-pub(super) struct Voice(Option<(usize, Arc<Presence>)>);
+pub(super) struct CrashRegistration(Option<(usize, Arc<LocalRank>)>);
 
-impl Voice {
-    pub(super) fn of(presence: &Arc<Presence>) -> Self {
+impl CrashRegistration {
+    pub(super) fn of(local_rank: &Arc<LocalRank>) -> Self {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
             listen_to_panics();
             (0..FATAL.len()).for_each(handle);
         });
-        let pointer = Arc::as_ptr(presence).cast_mut();
-        let free = |place: &AtomicPtr<Presence>| {
+        let pointer = Arc::as_ptr(local_rank).cast_mut();
+        let free = |place: &AtomicPtr<LocalRank>| {
             let taken = place.compare_exchange(ptr::null_mut(), pointer, SeqCst, SeqCst);
             taken.is_ok()
         };
-        let place = PRESENT.iter().position(free);
-        Self(place.map(|place| (place, presence.clone())))
+        let place = REGISTERED.iter().position(free);
+        Self(place.map(|place| (place, local_rank.clone())))
     }
 }
 
-impl Drop for Voice {
+impl Drop for CrashRegistration {
     fn drop(&mut self) {
-        let Some((place, presence)) = self.0.take() else {
+        let Some((place, local_rank)) = self.0.take() else {
             return;
         };
-        PRESENT[place].store(ptr::null_mut(), SeqCst);
+        REGISTERED[place].store(ptr::null_mut(), SeqCst);
         // Whoever took the pointer before is done with it in a moment, unless it was left behind by a
         // fork.
         for _ in 0..100_000 {
@@ -132,19 +133,19 @@ impl Drop for Voice {
             }
             std::thread::yield_now();
         }
-        std::mem::forget(presence);
+        std::mem::forget(local_rank);
     }
 }
 
-/// Calls `say` for every rank that this process is.
-fn for_each(say: impl Fn(Seat<'_>)) {
+/// Calls `publish` for every registered rank of this process.
+fn for_each(publish: impl Fn(RankStatus<'_>)) {
     READERS.fetch_add(1, SeqCst);
-    for place in &PRESENT {
-        // SAFETY: null, or a presence whose `Voice` keeps it until there are no readers.
-        if let Some(presence) = unsafe { place.load(SeqCst).as_ref() }
-            && presence.origin.is_here()
+    for place in &REGISTERED {
+        // SAFETY: null, or a rank whose `CrashRegistration` keeps it until there are no readers.
+        if let Some(local_rank) = unsafe { place.load(SeqCst).as_ref() }
+            && local_rank.fork_guard.is_here()
         {
-            say(presence.seat());
+            publish(local_rank.status());
         }
     }
     READERS.fetch_sub(1, SeqCst);
@@ -155,7 +156,7 @@ fn listen_to_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let text = text_of(info);
-        for_each(|seat| seat.say_panic(&text));
+        for_each(|status| status.publish_panic(&text));
         before(info);
     }));
 }
@@ -177,7 +178,7 @@ fn handle(which: usize) {
     let Some(mut action) = action_of(FATAL[which]) else {
         return;
     };
-    if action.sa_sigaction == libc::SIG_IGN || BEFORE[which].set(action).is_err() {
+    if action.sa_sigaction == libc::SIG_IGN || PREVIOUS[which].set(action).is_err() {
         return;
     }
     // A handler that was there gets what it asked for.
@@ -193,12 +194,12 @@ fn handle(which: usize) {
 /// Tells the other ranks, and leaves the rest to what was installed before: atomics and system
 /// calls alone, as nothing else is safe here.
 extern "C" fn on_fatal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    for_each(|seat| {
-        seat.say_signal(signal);
-        let _ = futex::wake(seat.alive(), futex::Flags::empty(), i32::MAX as u32);
+    for_each(|status| {
+        status.publish_signal(signal);
+        let _ = futex::wake(status.alive(), futex::Flags::empty(), i32::MAX as u32);
     });
     let which = FATAL.iter().position(|fatal| *fatal == signal);
-    let before = which.and_then(|which| BEFORE[which].get());
+    let before = which.and_then(|which| PREVIOUS[which].get());
     let before = before.filter(|before| before.sa_sigaction != libc::SIG_DFL);
     if before.is_none_or(|before| before.sa_flags & libc::SA_RESETHAND != 0) {
         set_default(signal);
@@ -218,7 +219,7 @@ extern "C" fn on_fatal(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     }
 }
 
-/// Whether the signal comes from an instruction that is tried again.
+/// True if the signal comes from an instruction that is tried again.
 fn happens_again(signal: c_int, code: c_int) -> bool {
     let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
     // Broken memory that nobody has touched yet is no fault, and who sends a signal has no code
@@ -240,7 +241,7 @@ fn run(before: &libc::sigaction, signal: c_int, info: *mut siginfo_t, context: *
     }
 }
 
-/// What happens on `signal`.
+/// The action installed for `signal`.
 fn action_of(signal: c_int) -> Option<libc::sigaction> {
     // SAFETY: an all-zero action is a valid one to fill.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -263,12 +264,12 @@ mod tests {
 
     #[test]
     fn a_rank_sleeps_as_long_as_any_of_its_threads() {
-        let presence = Presence::new(Arc::new(Mapping::anonymous(HEADER)), 3);
-        assert_eq!(presence.seat().asleep(), None);
-        let (one, other) = (presence.sleep(), presence.sleep());
+        let local_rank = LocalRank::new(Arc::new(Mapping::anonymous(HEADER)), 3);
+        assert_eq!(local_rank.status().asleep(), None);
+        let (one, other) = (local_rank.sleep(), local_rank.sleep());
         drop(one);
-        assert!(presence.seat().asleep().is_some());
+        assert!(local_rank.status().asleep().is_some());
         drop(other);
-        assert_eq!(presence.seat().asleep(), None);
+        assert_eq!(local_rank.status().asleep(), None);
     }
 }

@@ -1,6 +1,6 @@
-//! The keeper: a forked process between launcher and ranks. It starts the ranks, collects them,
+//! The supervisor: a forked process between launcher and ranks. It starts the ranks, collects them,
 //! passes signals on, and outlives the launcher just long enough to end what it left. Its parent is
-//! the [`guard`], which does the same for the keeper.
+//! the [`guard`], which does the same for the supervisor.
 //!
 //! Both run in a fork of a program that may have threads, so nothing here takes a lock, prints, or
 //! reads the environment.
@@ -26,16 +26,16 @@ use rustix::process::{Pid, Signal, WaitOptions, wait};
 
 use crate::plan::{Plan, RankPlan, above_stdio};
 use crate::protocol::{Decoder, Event, Exit, Order, RECORD, encode};
-use crate::signals::{self, Catch};
+use crate::signals::{self, SignalCatcher};
 use crate::sys::{Setup, close_all_but};
 
-/// How often keeper and guard look for their parents although nothing told them to.
+/// The interval at which supervisor and guard look for their parents although nothing told them to.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Tells the keeper and the guard that their parent died.
+/// Tells the supervisor and the guard that their parent died.
 const PARENT_DIED: Signal = Signal::USR1;
 
-/// Signals that would end keeper or guard, or that they wait for. What is sent to a whole session or
+/// Signals that would end supervisor or guard, or that they wait for. What is sent to a whole session or
 /// control group is the launcher's business, which tells the ranks in its own time.
 const CAUGHT: [i32; 9] = [
     libc::SIGCHLD,
@@ -49,50 +49,50 @@ const CAUGHT: [i32; 9] = [
     libc::SIGPIPE,
 ];
 
-/// The whole life of the keeper; the result is its exit code.
-fn keep(plan: Plan, socket: OwnedFd, line: OwnedFd, guard: Pid) -> i32 {
-    let Ok(catch) = settle_in(&plan, &[&socket, &line]) else {
+/// The whole life of the supervisor; the result is its exit code.
+fn supervise(plan: Plan, socket: OwnedFd, guard_pipe: OwnedFd, guard: Pid) -> i32 {
+    let Ok(catch) = prepare(&plan, &[&socket, &guard_pipe]) else {
         return 1;
     };
-    let mut keeper = Keeper {
+    let mut supervisor = Supervisor {
         guard,
-        line,
+        guard_pipe,
         socket,
         catch,
         orders: Decoder::default(),
         ranks: Vec::new(),
         batch: 0,
     };
-    if keeper.start(plan) {
-        keeper.watch();
+    if supervisor.start(plan) {
+        supervisor.watch();
     }
-    keeper.signal(Order {
+    supervisor.signal(Order {
         signal: libc::SIGKILL,
         except: None,
     });
     let survivors = !sweep::end_descendants();
     // A launcher that outlives the guard sees the socket close: the job has not come to its end.
-    if !keeper.orphaned() {
-        keeper.tell(Event::Done { survivors });
+    if !supervisor.orphaned() {
+        supervisor.send(Event::Done { survivors });
     }
     0
 }
 
 /// Makes ready to start ranks.
-fn settle_in(plan: &Plan, own: &[&OwnedFd]) -> io::Result<Catch> {
+fn prepare(plan: &Plan, own: &[&OwnedFd]) -> io::Result<SignalCatcher> {
     // Another launch of the same process waits for the end of its own pipes: holding on to copies
     // of them would keep it from seeing that.
     let catch = detach(&[&plan.descriptors()[..], &numbers(own)].concat())?;
     for descriptor in &plan.inherited {
         rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?;
     }
-    title::set(title::KEEPER);
+    title::set(title::SUPERVISOR);
     Ok(catch)
 }
 
 /// Cuts the ties to the session, signals and files of the parent, all but `keep`, and becomes one who
 /// adopts orphans and hears of the parent's death.
-fn detach(keep: &[RawFd]) -> io::Result<Catch> {
+fn detach(keep: &[RawFd]) -> io::Result<SignalCatcher> {
     signals::reset_all();
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -104,7 +104,7 @@ fn detach(keep: &[RawFd]) -> io::Result<Catch> {
     rustix::stdio::dup2_stderr(&null)?;
     close_all_but(&[keep, &[null.as_raw_fd()]].concat());
 
-    let catch = Catch::after_fork(&CAUGHT)?;
+    let catch = SignalCatcher::after_fork(&CAUGHT)?;
     signals::unblock_all();
     rustix::process::set_parent_process_death_signal(Some(PARENT_DIED))?;
     Ok(catch)
@@ -116,7 +116,7 @@ fn numbers(descriptors: &[&OwnedFd]) -> Vec<RawFd> {
 }
 
 /// Waits for a signal, for `others`, or until it is time to look.
-fn wait_for(catch: &Catch, others: &[&OwnedFd]) {
+fn wait_for(catch: &SignalCatcher, others: &[&OwnedFd]) {
     let poll_in = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
     let mut sources = vec![poll_in(catch.pipe())];
     sources.extend(others.iter().map(|other| poll_in(other.as_fd())));
@@ -125,36 +125,36 @@ fn wait_for(catch: &Catch, others: &[&OwnedFd]) {
     let _ = poll(&mut sources, look.as_ref());
 }
 
-struct Keeper {
+struct Supervisor {
     guard: Pid,
     /// The guard holds the other end, and closes it when the launcher dies.
-    line: OwnedFd,
+    guard_pipe: OwnedFd,
     socket: OwnedFd,
-    catch: Catch,
+    catch: SignalCatcher,
     orders: Decoder,
-    ranks: Vec<Rank>,
+    ranks: Vec<RankProcess>,
     /// Counts wake-ups in which ranks were collected.
     batch: u32,
 }
 
-struct Rank {
+struct RankProcess {
     /// `None` once collected; until then the number cannot belong to another process.
     pid: Option<Pid>,
     signalled: bool,
     /// Open in this process alone: when it dies, the kernel kills the rank's process group.
-    _leash: Option<OwnedFd>,
+    _death_pipe: Option<OwnedFd>,
 }
 
-/// A rank's leash: the end that the rank gets, under a number that no shell script uses, and the
-/// keeper's. `None` if there are no descriptors left: the leash is the last of several means.
-fn leash() -> Option<(OwnedFd, OwnedFd)> {
+/// A rank's death pipe: the end that the rank gets, under a number that no shell script uses, and the
+/// supervisor's. `None` if there are no descriptors left: the death pipe is the last of several means.
+fn death_pipe() -> Option<(OwnedFd, OwnedFd)> {
     const HIGH: RawFd = 100;
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).ok()?;
     let reader = rustix::io::fcntl_dupfd_cloexec(&reader, HIGH).or_else(|_| above_stdio(reader));
     Some((reader.ok()?, above_stdio(writer).ok()?))
 }
 
-impl Keeper {
+impl Supervisor {
     /// Starts all ranks; `false` if that is impossible or useless.
     fn start(&mut self, plan: Plan) -> bool {
         let Plan {
@@ -187,30 +187,30 @@ impl Keeper {
                 .stdout(stdout)
                 .stderr(stderr)
                 .process_group(0);
-            let (leash, held) = leash().unzip();
+            let (death_pipe, held) = death_pipe().unzip();
             let setup = Setup {
                 parent,
                 open_files,
                 processor,
-                leash: leash.as_ref().map(AsRawFd::as_raw_fd),
+                death_pipe: death_pipe.as_ref().map(AsRawFd::as_raw_fd),
             };
             setup.install(&mut command);
             let started = command.spawn().map(|child| Pid::from_child(&child));
             match started {
                 Ok(pid) => {
-                    self.ranks.push(Rank {
+                    self.ranks.push(RankProcess {
                         pid: Some(pid),
                         signalled: false,
-                        _leash: held,
+                        _death_pipe: held,
                     });
-                    self.tell(Event::Started {
+                    self.send(Event::Started {
                         rank: number,
                         pid: pid.as_raw_pid(),
                     });
                 }
                 Err(error) => {
                     let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
-                    self.tell(Event::NotStarted {
+                    self.send(Event::NotStarted {
                         rank: number,
                         errno,
                     });
@@ -226,10 +226,10 @@ impl Keeper {
     /// Collects ranks and obeys orders until no rank is left, or no launcher.
     fn watch(&mut self) {
         while self.ranks.iter().any(|rank| rank.pid.is_some()) {
-            wait_for(&self.catch, &[&self.socket, &self.line]);
+            wait_for(&self.catch, &[&self.socket, &self.guard_pipe]);
             self.catch.read();
             self.collect();
-            if self.orphaned() || !self.obey() {
+            if self.orphaned() || !self.receive_orders() {
                 return;
             }
         }
@@ -246,7 +246,7 @@ impl Keeper {
             rank.pid = None;
             let ended = rank.signalled;
             let status = status.as_raw();
-            self.tell(Event::Exited(Exit {
+            self.send(Event::Exited(Exit {
                 rank: number,
                 status,
                 batch: self.batch,
@@ -256,7 +256,7 @@ impl Keeper {
     }
 
     /// Carries out the orders that have come; `false` if none will come any more.
-    fn obey(&mut self) -> bool {
+    fn receive_orders(&mut self) -> bool {
         let mut bytes = [0; 16 * RECORD];
         match rustix::net::recv(&self.socket, &mut bytes, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return false,
@@ -287,16 +287,19 @@ impl Keeper {
         }
     }
 
-    /// Whether the guard is dead, or the launcher by the guard's word. The launcher's end of the socket
+    /// True if the guard is dead, or the launcher by the guard's message. The launcher's end of the socket
     /// may live on in a process that was forked from it, so it is no proof of life.
     fn orphaned(&self) -> bool {
-        let mut line = [PollFd::from_borrowed_fd(self.line.as_fd(), PollFlags::IN)];
-        let closed = poll(&mut line, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        let mut guard_pipe = [PollFd::from_borrowed_fd(
+            self.guard_pipe.as_fd(),
+            PollFlags::IN,
+        )];
+        let closed = poll(&mut guard_pipe, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
         closed || rustix::process::getppid() != Some(self.guard)
     }
 
-    /// If the launcher does not listen any more, [`Keeper::watch`] will see it.
-    fn tell(&self, event: Event) {
+    /// If the launcher does not listen any more, [`Supervisor::watch`] will see it.
+    fn send(&self, event: Event) {
         let bytes = encode(event);
         let mut rest = &bytes[..];
         while !rest.is_empty() {

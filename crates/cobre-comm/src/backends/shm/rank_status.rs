@@ -1,4 +1,4 @@
-//! What the header says of one rank: whether it lives, where it stands, its last words.
+//! Rank status: the part of the header that says of one rank whether it lives, its last call and its end.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use super::layout::header;
 use super::segment::Mapping;
 use crate::backends::host;
-use crate::error::{Cause, Loss, Step};
+use crate::error::{CallPosition, Cause, Loss};
 
 /// Set by the kernel in the word of a rank that died, or by the rank itself when it is about to.
 pub(super) const OWNER_DIED: u32 = 0x4000_0000;
 
 /// One rank's part of the header. Anyone reads it; the rank itself writes it, and the kernel.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seat<'a> {
+pub(super) struct RankStatus<'a> {
     header: &'a Mapping,
     rank: usize,
 }
 
-impl<'a> Seat<'a> {
+impl<'a> RankStatus<'a> {
     #[inline]
     pub(super) fn of(header: &'a Mapping, rank: usize) -> Self {
         Self { header, rank }
@@ -42,7 +42,7 @@ impl<'a> Seat<'a> {
         word.load(Relaxed)
     }
 
-    /// Whether the rank has left in good order.
+    /// True if the rank has left in good order.
     #[inline]
     pub(super) fn has_left(self) -> bool {
         // Pairs with the release in `leave`: who sees that a rank left sees all it did.
@@ -57,14 +57,14 @@ impl<'a> Seat<'a> {
 
     /// Notes that the rank begins a collective.
     #[inline]
-    pub(super) fn begin(self, step: Step) {
+    pub(super) fn begin(self, step: CallPosition) {
         let word = self.header.word64(header::step(self.rank));
         word.store(step.word(), Relaxed);
     }
 
     /// The last collective that the rank began.
-    pub(super) fn step(self) -> Option<Step> {
-        Step::of_word(self.header.word64(header::step(self.rank)).load(Relaxed))
+    pub(super) fn step(self) -> Option<CallPosition> {
+        CallPosition::of_word(self.header.word64(header::step(self.rank)).load(Relaxed))
     }
 
     /// Notes since when the rank sleeps in a collective; 0 if it does not.
@@ -73,31 +73,31 @@ impl<'a> Seat<'a> {
         word.store(since, Relaxed);
     }
 
-    /// How long the rank has slept in a collective; `None` if it does not.
+    /// The time for which the rank has slept in a collective; `None` if it does not.
     pub(super) fn asleep(self) -> Option<Duration> {
         let since = self.header.word64(header::asleep(self.rank)).load(Relaxed);
         (since != 0).then(|| ago(since))
     }
 
     /// Notes where the rank's process is.
-    pub(super) fn settle(self) {
+    pub(super) fn publish_namespace(self) {
         let word = self.header.word64(header::namespace(self.rank));
         word.store(namespace(), Relaxed);
     }
 
     /// Notes that the rank's process runs.
-    pub(super) fn show(self) {
+    pub(super) fn publish_heartbeat(self) {
         let word = self.header.word64(header::seen(self.rank));
         word.store(now(), Relaxed);
     }
 
-    /// How long ago the rank's process ran.
+    /// The time since the rank's process last ran.
     pub(super) fn seen(self) -> Duration {
         ago(self.header.word64(header::seen(self.rank)).load(Relaxed))
     }
 
     /// Notes the signal that the rank is about to die of. Called in a signal handler.
-    pub(super) fn say_signal(self, signal: i32) {
+    pub(super) fn publish_signal(self, signal: i32) {
         let word = self.header.word32(header::signal(self.rank));
         // The first one: what was installed before may raise another.
         let _ = word.compare_exchange(0, signal.cast_unsigned(), Relaxed, Relaxed);
@@ -107,7 +107,7 @@ impl<'a> Seat<'a> {
 
     /// Notes the text of a panic: it may be the rank's last. One that follows another, such as from
     /// a destructor, is its consequence.
-    pub(super) fn say_panic(self, text: &str) {
+    pub(super) fn publish_panic(self, text: &str) {
         let text = match self.panic() {
             Some(first) => format!("{first}; then {text}"),
             None => text.to_owned(),
@@ -122,7 +122,7 @@ impl<'a> Seat<'a> {
         self.header.store_words(header::words(self.rank), &words);
     }
 
-    /// What stands before the text of a panic in the present collective: a rank that has begun
+    /// The word before the text of a panic in the present collective: a rank that has begun
     /// another since did not die of it.
     fn panic_mark(self) -> u64 {
         self.header.word64(header::step(self.rank)).load(Relaxed) + 1
@@ -136,7 +136,7 @@ impl<'a> Seat<'a> {
         (words[0] == self.panic_mark()).then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// How the rank went, as far as it said, once it is dead.
+    /// The way in which the rank ended, as far as it published, once it is dead.
     pub(super) fn end(self) -> Loss {
         const ABORT: u32 = libc::SIGABRT.cast_unsigned();
         let signal = self.header.word32(header::signal(self.rank)).load(Relaxed);

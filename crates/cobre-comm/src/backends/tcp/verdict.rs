@@ -1,4 +1,4 @@
-//! What the thread that computes and the thread that watches share: where this rank stands, and
+//! The state that the computing thread and the watch thread share: this rank's present call, and
 //! the one verdict that ends the job.
 
 use std::io::Write;
@@ -9,37 +9,37 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, Flow, Link};
+use super::connection::{Connection, DataLink, Flow};
 use super::message::FORGED;
-use super::roster::Card;
-use super::sys::Own;
-use crate::error::{Cause, Loss, Step};
+use super::peer_table::PeerInfo;
+use super::sys::CloseOnFork;
+use crate::error::{CallPosition, Cause, Loss};
 
-/// What the computing thread asks of the watching one.
+/// A request of the computing thread to the watch thread.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum WatchRequest {
     /// The job has failed, because of this.
     Report(Cause),
     /// The connection to this rank is broken, though this rank needs it.
     LinkLost(usize),
     /// The deadline of this step has passed, which is so long.
-    Late(Step, Duration),
+    Late(CallPosition, Duration),
     /// This rank has finished.
     Leave,
 }
 
 #[derive(Debug)]
-pub(super) struct Fate {
+pub(super) struct JobVerdict {
     pub(super) rank: usize,
-    pub(super) cards: Vec<Card>,
+    pub(super) peer_infos: Vec<PeerInfo>,
     /// The data connections, by rank; the verdict ends what this rank sends on them.
-    pub(super) links: Vec<Option<Link>>,
-    /// Why the job has failed, and since when that is known.
+    pub(super) links: Vec<Option<DataLink>>,
+    /// The cause of the job's failure, and the time since which it is known.
     verdict: OnceLock<(Cause, Instant)>,
     stopped: AtomicBool,
-    settled: (Mutex<()>, Condvar),
-    orders: Mutex<Vec<Order>>,
-    bell: Own<UnixStream>,
+    verdict_set: (Mutex<()>, Condvar),
+    requests: Mutex<Vec<WatchRequest>>,
+    waker: CloseOnFork<UnixStream>,
     /// Time is counted from here.
     begun: Instant,
     /// The last step this rank began, as a word; 0 before the first.
@@ -50,35 +50,38 @@ pub(super) struct Fate {
     seen: Vec<AtomicU64>,
 }
 
-impl Fate {
-    /// With the other end of the bell, which rings when there are orders.
+impl JobVerdict {
+    /// With the receiving end of the waker, which is readable when there are requests.
     pub(super) fn new(
         rank: usize,
-        cards: Vec<Card>,
+        peer_infos: Vec<PeerInfo>,
         links: Vec<Option<Connection>>,
     ) -> std::io::Result<(Self, UnixStream)> {
-        let (bell, ear) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        ear.set_nonblocking(true)?;
-        let fate = Self {
+        let (waker, wake_receiver) = UnixStream::pair()?;
+        waker.set_nonblocking(true)?;
+        wake_receiver.set_nonblocking(true)?;
+        let job_verdict = Self {
             rank,
-            seen: cards.iter().map(|_| AtomicU64::new(0)).collect(),
-            cards,
-            links: links.into_iter().map(|link| link.map(Link::new)).collect(),
+            seen: peer_infos.iter().map(|_| AtomicU64::new(0)).collect(),
+            peer_infos,
+            links: links
+                .into_iter()
+                .map(|link| link.map(DataLink::new))
+                .collect(),
             verdict: OnceLock::new(),
             stopped: AtomicBool::new(false),
-            settled: (Mutex::new(()), Condvar::new()),
-            orders: Mutex::new(Vec::new()),
-            bell: Own::new(bell),
+            verdict_set: (Mutex::new(()), Condvar::new()),
+            requests: Mutex::new(Vec::new()),
+            waker: CloseOnFork::new(waker),
             begun: Instant::now(),
             step: AtomicU64::new(0),
             entered: AtomicU64::new(0),
         };
-        Ok((fate, ear))
+        Ok((job_verdict, wake_receiver))
     }
 
     /// Notes that this rank begins a collective, and when.
-    pub(super) fn enter(&self, step: Step) -> Instant {
+    pub(super) fn enter(&self, step: CallPosition) -> Instant {
         let now = Instant::now();
         let since = now.duration_since(self.begun).as_nanos() as u64;
         self.step.store(step.word(), Relaxed);
@@ -91,11 +94,11 @@ impl Fate {
     }
 
     /// The last step this rank began.
-    pub(super) fn step(&self) -> Option<Step> {
-        Step::of_word(self.step.load(Relaxed))
+    pub(super) fn step(&self) -> Option<CallPosition> {
+        CallPosition::of_word(self.step.load(Relaxed))
     }
 
-    /// How long this rank has been in the collective it is in.
+    /// The time that this rank has spent in its present collective.
     pub(super) fn waited(&self) -> Duration {
         match self.entered.load(Relaxed) {
             0 => Duration::ZERO,
@@ -108,29 +111,29 @@ impl Fate {
 
     /// Notes what a frame from `peer` says.
     #[inline]
-    pub(super) fn note(&self, peer: usize, step: Step) {
+    pub(super) fn note(&self, peer: usize, step: CallPosition) {
         self.seen[peer].store(step.word(), Relaxed);
     }
 
     /// The last step that a frame from `peer` belonged to.
-    pub(super) fn seen(&self, peer: usize) -> Option<Step> {
-        Step::of_word(self.seen[peer].load(Relaxed))
+    pub(super) fn seen(&self, peer: usize) -> Option<CallPosition> {
+        CallPosition::of_word(self.seen[peer].load(Relaxed))
     }
 
-    /// What has crossed the data connections, by rank.
+    /// The bytes that have crossed the data connections, by rank.
     pub(super) fn flows(&self) -> Vec<Flow> {
-        let flow = |link: &Option<Link>| link.as_ref().map(|link| link.traffic.flow());
+        let flow = |link: &Option<DataLink>| link.as_ref().map(|link| link.traffic.flow());
         let flows = self.links.iter().map(flow);
         flows.map(Option::unwrap_or_default).collect()
     }
 
     /// The record of a rank that is lost.
-    pub(super) fn lost(&self, rank: usize, how: Loss, last: Option<Step>) -> Cause {
-        let card = &self.cards[rank];
+    pub(super) fn lost(&self, rank: usize, how: Loss, last: Option<CallPosition>) -> Cause {
+        let peer_info = &self.peer_infos[rank];
         Cause::RankLost {
             rank,
-            host: card.host.clone(),
-            pid: card.pid,
+            host: peer_info.host.clone(),
+            pid: peer_info.pid,
             how,
             last,
         }
@@ -139,13 +142,13 @@ impl Fate {
     /// The record of a frame or a message from `peer` that fails authentication.
     pub(super) fn forged(&self, peer: usize) -> Cause {
         let described = |rank: usize| {
-            let card = &self.cards[rank];
-            format!("rank {rank} (pid {} on {})", card.pid, card.host)
+            let peer_info = &self.peer_infos[rank];
+            format!("rank {rank} (pid {} on {})", peer_info.pid, peer_info.host)
         };
         Cause::Io {
             action: format!("reading on {}", described(self.rank)),
             message: format!(
-                "what came from {} fails authentication: {FORGED}",
+                "a record from {} fails authentication: {FORGED}",
                 described(peer)
             ),
         }
@@ -153,7 +156,7 @@ impl Fate {
 
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
-        // Pairs with the release in `settle`.
+        // Pairs with the release in `set_verdict`.
         self.stopped.load(Acquire)
     }
 
@@ -161,7 +164,7 @@ impl Fate {
         self.verdict.get().map(|(cause, _)| cause)
     }
 
-    /// Whether the verdict has been known for this long.
+    /// True if the verdict has been known for this long.
     pub(super) fn is_stopped_for(&self, grace: Duration) -> bool {
         let settled = self.verdict.get();
         settled.is_some_and(|(_, since)| since.elapsed() >= grace)
@@ -169,29 +172,29 @@ impl Fate {
 
     /// Ends the job on this rank. The first cause stays. What this rank has sent still arrives, and
     /// ends there: a rank that needs nothing else finishes the collective it is in.
-    pub(super) fn settle(&self, cause: Cause) {
+    pub(super) fn set_verdict(&self, cause: Cause) {
         if self.verdict.set((cause, Instant::now())).is_ok() {
             // Pairs with the acquire in `is_stopped`.
             self.stopped.store(true, Release);
             self.end_sending();
-            let (lock, news) = &self.settled;
+            let (lock, news) = &self.verdict_set;
             let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
             news.notify_all();
         }
     }
 
     /// Tells the watching thread.
-    pub(super) fn order(&self, order: Order) {
-        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        orders.push(order);
-        // A bell that is full has been rung.
-        let _ = (&*self.bell).write(&[1]);
+    pub(super) fn request(&self, request: WatchRequest) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.push(request);
+        // A waker that is full has something to read already.
+        let _ = (&*self.waker).write(&[1]);
     }
 
-    /// What the watching thread has been told.
-    pub(super) fn take_orders(&self) -> Vec<Order> {
-        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *orders)
+    /// The requests since the last time.
+    pub(super) fn take_requests(&self) -> Vec<WatchRequest> {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *requests)
     }
 
     /// This rank sends nothing more; what it has sent still arrives.
@@ -214,7 +217,7 @@ impl Fate {
 
     /// As [`await_verdict`](Self::await_verdict), at most for `limit`.
     pub(super) fn await_verdict_for(&self, limit: Duration) -> Option<&Cause> {
-        let (lock, news) = &self.settled;
+        let (lock, news) = &self.verdict_set;
         let held = lock.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = news.wait_timeout_while(held, limit, |()| self.verdict().is_none());
         drop(waited);

@@ -1,4 +1,4 @@
-//! Gives guard and keeper names of their own. They are forks of the launcher and would look like it: who
+//! Gives guard and supervisor names of their own. They are forks of the launcher and would look like it: who
 //! then kills "all the launchers" by name kills those who clean up after them.
 
 use std::ffi::CStr;
@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 /// The name of a process, and its command line.
 pub(super) type Title = (&'static CStr, &'static [u8]);
 
-pub(super) const GUARD: Title = (c"guard", b"guard of a keeper");
-pub(super) const KEEPER: Title = (c"keeper", b"keeper of ranks");
+pub(super) const GUARD: Title = (c"guard", b"guard of a supervisor");
+pub(super) const SUPERVISOR: Title = (c"supervisor", b"supervisor of ranks");
 
 /// Sets both names of this process, as far as the system lets it.
 pub(super) fn set((name, line): Title) {

@@ -1,13 +1,13 @@
-//! What a rank says about the call it makes, so that ranks that disagree all learn it.
+//! Call signatures: a rank's description of the call it makes, so that ranks that disagree all learn it.
 //!
-//! Each backend moves the stamp, or its digest, with its data. Equal digests mean that the ranks
-//! make the same call; the stamp itself is for the message when they do not.
+//! Each backend moves the call signature, or its digest, with its data. Equal digests mean that the ranks
+//! make the same call; the call signature itself is for the message when they do not.
 
 use std::fmt;
 
 use crate::communicator::ReduceOp;
 use crate::data::CommData;
-use crate::error::Step;
+use crate::error::CallPosition;
 
 /// The collectives, region calls included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,17 +74,17 @@ impl fmt::Display for Collective {
     }
 }
 
-/// Words of a type's name that travel with the stamp.
+/// Words of a type's name that travel with the call signature.
 const NAME: usize = 3;
-/// Words of a stamp.
+/// Words of a call signature.
 const WORDS: usize = 7 + NAME;
 
-/// A rank's description of one collective call. Ranks make the same call exactly if their stamps
+/// A rank's description of one collective call. Ranks make the same call exactly if their call signatures
 /// have the same [`digest`](Self::digest).
 ///
 /// It is kept in the form in which it travels, as it is made anew for every call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub struct CallSignature {
     /// In the order of the constants below, then the end of the element type's name.
     words: [u64; WORDS],
 }
@@ -105,7 +105,7 @@ const SEQUENCE: usize = 6;
 const REFUSED: u64 = 1 << 8;
 const OP: u32 = 16;
 
-impl Stamp {
+impl CallSignature {
     /// A call without arguments.
     #[inline]
     pub(crate) fn new(collective: Collective) -> Self {
@@ -179,8 +179,8 @@ impl Stamp {
         reason = "in a build with one-rank backends alone no record travels"
     )]
     #[inline]
-    pub(crate) fn step(&self) -> Step {
-        Step {
+    pub(crate) fn step(&self) -> CallPosition {
+        CallPosition {
             collective: self.collective(),
             sequence: self.sequence(),
         }
@@ -204,10 +204,10 @@ impl Stamp {
         mix(SEED, sum)
     }
 
-    /// The stamp as it lies in memory that ranks share, and on the wire.
+    /// The call signature as it lies in memory that ranks share, and on the wire.
     #[allow(
         dead_code,
-        reason = "in a build with one-rank backends alone no stamp travels"
+        reason = "in a build with one-rank backends alone no signature travels"
     )]
     #[inline]
     pub(crate) fn words(&self) -> &[u64; Self::LEN] {
@@ -217,7 +217,7 @@ impl Stamp {
     /// Reads what [`words`](Self::words) gave; `None` if it is nothing of the kind.
     #[allow(
         dead_code,
-        reason = "in a build with one-rank backends alone no stamp travels"
+        reason = "in a build with one-rank backends alone no signature travels"
     )]
     pub(crate) fn from_words(words: [u64; Self::LEN]) -> Option<Self> {
         let collective = usize::from(words[KIND] as u8);
@@ -226,7 +226,7 @@ impl Stamp {
         known.then_some(Self { words })
     }
 
-    /// Words of a stamp.
+    /// Words of a call signature.
     pub(crate) const LEN: usize = WORDS;
 
     fn type_name(&self) -> String {
@@ -261,7 +261,7 @@ const fn mix(hash: u64, value: u64) -> u64 {
 }
 
 /// Reads as the call does: `call 17: allreduce(sum) of 4 f64`.
-impl fmt::Display for Stamp {
+impl fmt::Display for CallSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "call {}: {}", self.sequence(), self.collective())?;
         match self.reduce_op() {
@@ -288,7 +288,7 @@ impl fmt::Display for Stamp {
     }
 }
 
-impl fmt::Debug for Stamp {
+impl fmt::Debug for CallSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stamp({self})")
     }
@@ -298,20 +298,20 @@ impl fmt::Debug for Stamp {
 mod tests {
     use super::*;
 
-    fn reduction(op: ReduceOp) -> Stamp {
-        Stamp::new(Collective::Allreduce)
+    fn reduction(op: ReduceOp) -> CallSignature {
+        CallSignature::new(Collective::Allreduce)
             .elements::<f64>(4)
             .op(op)
             .at(17)
     }
 
-    fn of_type<T: CommData>() -> Stamp {
-        let stamp = Stamp::new(Collective::Allreduce).elements::<T>(4);
-        stamp.op(ReduceOp::Sum).at(17)
+    fn of_type<T: CommData>() -> CallSignature {
+        let signature = CallSignature::new(Collective::Allreduce).elements::<T>(4);
+        signature.op(ReduceOp::Sum).at(17)
     }
 
-    fn sum_of(length: usize) -> Stamp {
-        Stamp::new(Collective::Allreduce)
+    fn sum_of(length: usize) -> CallSignature {
+        CallSignature::new(Collective::Allreduce)
             .elements::<f64>(length)
             .op(ReduceOp::Sum)
             .at(17)
@@ -320,12 +320,16 @@ mod tests {
     #[test]
     fn every_difference_changes_the_digest() {
         let gather = |counts: &[usize]| {
-            Stamp::new(Collective::Allgatherv)
+            CallSignature::new(Collective::Allgatherv)
                 .elements::<u8>(4)
                 .counts(counts)
                 .digest()
         };
-        let root = |root| Stamp::new(Collective::Broadcast).subject(root).digest();
+        let root = |root| {
+            CallSignature::new(Collective::Broadcast)
+                .subject(root)
+                .digest()
+        };
         let digests = [
             sum_of(4).digest(),
             sum_of(5).digest(),
@@ -342,8 +346,8 @@ mod tests {
             gather(&[4, 0]),
             root(0),
             root(1),
-            Stamp::new(Collective::Barrier).digest(),
-            Stamp::new(Collective::Fence).digest(),
+            CallSignature::new(Collective::Barrier).digest(),
+            CallSignature::new(Collective::Fence).digest(),
         ];
         for (i, a) in digests.iter().enumerate() {
             for b in &digests[i + 1..] {
@@ -356,21 +360,31 @@ mod tests {
     #[test]
     fn a_stamp_survives_its_journey() {
         for collective in Collective::ALL {
-            let stamp = Stamp::new(collective)
+            let signature = CallSignature::new(collective)
                 .elements::<[u8; 3]>(9)
                 .subject(4)
                 .counts(&[4, 5]);
-            for stamp in [stamp, stamp.op(ReduceOp::Max), stamp.at(1 << 40).refused()] {
-                assert_eq!(Stamp::from_words(*stamp.words()), Some(stamp));
+            for signature in [
+                signature,
+                signature.op(ReduceOp::Max),
+                signature.at(1 << 40).refused(),
+            ] {
+                assert_eq!(
+                    CallSignature::from_words(*signature.words()),
+                    Some(signature)
+                );
             }
         }
-        assert_eq!(Stamp::from_words([u64::MAX; Stamp::LEN]), None);
+        assert_eq!(
+            CallSignature::from_words([u64::MAX; CallSignature::LEN]),
+            None
+        );
     }
 
     #[test]
     fn a_stamp_reads_as_the_call_does() {
         assert_eq!(sum_of(4).to_string(), "call 17: allreduce(sum) of 4 f64");
-        let refused = Stamp::new(Collective::Broadcast)
+        let refused = CallSignature::new(Collective::Broadcast)
             .elements::<[u8; 3]>(2)
             .subject(9)
             .refused();

@@ -2,7 +2,7 @@
     unsafe_code,
     reason = "maps a page that the kernel clears in a forked child"
 )]
-//! Whether this is still the process that joined a job, and not a child it forked: a child has all
+//! Fork guard: tells the process that joined a job from a child it forked. A child has all
 //! of its parent's memory, and must not speak for it.
 
 use std::ptr::{self, NonNull};
@@ -10,31 +10,31 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use crate::transport::Fault;
+use crate::transport::TransportFault;
 
 const PAGE: usize = 4096;
 
 /// The process that made it. Asking costs one load.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub(crate) struct ForkGuard {
     /// 1 here and 0 in a forked child; `None` where the kernel cannot do that.
     page: Option<NonNull<AtomicU32>>,
     pid: u32,
 }
 
 // SAFETY: the page is only ever accessed as an atomic, and unmapped when the owner is dropped.
-unsafe impl Send for Origin {}
+unsafe impl Send for ForkGuard {}
 // SAFETY: as above.
-unsafe impl Sync for Origin {}
+unsafe impl Sync for ForkGuard {}
 
-impl Origin {
+impl ForkGuard {
     /// This process.
     pub(crate) fn here() -> Self {
         let pid = std::process::id();
         Self { page: page(), pid }
     }
 
-    /// Whether the asking process is the one that made this.
+    /// True if the calling process is the one that made this.
     #[inline]
     pub(crate) fn is_here(&self) -> bool {
         match self.page {
@@ -46,7 +46,7 @@ impl Origin {
 
     /// Refuses a forked child.
     #[inline]
-    pub(crate) fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), TransportFault> {
         if self.is_here() {
             Ok(())
         } else {
@@ -55,17 +55,17 @@ impl Origin {
     }
 
     #[cold]
-    fn refusal(&self) -> Fault {
+    fn refusal(&self) -> TransportFault {
         let reason = format!(
             "process {} was forked from process {}, which is the rank; let that one make the call",
             std::process::id(),
             self.pid
         );
-        Fault::Unusable { reason }
+        TransportFault::Unusable { reason }
     }
 }
 
-impl Drop for Origin {
+impl Drop for ForkGuard {
     fn drop(&mut self) {
         if let Some(page) = self.page {
             // SAFETY: mapped by `page` below, and nothing borrowed from it is left.
@@ -93,7 +93,7 @@ fn page() -> Option<NonNull<AtomicU32>> {
     Some(word)
 }
 
-/// What a forked child makes of `child`, as its exit code.
+/// Runs `child` in a forked process and returns its exit code.
 #[cfg(test)]
 pub(crate) fn in_a_fork(child: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child runs `child` and ends; glibc keeps memory allocation usable in it.
@@ -116,15 +116,15 @@ mod tests {
 
     #[test]
     fn a_forked_child_is_told_from_its_parent() {
-        let with_page = Origin::here();
-        let without = Origin {
+        let with_page = ForkGuard::here();
+        let without = ForkGuard {
             page: None,
             pid: std::process::id(),
         };
-        for origin in [with_page, without] {
-            assert!(origin.is_here());
-            assert_eq!(in_a_fork(|| i32::from(origin.is_here())), 0);
-            assert!(origin.is_here());
+        for fork_guard in [with_page, without] {
+            assert!(fork_guard.is_here());
+            assert_eq!(in_a_fork(|| i32::from(fork_guard.is_here())), 0);
+            assert!(fork_guard.is_here());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who the ranks of a job are and where: each brings a card, and rank 0 hands all of them to all.
+//! The peers of a job and their addresses: each rank describes itself, and rank 0 sends the table of all to all.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,9 +11,9 @@ const HOST: usize = 64;
 /// Words of a set of processors.
 const MASK: usize = 8;
 
-/// What a rank says of itself.
+/// A rank's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Card {
+pub(super) struct PeerInfo {
     pub(super) pid: u32,
     pub(super) host: String,
     /// The same on all ranks that share processors.
@@ -25,7 +25,7 @@ pub(super) struct Card {
     pub(super) port: u16,
 }
 
-impl Card {
+impl PeerInfo {
     /// This process's own, listening on `port`.
     pub(super) fn own(port: u16) -> Self {
         let host = host::name();
@@ -79,27 +79,29 @@ impl Card {
     }
 }
 
-/// The cards in rank order.
-pub(super) fn encode<'a>(cards: impl IntoIterator<Item = &'a Card>) -> Vec<u8> {
+/// The descriptions in rank order.
+pub(super) fn encode<'a>(peer_infos: impl IntoIterator<Item = &'a PeerInfo>) -> Vec<u8> {
     let mut out = Vec::new();
-    cards.into_iter().for_each(|card| card.encode(&mut out));
+    peer_infos
+        .into_iter()
+        .for_each(|peer_info| peer_info.encode(&mut out));
     out
 }
 
-/// Exactly `count` cards, and nothing else.
-pub(super) fn decode(mut bytes: &[u8], count: usize) -> Option<Vec<Card>> {
-    let cards = (0..count).map(|_| Card::decode(&mut bytes)).collect();
-    if bytes.is_empty() { cards } else { None }
+/// Exactly `count` descriptions, and nothing else.
+pub(super) fn decode(mut bytes: &[u8], count: usize) -> Option<Vec<PeerInfo>> {
+    let peer_infos = (0..count).map(|_| PeerInfo::decode(&mut bytes)).collect();
+    if bytes.is_empty() { peer_infos } else { None }
 }
 
-/// Whether the ranks that share `rank`'s machine outnumber the processors they may run on.
-pub(super) fn is_crowded(cards: &[Card], rank: usize, quota: Option<f64>) -> bool {
+/// True if the ranks that share `rank`'s machine outnumber the processors they may run on.
+pub(super) fn is_crowded(peer_infos: &[PeerInfo], rank: usize, quota: Option<f64>) -> bool {
     let here = || {
-        cards
+        peer_infos
             .iter()
-            .filter(|card| card.machine == cards[rank].machine)
+            .filter(|peer_info| peer_info.machine == peer_infos[rank].machine)
     };
-    let together = |word: usize| here().fold(0, |set, card| set | card.processors[word]);
+    let together = |word: usize| here().fold(0, |set, peer_info| set | peer_info.processors[word]);
     let processors: u32 = (0..MASK).map(|word| together(word).count_ones()).sum();
     let granted = quota.map_or(usize::MAX, |quota| quota.ceil() as usize);
     here().count() > granted.min(processors as usize)
@@ -133,8 +135,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn card(host: &str, machine: u64, processors: u64) -> Card {
-        Card {
+    fn peer_info(host: &str, machine: u64, processors: u64) -> PeerInfo {
+        PeerInfo {
             pid: 41,
             host: host.into(),
             machine,
@@ -147,30 +149,34 @@ mod tests {
     #[test]
     fn a_roster_survives_its_journey() {
         let six = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]);
-        let cards = vec![
-            card("node-7", 1, 2),
-            Card {
+        let peer_infos = vec![
+            peer_info("node-7", 1, 2),
+            PeerInfo {
                 address: six,
-                ..card("", 2, 1)
+                ..peer_info("", 2, 1)
             },
         ];
-        assert_eq!(decode(&encode(&cards), 2), Some(cards));
+        assert_eq!(decode(&encode(&peer_infos), 2), Some(peer_infos));
     }
 
     #[test]
     fn a_host_name_is_cut_at_a_letter() {
-        let long = card(&"ä".repeat(100), 1, 1);
+        let long = peer_info(&"ä".repeat(100), 1, 1);
         let read = decode(&encode([&long]), 1).unwrap();
         assert_eq!(read[0].host, "ä".repeat(HOST / 2));
     }
 
     #[test]
     fn ranks_are_counted_against_the_processors_of_their_machine() {
-        let bound = [card("a", 1, 0b01), card("b", 1, 0b10), card("c", 2, 0b01)];
+        let bound = [
+            peer_info("a", 1, 0b01),
+            peer_info("b", 1, 0b10),
+            peer_info("c", 2, 0b01),
+        ];
         assert!(!is_crowded(&bound, 0, None));
         assert!(is_crowded(&bound, 0, Some(1.0)));
         assert!(!is_crowded(&bound, 2, Some(1.0)));
-        let squeezed = [card("a", 1, 0b01), card("b", 1, 0b01)];
+        let squeezed = [peer_info("a", 1, 0b01), peer_info("b", 1, 0b01)];
         assert!(is_crowded(&squeezed, 0, None));
     }
 
