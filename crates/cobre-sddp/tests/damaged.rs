@@ -234,15 +234,22 @@ fn resumed(output: &Path, solver: Solver) -> Result<Results, SddpError> {
     run(&LocalBackend, problem(), &settings, &mut ())
 }
 
+fn sha256(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    let hash: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    hash.concat()
+}
+
 /// A state, with a manifest that says it is sound.
 fn put(output: &Path, state: &[u8]) {
     let place = |kind: &str| output.join(format!("checkpoint/00000004.{kind}"));
     let text = std::fs::read(place("json")).expect("it is there");
     let mut manifest: Value = serde_json::from_slice(&text).expect("it is JSON");
-    let hash = Sha256::digest(state);
-    let hash: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    manifest["sha256"] = hash.concat().into();
+    let keys = manifest.as_object_mut().expect("it is an object");
+    keys.remove("manifest_sha256").expect("it has its own");
+    manifest["sha256"] = sha256(state).into();
     manifest["bytes"] = state.len().into();
+    manifest["manifest_sha256"] = sha256(manifest.to_string().as_bytes()).into();
     std::fs::write(place("json"), manifest.to_string()).expect("it is written");
     std::fs::write(place("state"), state).expect("it is written");
 }
