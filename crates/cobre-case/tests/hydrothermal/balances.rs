@@ -547,9 +547,12 @@ pub fn decide(
     )
 }
 
-/// Keeps the decisions, the cost and the outgoing state of a stage.
+/// The decisions, the cost and the outgoing state of a stage.
+type StageSolution = (Vec<f64>, f64, Vec<f64>);
+
+/// Keeps the solution of a stage.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Option<(Vec<f64>, f64, Vec<f64>)>>);
+struct Kept(Mutex<Option<StageSolution>>);
 
 impl Tables for Kept {
     fn tables(&self, _: &Problem) -> Vec<Table> {
