@@ -179,7 +179,7 @@ impl JobWatch<'_> {
         match event {
             Event::Started { rank, pid } => self.supervisor_state.pids[rank] = pid,
             Event::NotStarted { rank, errno } => {
-                self.supervisor_state.not_started = Some((rank, errno))
+                self.supervisor_state.not_started = Some((rank, errno));
             }
             Event::Exited(exit) => self.policy.exited(exit, Instant::now()),
             Event::Done { survivors } => self.supervisor_state.done = Some(survivors),
@@ -200,7 +200,7 @@ impl JobWatch<'_> {
                 LauncherMessage::Left { rank } => self.mpi_ranks.left(rank),
                 LauncherMessage::Joined { .. } => {}
                 LauncherMessage::Statement { rank, last, text } => {
-                    self.statements.take(rank, last, &text)
+                    self.statements.take(rank, last, &text);
                 }
             }
         }

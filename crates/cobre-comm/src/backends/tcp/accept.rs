@@ -119,7 +119,7 @@ impl<'a> Acceptor<'a> {
         while index < self.pending.len() {
             match self.pending[index].advance(&self.job, &judge) {
                 HandshakeStep::Waits if self.pending[index].since.elapsed() < HANDSHAKE_TIMEOUT => {
-                    index += 1
+                    index += 1;
                 }
                 HandshakeStep::Waits | HandshakeStep::Gone => drop(self.pending.swap_remove(index)),
                 HandshakeStep::Refused(rank, refusal) => {

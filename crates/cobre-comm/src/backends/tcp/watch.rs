@@ -578,7 +578,7 @@ impl Coordinator {
                 self.suspect(peer, rank);
             }
             MessageKind::Late => {
-                self.note_late(CallPosition::of_word(first), Duration::from_millis(second))
+                self.note_late(CallPosition::of_word(first), Duration::from_millis(second));
             }
             _ => {}
         }
