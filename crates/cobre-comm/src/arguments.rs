@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::call_signature::Collective;
 use crate::error::{BufferProblem, CommError};
 
-/// Where each rank's block lies in `recv`: one block per rank, all inside, none overlapping, and
+/// The layout of `recv`: one block per rank, all inside, none overlapping, and
 /// this rank's as long as what it sends.
 #[derive(Debug, Clone, Copy)]
 pub struct Partition<'a> {

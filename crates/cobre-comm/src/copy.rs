@@ -37,7 +37,7 @@ impl StoreMode {
     }
 }
 
-/// So many bytes are copied by words.
+/// Up to this number of bytes, copies go word by word.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 64;
 

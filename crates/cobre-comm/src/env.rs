@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use crate::error::BackendError;
 
-/// Which backend to use: `auto`, `mpi`, `tcp`, `shm` or `local`.
+/// The backend: `auto`, `mpi`, `tcp`, `shm` or `local`.
 pub const COMM_BACKEND: &str = "COBRE_COMM_BACKEND";
 
-/// After how long ranks that wait in a collective are reported as stalled; nothing is ended by it.
+/// The time after which ranks that wait in a collective are reported as stalled; nothing is ended by it.
 pub const STALL_SECS: &str = "COBRE_STALL_SECS";
 
 /// Name of the shared-memory segment that the ranks of one job meet in.
@@ -57,9 +57,9 @@ pub const TCP_TOPOLOGY: &str = "COBRE_TCP_TOPOLOGY";
 pub const TCP_PROTECTION: &str = "COBRE_TCP_PROTECTION";
 /// A word that tells apart jobs that use one port; all ranks of a job have the same.
 pub const TCP_JOB: &str = "COBRE_TCP_JOB";
-/// Where the launcher left the socket that rank 0 listens on: `descriptor:device:inode`.
+/// The socket that rank 0 listens on, left by the launcher: `descriptor:device:inode`.
 pub const TCP_LISTENER: &str = "COBRE_TCP_LISTENER";
-/// Where the launcher left the job's secret: `descriptor:device:inode`.
+/// The job's secret, left by the launcher: `descriptor:device:inode`.
 pub const TCP_SECRET: &str = "COBRE_TCP_SECRET";
 
 /// The user's own directory for what lives as long as a session, by the XDG base directories.
@@ -156,7 +156,7 @@ const LAUNCHED_RANK: [&str; 3] = [LAUNCH_RANK, "PMI_RANK", "OMPI_COMM_WORLD_RANK
 /// The time that ranks look for each other when no timeout is set.
 pub const DEFAULT_RENDEZVOUS: Duration = Duration::from_secs(60);
 
-/// After how long a stall is reported when nothing else is set.
+/// The time after which a stall is reported when nothing else is set.
 pub const DEFAULT_STALL: Duration = Duration::from_secs(30);
 
 /// Settings with which the `shm` backend finds the other ranks.
@@ -179,7 +179,7 @@ pub struct ShmConfig {
     pub named_regions: bool,
     /// A word that tells apart jobs of one name.
     pub job: Option<String>,
-    /// After how long a stall is reported ([`DEFAULT_STALL`]).
+    /// The time after which a stall is reported ([`DEFAULT_STALL`]).
     pub stall: Duration,
 }
 
@@ -208,13 +208,13 @@ pub struct TcpConfig {
     pub topology: TcpTopology,
     /// A word that tells apart jobs that use one port.
     pub job: Option<String>,
-    /// Where the launcher left rank 0's listening socket: `descriptor:device:inode`.
+    /// Rank 0's listening socket, left by the launcher: `descriptor:device:inode`.
     pub listener: Option<String>,
-    /// Where the launcher left the secret: `descriptor:device:inode`.
+    /// The secret, left by the launcher: `descriptor:device:inode`.
     pub secret_descriptor: Option<String>,
     /// Bounds each collective when set, and the rendezvous ([`DEFAULT_RENDEZVOUS`] if unset).
     pub timeout: Option<Duration>,
-    /// After how long a stall is reported ([`DEFAULT_STALL`]).
+    /// The time after which a stall is reported ([`DEFAULT_STALL`]).
     pub stall: Duration,
 }
 
@@ -224,7 +224,7 @@ pub struct TcpConfig {
 pub(crate) struct MpiConfig {
     /// True if ranks compare call signatures before each call; the same on all ranks.
     pub(crate) check: bool,
-    /// After how long a stall is reported ([`DEFAULT_STALL`]).
+    /// The time after which a stall is reported ([`DEFAULT_STALL`]).
     pub(crate) stall: Duration,
 }
 
@@ -394,7 +394,7 @@ impl<'a> Environment<'a> {
             })
     }
 
-    /// Which of two words a variable holds; the first if it is unset.
+    /// The index of the word, of two, that a variable holds; 0 if it is unset.
     fn one_of(&self, name: &str, words: [&str; 2]) -> Result<usize, BackendError> {
         let [first, second] = words;
         let expected = format!("{first} or {second}");

@@ -105,7 +105,7 @@ pub enum BufferProblem {
     BlockOutside {
         /// The rank whose block it is.
         rank: usize,
-        /// Where it starts.
+        /// The displacement of the block.
         displacement: usize,
         /// Its elements.
         count: usize,
@@ -231,7 +231,7 @@ impl fmt::Display for CallPosition {
     }
 }
 
-/// Where a rank stood when it failed.
+/// The last call of a rank that failed.
 struct After(Option<CallPosition>);
 
 impl fmt::Display for After {

@@ -79,7 +79,7 @@ pub trait SharedRegion<T: CommData>: Send + Sync {
     fn fence(&mut self) -> Result<(), CommError>;
 }
 
-/// Which epoch a region is in: the one rule book of all region types.
+/// The epoch of a region: the one rule book of all region types.
 #[derive(Debug)]
 pub(crate) enum RegionEpoch {
     Write,

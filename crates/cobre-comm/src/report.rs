@@ -65,7 +65,7 @@ pub enum LauncherMessage {
         rank: usize,
         /// Its process.
         pid: u32,
-        /// Where that runs.
+        /// The host that runs it.
         host: String,
     },
     /// It has taken leave of the others.
@@ -132,7 +132,7 @@ pub fn address(descriptor: i32, device: u64, inode: u64) -> String {
 
 /// Tells the launcher that this process gives up because of `reason`. Does nothing in a process
 /// that no launcher started; a report that cannot be delivered must not hide the failure itself.
-pub(crate) fn report_abort(reason: &str) {
+pub(crate) fn abort(reason: &str) {
     send(None, reason);
 }
 

@@ -1,4 +1,4 @@
-//! Which backend a process uses, and why.
+//! Selection of the backend that a process uses, with the reason.
 
 use crate::backends::{self, CommBackend};
 use crate::env::{self, BackendRequest, Environment, ShmConfig, TcpConfig};

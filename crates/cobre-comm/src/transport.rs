@@ -203,7 +203,7 @@ pub(crate) fn collective<B: Transport, A, R>(
             }
             if backend.size() > 1 {
                 // The others fail because of this rank, whoever is collected first.
-                report::report_abort(&error.to_string());
+                report::abort(&error.to_string());
             }
             Err(error)
         }

@@ -1,6 +1,6 @@
-//! Which processor each rank may run on.
+//! Binding of ranks to processors.
 
-/// Where ranks may run.
+/// The processors that ranks may run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Bind {
     /// Wherever the launcher may.

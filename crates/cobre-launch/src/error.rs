@@ -67,7 +67,7 @@ pub enum LaunchError {
     ProgramNotFound {
         /// As given.
         program: String,
-        /// Where it was looked for.
+        /// The places searched.
         looked: String,
     },
     /// The program exists but cannot be executed.
@@ -75,7 +75,7 @@ pub enum LaunchError {
     ProgramNotExecutable {
         /// As given.
         program: String,
-        /// Where it was looked for.
+        /// The places searched.
         looked: String,
         /// The system's error.
         source: io::Error,

@@ -110,7 +110,7 @@ impl Launch {
         self
     }
 
-    /// Which processors ranks run on.
+    /// Sets the processors that ranks run on.
     #[must_use]
     pub fn bind(mut self, bind: Bind) -> Self {
         self.bind = bind;

@@ -54,7 +54,7 @@ impl Executable<'_> {
         format!("no such file {}", self.place())
     }
 
-    /// Where the name led.
+    /// The places where the name was looked up.
     fn place(&self) -> String {
         if Path::new(self.name).is_absolute() {
             return "at that path".to_owned();

@@ -156,7 +156,7 @@ impl ShutdownPolicy {
         }
     }
 
-    /// When [`ShutdownPolicy::due`] or [`ShutdownPolicy::hopeless`] may next have something to say.
+    /// The time at which [`ShutdownPolicy::due`] or [`ShutdownPolicy::hopeless`] may next change.
     pub(crate) fn next(&self) -> Option<Instant> {
         match self.phase {
             Phase::Running if self.running.is_empty() => None,

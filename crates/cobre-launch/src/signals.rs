@@ -30,7 +30,7 @@ static BEFORE_TAKES_INFO: [AtomicBool; SIGNALS] = [const { AtomicBool::new(false
 static IMPATIENT: AtomicBool = AtomicBool::new(false);
 /// True if this process, and not the one that started it, has chosen to ignore SIGXFSZ.
 static FILE_SIZE_IGNORED: AtomicBool = AtomicBool::new(false);
-/// When the first signal arrived, in milliseconds of some clock; 0 before.
+/// The time of the first signal, in milliseconds of some clock; 0 before.
 static FIRST: AtomicU64 = AtomicU64::new(0);
 
 /// `timeout` and a closing terminal send their signal twice, a batch system sends it to ranks and launcher; so

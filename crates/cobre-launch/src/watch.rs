@@ -30,7 +30,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct JobWatch<'a> {
     pub(crate) link: SupervisorLink,
     pub(crate) catch: Option<SignalCatcher>,
-    /// Where the caller's signals come from; `None` also after their end.
+    /// The pipe of the caller's signals; `None` also after its end.
     pub(crate) caller_signals: Option<Arc<OwnedFd>>,
     pub(crate) reports: Reports,
     /// The address of the report pipe.

@@ -79,7 +79,7 @@ impl Transport for LocalBackend {
     }
 
     fn abort(&self, reason: &str) {
-        report::report_abort(reason);
+        report::abort(reason);
     }
 }
 

@@ -41,7 +41,7 @@ impl Console {
         }
     }
 
-    /// Where whole lines for `stream` are appended.
+    /// The buffer to which whole lines for `stream` are appended.
     pub(crate) fn queue(&mut self, stream: Stream) -> &mut Vec<u8> {
         let side = self.side(stream);
         if side.target.is_none() {

@@ -1,4 +1,4 @@
-//! Where the output of ranks goes.
+//! The output of ranks: its destinations, and its way there.
 
 mod console;
 mod feed;

@@ -29,8 +29,8 @@ pub(super) fn tell(text: &str) {
 /// Says why, and ends all ranks.
 pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
     tell(&format!("{} {reason}", who(rank)));
-    report::report_abort(reason);
-    farewell_said();
+    report::abort(reason);
+    allow_exit();
     // Launchers pass on the lowest eight bits.
     comm.abort((code & 0xff).max(1))
 }
@@ -39,7 +39,7 @@ pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
 pub(super) fn end_because_of(comm: &Comm, rank: usize, who: &str, reason: &str) -> ! {
     tell(&format!("{who} {reason}"));
     report::root_cause(rank, reason);
-    farewell_said();
+    allow_exit();
     comm.abort(1)
 }
 
@@ -125,7 +125,7 @@ pub(super) fn wait_for_all(comm: &Comm, rank: usize) {
 
 /// This rank and its process, if others would wait for it.
 static RANK: OnceLock<(usize, ForkGuard)> = OnceLock::new();
-static SAID: AtomicBool = AtomicBool::new(false);
+static EXIT_ALLOWED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// True if this thread is in a call of MPI, which may end the process when another rank has
@@ -142,9 +142,9 @@ pub(super) fn inside<R>(call: impl FnOnce() -> R) -> R {
     outcome
 }
 
-/// From here on the process may not end without a farewell: MPI launchers then kill the other
+/// From here on the process may not end without announcing it: MPI launchers then kill the other
 /// ranks, and some of them call that a success.
-pub(super) fn expect_farewell(rank: usize, size: usize) {
+pub(super) fn forbid_early_exit(rank: usize, size: usize) {
     if size > 1 && RANK.set((rank, ForkGuard::here())).is_ok() {
         report::joined(host::name());
         sys::at_exit(exiting);
@@ -152,19 +152,19 @@ pub(super) fn expect_farewell(rank: usize, size: usize) {
 }
 
 /// The process may end.
-pub(super) fn farewell_said() {
-    SAID.store(true, Relaxed);
+pub(super) fn allow_exit() {
+    EXIT_ALLOWED.store(true, Relaxed);
 }
 
 extern "C" fn exiting() {
     if let Some((rank, fork_guard)) = RANK.get()
-        && !SAID.load(Relaxed)
+        && !EXIT_ALLOWED.load(Relaxed)
         && !INSIDE.get()
         && fork_guard.is_here()
     {
         let reason = "exited without dropping its communicator: the others still need it";
         tell(&format!("{} {reason}", who(*rank)));
-        report::report_abort(reason);
+        report::abort(reason);
         sys::exit_now(1);
     }
 }

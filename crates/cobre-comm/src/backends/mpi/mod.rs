@@ -49,7 +49,7 @@ struct Member {
     /// True if ranks compare call signatures before each call.
     check: bool,
     call_lock: CallLock,
-    /// Where this rank stands in it. `None` only while the last handle goes.
+    /// The last call of this rank on it. `None` only while the last handle goes.
     tracker: Option<Arc<CallTracker>>,
     /// The cause for which this communicator is finished; every rank of it has the same.
     failed: OnceLock<Cause>,
@@ -61,7 +61,7 @@ struct Member {
     fork_guard: ForkGuard,
 }
 
-/// Where a communicator comes from.
+/// The source of a communicator.
 enum CommunicatorSource {
     /// MPI's world: who drops it leaves the job. `None` only while the last handle goes.
     World(Option<(StallWatch, Owner)>),
@@ -94,7 +94,7 @@ impl FerrompiBackend {
         let tracker = watch.tracker(false);
         let source = CommunicatorSource::World(Some((watch, owner)));
         let member = Member::new(group, config.check, tracker, source);
-        ending::expect_farewell(member.rank, member.size);
+        ending::forbid_early_exit(member.rank, member.size);
         Ok(Self(Arc::new(member)))
     }
 
@@ -228,8 +228,8 @@ impl Member {
         self.fail(cause)
     }
 
-    /// Takes leave of the other ranks, so that none waits for this one for ever.
-    fn farewell(&self) {
+    /// Tells the other ranks that this one leaves, so that none waits for this one for ever.
+    fn announce_leave(&self) {
         if self.failed.get().is_some() {
             return;
         }
@@ -239,13 +239,13 @@ impl Member {
         let lost = ending::left(self.rank, self.last_step());
         if let Err(TransportFault::Failed(cause)) = arrival::leave(self, &lost) {
             ending::tell(&format!("{cause} while others went on"));
-            report::report_abort("it left while others still needed it");
+            report::abort("it left while others still needed it");
         }
     }
 }
 
 impl Drop for Member {
-    /// Leaves the job: farewell, then what was made, the other way round, then MPI itself.
+    /// Leaves the job: the announcement to the others, then what was made, the other way round, then MPI itself.
     fn drop(&mut self) {
         let CommunicatorSource::World(owner) = &mut self.source else {
             return;
@@ -267,9 +267,9 @@ impl Drop for Member {
         }
         if self.size > 1 {
             self.tracker().leave();
-            self.farewell();
+            self.announce_leave();
         }
-        ending::farewell_said();
+        ending::allow_exit();
         report::left();
         let (watch, owner) = kept.unzip();
         // What is freed by all ranks together, in this order on all.

@@ -83,7 +83,7 @@ fn fit(mpi: &Mpi, world: &Comm) -> Result<(), String> {
         ));
     }
     let sizes = Environment::process().mpi_step_sizes();
-    match stranger(&library, world.size() as usize, &sizes) {
+    match wrong_launcher(&library, world.size() as usize, &sizes) {
         Some(problem) => Err(problem),
         None => Ok(()),
     }
@@ -98,7 +98,11 @@ pub(crate) fn library() -> String {
 
 /// The error if the launcher started another number of ranks than MPI knows of: then it is the
 /// launcher of another library, and each rank believes that it is alone.
-fn stranger(library: &str, size: usize, launched: &[(&'static str, usize)]) -> Option<String> {
+fn wrong_launcher(
+    library: &str,
+    size: usize,
+    launched: &[(&'static str, usize)],
+) -> Option<String> {
     if launched.iter().any(|(_, ranks)| *ranks == size) {
         return None;
     }
@@ -152,31 +156,31 @@ mod tests {
 
     #[test]
     fn a_launcher_that_the_library_knows_is_welcome() {
-        assert_eq!(stranger(MPICH, 4, &[("PMI_SIZE", 4)]), None);
-        assert_eq!(stranger(MPICH, 1, &[]), None);
-        assert_eq!(stranger(MPICH, 1, &[("PMI_SIZE", 1)]), None);
+        assert_eq!(wrong_launcher(MPICH, 4, &[("PMI_SIZE", 4)]), None);
+        assert_eq!(wrong_launcher(MPICH, 1, &[]), None);
+        assert_eq!(wrong_launcher(MPICH, 1, &[("PMI_SIZE", 1)]), None);
     }
 
     #[test]
     fn a_job_within_a_job_counts_its_own_ranks() {
         let both = [("PMI_SIZE", 2), ("SLURM_STEP_NUM_TASKS", 8)];
-        assert_eq!(stranger(MPICH, 2, &both), None);
+        assert_eq!(wrong_launcher(MPICH, 2, &both), None);
     }
 
     #[test]
     fn the_launcher_of_another_library_is_refused() {
-        let text = stranger(MPICH, 1, &[("OMPI_COMM_WORLD_SIZE", 4)]).unwrap();
+        let text = wrong_launcher(MPICH, 1, &[("OMPI_COMM_WORLD_SIZE", 4)]).unwrap();
         assert!(
             text.contains("OMPI_COMM_WORLD_SIZE=4") && text.contains("mpiexec.mpich"),
             "{text}"
         );
-        let text = stranger("Open MPI v4.1.4", 1, &[("PMI_SIZE", 2)]).unwrap();
+        let text = wrong_launcher("Open MPI v4.1.4", 1, &[("PMI_SIZE", 2)]).unwrap();
         assert!(text.contains("mpiexec.openmpi"), "{text}");
     }
 
     #[test]
     fn srun_without_the_right_plugin_is_refused() {
-        let text = stranger(MPICH, 1, &[("SLURM_STEP_NUM_TASKS", 8)]).unwrap();
+        let text = wrong_launcher(MPICH, 1, &[("SLURM_STEP_NUM_TASKS", 8)]).unwrap();
         assert!(text.contains("srun --mpi"), "{text}");
     }
 }

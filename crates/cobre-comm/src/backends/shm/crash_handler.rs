@@ -41,7 +41,7 @@ pub(super) struct LocalRank {
     pub(super) header: Arc<Mapping>,
     pub(super) rank: usize,
     pub(super) fork_guard: ForkGuard,
-    /// Since when its threads sleep in collectives, those that do.
+    /// The times since which its threads sleep in collectives, of those that do.
     sleepers: Mutex<Vec<u64>>,
 }
 

@@ -134,7 +134,7 @@ pub(super) struct Group {
     /// Arrivals so far, and the digest of the last one.
     epoch: AtomicU64,
     digest: AtomicU64,
-    /// When the collective under way began, in nanoseconds; kept only if there is a timeout.
+    /// The start of the collective under way, in nanoseconds; kept only if there is a timeout.
     entered: AtomicU64,
     pub(super) rings: Rings,
 }

@@ -1,4 +1,4 @@
-//! Where everything lies in the segment. Every cache line is written by one rank only.
+//! The layout of the segment. Every cache line is written by one rank only.
 //!
 //! ```text
 //! header | per rank: arrival slots (two, by parity) | flow lines | ring | stage | result
@@ -135,7 +135,7 @@ impl SegmentLayout {
         slot::STAMP + 2 * LINE
     }
 
-    /// Where `rank`'s arrival slot for `epoch` begins.
+    /// The offset of `rank`'s arrival slot for `epoch`.
     #[inline]
     pub(super) fn slot(&self, rank: usize, epoch: u64) -> usize {
         self.start(rank) + (epoch & 1) as usize * Self::slot_stride()
@@ -176,13 +176,13 @@ impl SegmentLayout {
         self.start(rank) + self.ring_offset()
     }
 
-    /// Where `rank` puts what others reduce.
+    /// The place for the data of `rank` that others reduce.
     #[inline]
     pub(super) fn stage_of(&self, rank: usize) -> usize {
         self.ring_of(rank) + self.ring
     }
 
-    /// Where `rank` puts what it has reduced.
+    /// The place for the data that `rank` has reduced.
     #[inline]
     pub(super) fn result_of(&self, rank: usize) -> usize {
         self.stage_of(rank) + self.stage

@@ -188,7 +188,7 @@ impl Transport for ShmBackend {
         });
         // Who gives up because another rank has failed is not the cause.
         if first {
-            report::report_abort(reason);
+            report::abort(reason);
         }
     }
 }

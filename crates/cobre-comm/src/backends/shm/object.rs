@@ -23,7 +23,7 @@ const MAGIC: [u8; 8] = *b"cobreshm";
 pub(super) const VERSION: u64 = 2;
 /// Bytes of magic and version.
 pub(super) const IDENTITY: usize = 16;
-/// Where the data of an object begins that has nothing else of its own: a multiple of every page size.
+/// The offset of the data of an object that has nothing else of its own: a multiple of every page size.
 pub(super) const DATA: usize = 64 << 10;
 
 /// The time for which a name may look taken before it is: a process that checks whether it is abandoned holds the lock
@@ -33,7 +33,7 @@ const BRIEF: Duration = Duration::from_secs(1);
 /// An object in the making. It has its identity and is locked, and nobody else can find it.
 #[derive(Debug)]
 pub(super) struct ObjectDraft {
-    /// Where the file system has no files without a name. Before the file: the lock outlives it.
+    /// The name on file systems without unnamed files. Before the file: the lock outlives it.
     own_name: Option<Name>,
     file: OwnedFd,
     /// The path to link from.

@@ -36,7 +36,7 @@ impl<'a> RankStatus<'a> {
             .load(Relaxed)
     }
 
-    /// Where the rank's process id means something.
+    /// The namespace of the rank's process id.
     pub(super) fn namespace(self) -> u64 {
         let word = self.header.word64(header::namespace(self.rank));
         word.load(Relaxed)

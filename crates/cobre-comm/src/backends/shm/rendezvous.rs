@@ -21,7 +21,7 @@ use crate::error::Cause;
 const GATHERING: u32 = 0;
 const COMPLETE: u32 = 1;
 
-/// Where the ranks have met.
+/// The segment of a job whose ranks have all joined.
 #[derive(Debug)]
 pub(super) struct AttachedSegment {
     pub(super) mapping: Arc<Mapping>,

@@ -20,7 +20,7 @@ use crate::transport::TransportFault;
 /// Less than this is reserved without asking first whether the machine has it.
 const HARMLESS: usize = 16 << 20;
 
-/// Where rank 0's memory is to be found, and by what to recognise it.
+/// The location of rank 0's memory, and the marks by which to recognise it.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Offer {
@@ -131,7 +131,7 @@ fn named(len: usize, name: &str) -> Result<Created, Errno> {
     draft.publish(name).map_err(|refusal| errno(&refusal))
 }
 
-/// Where the memory begins in what is offered `way`.
+/// The offset of the memory in what is offered `way`.
 fn start(way: u64) -> usize {
     if way == NAMED { object::DATA } else { 0 }
 }

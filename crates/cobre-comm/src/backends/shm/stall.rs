@@ -11,7 +11,7 @@ use crate::error::CallPosition;
 /// A process that runs shows itself every few milliseconds, far more often than this.
 const UNSEEN: Duration = Duration::from_millis(500);
 
-/// When to report next.
+/// The schedule of reports.
 #[derive(Debug)]
 pub(super) struct Stall {
     after: Duration,

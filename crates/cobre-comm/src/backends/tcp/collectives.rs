@@ -334,7 +334,7 @@ impl<'a, T: Reducible> Contributions<'a, T> {
         }
     }
 
-    /// Where they go, by rank; the own one needs no place.
+    /// The buffers to receive into, by rank; the own one needs none.
     fn slots(&mut self) -> Vec<&mut [u8]> {
         let (rank, bytes) = (self.rank, self.len * size_of::<T>());
         let slots = self.scratch.chunks_mut(self.stride).take(self.size);

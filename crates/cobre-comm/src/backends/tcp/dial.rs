@@ -65,7 +65,7 @@ impl DialError {
         };
         let (rank, size) = (config.rank, config.size);
         match failure {
-            HandshakeError::Stranger => format!("the process at {address} is no rank of Cobre"),
+            HandshakeError::NotCobre => format!("the process at {address} is no rank of Cobre"),
             HandshakeError::Unproven | HandshakeError::Refused(Refusal::Secret) => format!(
                 "{address} has another secret than this rank ({})",
                 env::TCP_SECRET_FILE

@@ -7,9 +7,9 @@ use crate::call_signature::CallSignature;
 pub(super) const HEADER: usize = 120;
 
 const MAGIC: u32 = 0x6362_7246;
-/// Where the call signature lies.
+/// The offset of the call signature.
 const STAMP: usize = 32;
-/// Where the checksum of all before it lies.
+/// The offset of the checksum of all before it.
 const CHECKSUM: usize = STAMP + 8 * CallSignature::LEN;
 
 /// The kind of a frame.

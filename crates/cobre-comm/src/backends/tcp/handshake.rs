@@ -102,7 +102,7 @@ impl Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandshakeError {
     /// The bytes received are no message of this protocol.
-    Stranger,
+    NotCobre,
     /// The other side says no.
     Refused(Refusal),
     /// The other side cannot prove that it knows the secret.
@@ -128,7 +128,7 @@ impl Hello {
     /// Reads a hello; a refusal if it is one that this build does not speak to.
     pub(super) fn decode(bytes: &[u8; HELLO]) -> Result<Self, HandshakeError> {
         if bytes[..8] != MAGIC {
-            return Err(HandshakeError::Stranger);
+            return Err(HandshakeError::NotCobre);
         }
         if bytes[8..10] != VERSION.to_le_bytes() {
             return Err(HandshakeError::Refused(Refusal::Version(VERSION)));
@@ -139,9 +139,9 @@ impl Hello {
         let purpose = match bytes[12] {
             1 => ConnectionPurpose::Watch,
             2 => ConnectionPurpose::Data,
-            _ => return Err(HandshakeError::Stranger),
+            _ => return Err(HandshakeError::NotCobre),
         };
-        let protection = Protection::of_number(bytes[13].into()).ok_or(HandshakeError::Stranger)?;
+        let protection = Protection::of_number(bytes[13].into()).ok_or(HandshakeError::NotCobre)?;
         Ok(Self {
             purpose,
             protection,
@@ -175,7 +175,7 @@ pub(super) fn proof(
     challenge: &[u8; CHALLENGE],
 ) -> Result<[u8; PROOF], HandshakeError> {
     if challenge[..8] != MAGIC {
-        return Err(HandshakeError::Stranger);
+        return Err(HandshakeError::NotCobre);
     }
     match code(&challenge[8..16]) {
         [0, wanted] if Protection::of_number(wanted).is_some() => {
@@ -186,7 +186,7 @@ pub(super) fn proof(
             Some(refusal @ (Refusal::Version(_) | Refusal::ByteOrder)) => {
                 HandshakeError::Refused(refusal)
             }
-            _ => HandshakeError::Stranger,
+            _ => HandshakeError::NotCobre,
         }),
     }
 }
@@ -243,7 +243,7 @@ pub(super) fn welcomed(
     welcome: &[u8; WELCOME],
 ) -> Result<(), HandshakeError> {
     if welcome[..8] != MAGIC {
-        return Err(HandshakeError::Stranger);
+        return Err(HandshakeError::NotCobre);
     }
     let refusal = Refusal::of_code(code(&welcome[8..16]));
     if refusal == Some(Refusal::Secret) {
@@ -255,7 +255,7 @@ pub(super) fn welcomed(
         _ if !known => Err(HandshakeError::Unproven),
         Some(refusal) => Err(HandshakeError::Refused(refusal)),
         None if code(&welcome[8..16]) == [0, 0] => Ok(()),
-        None => Err(HandshakeError::Stranger),
+        None => Err(HandshakeError::NotCobre),
     }
 }
 
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_cannot_say_that_a_rank_is_not_welcome() {
+    fn only_a_proven_side_can_refuse_for_good() {
         let hello = hello(1).encode();
         for refusal in [
             Refusal::Rank,
@@ -352,7 +352,7 @@ mod tests {
             Refusal::JobIdentity,
         ] {
             let told = proof(b"x", &hello, &challenge(Err(refusal))).unwrap_err();
-            assert_eq!(told, HandshakeError::Stranger);
+            assert_eq!(told, HandshakeError::NotCobre);
         }
     }
 
@@ -425,7 +425,7 @@ mod tests {
             let mut any = [0; HELLO];
             any[..32].copy_from_slice(&bytes);
             any[32..].copy_from_slice(&more);
-            prop_assert_eq!(Hello::decode(&any), Err(HandshakeError::Stranger));
+            prop_assert_eq!(Hello::decode(&any), Err(HandshakeError::NotCobre));
             let mut answer = [0; WELCOME];
             answer[..8].copy_from_slice(&MAGIC);
             answer[8..40].copy_from_slice(&bytes);

@@ -44,7 +44,7 @@ struct SealedRecord<'a> {
 
 enum Body<'a> {
     Header([u8; HEADER]),
-    /// Where the caller has it.
+    /// The caller's bytes, in place.
     Lent(&'a [u8]),
     /// Gathered from several parts.
     Gathered(Vec<u8>),
@@ -285,7 +285,7 @@ impl<'a> Incoming<'a> {
         Ok(TransferProgress::Header)
     }
 
-    /// Where the next bytes go.
+    /// The place for the next bytes.
     fn pieces(&mut self, tag_len: usize) -> Vec<IoSliceMut<'_>> {
         let mut pieces = Vec::with_capacity(4);
         let head = &mut self.head[self.head_read..self.head_len];

@@ -194,11 +194,9 @@ impl Transport for TcpBackend {
         }
         // Who gives up because another rank has failed is not the cause.
         match job_verdict.await_verdict_for(ABORT) {
-            Some(Cause::Aborted { rank, .. }) if *rank == group.rank => {
-                report::report_abort(reason);
-            }
+            Some(Cause::Aborted { rank, .. }) if *rank == group.rank => report::abort(reason),
             Some(_) => {}
-            None => report::report_abort(reason),
+            None => report::abort(reason),
         }
     }
 }

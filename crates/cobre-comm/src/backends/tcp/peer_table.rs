@@ -20,7 +20,7 @@ pub(super) struct PeerInfo {
     pub(super) machine: u64,
     /// The processors it may run on, one bit each.
     pub(super) processors: [u64; MASK],
-    /// Where it listens for its peers; rank 0 fills in the address it sees.
+    /// The address at which it listens for its peers; rank 0 fills in the address it sees.
     pub(super) address: IpAddr,
     pub(super) port: u16,
 }

@@ -158,7 +158,7 @@ struct JoiningRank {
     watch: Option<(Connection, Inbox)>,
     data: Option<Connection>,
     peer_info: Option<PeerInfo>,
-    /// From where it came.
+    /// The address that it dialled from.
     address: Option<IpAddr>,
 }
 

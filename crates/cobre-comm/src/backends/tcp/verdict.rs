@@ -44,7 +44,7 @@ pub(super) struct JobVerdict {
     begun: Instant,
     /// The last step this rank began, as a word; 0 before the first.
     step: AtomicU64,
-    /// When it began, in nanoseconds; 0 outside of collectives.
+    /// The start of that step, in nanoseconds; 0 outside of collectives.
     entered: AtomicU64,
     /// The last steps of the others, as the frames that came from them say.
     seen: Vec<AtomicU64>,

@@ -29,10 +29,10 @@ use crate::terminal;
 
 /// The interval at which rank 0 sends each rank a heartbeat.
 const BEAT: Duration = Duration::from_millis(250);
-/// After how long a question without an answer is asked again, and how often: one that was lost on
+/// The time after which a heartbeat without an answer is sent again, and the number of times: one that was lost on
 /// the way shows in the numbers of those after it, and a stopped process is not flooded.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
-const MOST_QUESTIONS: u32 = 16;
+const BEAT_AGAIN: Duration = Duration::from_secs(5);
+const MOST_OPEN_BEATS: u32 = 16;
 /// Ranks that wait for longer say what has crossed their data connections.
 const QUIET: Duration = Duration::from_secs(2);
 /// Answers without a change after which bytes that were sent, and are awaited, count as lost: 10 s.
@@ -42,7 +42,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The time for which a broken data connection may be the first sign of something else.
 const SUSPENSE: Duration = Duration::from_secs(1);
 /// The time that a leaving rank waits for the others to take note.
-const FAREWELL: Duration = Duration::from_millis(500);
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The interval at which a leaving rank looks whether what it sent has arrived.
 const DRAIN: Duration = Duration::from_millis(1);
 /// The time that a panicking rank waits for the others to be told; rank 0 may be stopped.
@@ -72,7 +72,7 @@ pub(super) struct WatchThread {
 /// Limits that the user has set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// After how long a stall is reported.
+    /// The time after which a stall is reported.
     pub(super) stall: Duration,
     /// The longest time for a collective.
     pub(super) timeout: Option<Duration>,
@@ -198,9 +198,9 @@ struct Follower {
     /// To rank 0; `None` once it has ended.
     connection: Option<WatchLink>,
     limits: Limits,
-    /// When rank 0 last said something.
+    /// The time of rank 0's last message.
     heard: Instant,
-    /// Since when rank 0 owes a verdict.
+    /// The time since which rank 0 owes a verdict.
     asked: Option<Instant>,
     /// The step in which the silence of rank 0 has been reported.
     reported: u64,
@@ -367,7 +367,7 @@ impl Follower {
         if self.leaving == LeavePhase::Said {
             let mut links = self.job_verdict.links.iter().flatten();
             if self.job_verdict.is_stopped() || links.all(|link| sys::has_arrived(&link.socket)) {
-                self.leaving = LeavePhase::Until(Instant::now() + FAREWELL);
+                self.leaving = LeavePhase::Until(Instant::now() + LEAVE_TIMEOUT);
                 if let Some(link) = &self.connection {
                     let _ = link.socket.shutdown(Shutdown::Write);
                 }
@@ -402,7 +402,7 @@ struct Worker {
     connection: Option<WatchLink>,
     /// It has left, after this step.
     left: Option<u64>,
-    /// Since when the last question is open, how many are, and when one was last answered.
+    /// The time since which the last heartbeat is open, the number of open ones, and the time of the last answer.
     asked: Option<Instant>,
     unanswered: u32,
     answered: Instant,
@@ -445,7 +445,7 @@ struct Coordinator {
     late: Option<(CallPosition, Duration, Instant)>,
     /// The step whose stall has been reported.
     reported: u64,
-    /// Since when this rank has left, and whether it has told that others have not.
+    /// The time since which this rank has left, and true if it has reported that others have not.
     leaving: Option<Instant>,
     told_leaving: bool,
 }
@@ -506,7 +506,7 @@ impl Coordinator {
     fn is_over(&self) -> bool {
         let all_gone = || self.workers.iter().all(|w| w.connection.is_none());
         let told = |since: Instant| {
-            since.elapsed() >= FAREWELL && self.job_verdict.is_stopped_for(FAREWELL)
+            since.elapsed() >= LEAVE_TIMEOUT && self.job_verdict.is_stopped_for(LEAVE_TIMEOUT)
         };
         self.leaving.is_some_and(|since| all_gone() || told(since))
     }
@@ -634,9 +634,9 @@ impl Coordinator {
         self.workers[0].note_flows(own);
         let ping = Message::new(MessageKind::Ping, [u64::from(quiet), 0]);
         for worker in &mut self.workers {
-            let asks = worker
-                .asked
-                .is_none_or(|since| now >= since + ASK_AGAIN && worker.unanswered < MOST_QUESTIONS);
+            let asks = worker.asked.is_none_or(|since| {
+                now >= since + BEAT_AGAIN && worker.unanswered < MOST_OPEN_BEATS
+            });
             if let Some(link) = worker.connection.as_ref().filter(|_| asks) {
                 link.send(&ping);
                 worker.asked = Some(now);
