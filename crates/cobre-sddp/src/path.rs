@@ -47,14 +47,14 @@ impl TrialPoints {
         problem: &Problem,
         pass: usize,
     ) -> impl Iterator<Item = (usize, &[f64])> {
-        let (depth, states) = (problem.graph.depth(), problem.states.len());
+        let (depth, width) = (problem.graph.depth(), problem.states.len());
         let stages = self.stages[pass * depth..][..depth].iter().enumerate();
         let mut ended = false;
         stages.map_while(move |(stage, record)| {
             let node = record.node as usize;
             let before = std::mem::replace(&mut ended, !problem.has_future(node));
-            let at = (pass * depth + stage) * states;
-            (!before).then(|| (node, &self.states[at..at + states]))
+            let at = (pass * depth + stage) * width;
+            (!before).then(|| (node, &self.states[at..at + width]))
         })
     }
 
@@ -149,12 +149,12 @@ impl PathSimulator {
                 detail,
             };
             let keep = &mut |_: usize, answer: &NodeSolution| {
-                let stage = TrialStage {
+                let record = TrialStage {
                     node: node as u64,
                     cost: weight * answer.cost,
                 };
-                cost += stage.cost;
-                trial.stages.push(stage);
+                cost += record.cost;
+                trial.stages.push(record);
                 trial.states.extend_from_slice(&answer.outgoing);
                 if let Some(recorder) = &mut recorder {
                     let values = problem.opening(shared.values.read(), node, opening);

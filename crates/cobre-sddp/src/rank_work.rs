@@ -94,9 +94,9 @@ impl NodeSolvers {
             empty => empty.insert(NodeSolver::load(&view, self.solver)?),
         };
         let before = solver.statistics();
-        let solved = solver.solve(&view, visit, warm_start, each);
+        let result = solver.solve(&view, visit, warm_start, each);
         self.statistics += solver.statistics() - before;
-        solved
+        result
     }
 }
 

@@ -97,16 +97,16 @@ impl<'c, C: Backend> Ranks<'c, C> {
         items: usize,
         widths: (usize, usize),
         mine: (&[A], &[B]),
-        all: (&mut Vec<A>, &mut Vec<B>),
+        (firsts, seconds): (&mut Vec<A>, &mut Vec<B>),
     ) -> Result<(), CommError> {
         let item = widths.0 * size_of::<A>() + widths.1 * size_of::<B>();
         let packed = [bytemuck::cast_slice(mine.0), bytemuck::cast_slice(mine.1)].concat();
         let mut received = Vec::new();
         self.gather(items, |_| item, &packed, &mut received)?;
-        all.0.resize(items * widths.0, A::zeroed());
-        all.1.resize(items * widths.1, B::zeroed());
-        let mut first: &mut [u8] = bytemuck::cast_slice_mut(all.0);
-        let mut second: &mut [u8] = bytemuck::cast_slice_mut(all.1);
+        firsts.resize(items * widths.0, A::zeroed());
+        seconds.resize(items * widths.1, B::zeroed());
+        let mut first: &mut [u8] = bytemuck::cast_slice_mut(firsts);
+        let mut second: &mut [u8] = bytemuck::cast_slice_mut(seconds);
         let mut rest = &received[..];
         for rank in 0..self.size() {
             let items = block(items, self.size(), rank).len();
