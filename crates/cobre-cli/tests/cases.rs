@@ -92,7 +92,7 @@ fn the_toy_gives_the_same_bits_on_every_backend() {
     }
 }
 
-/// True if the case can be read; else every part of the format that is in the way is refused by name.
+/// True if the case can be read; else the part of the format that is in the way is refused by name.
 fn is_read(case: &Path) -> bool {
     let checked = finish(cobre(&["validate", "--json"]).arg(case));
     let report = json(&checked);
@@ -104,7 +104,8 @@ fn is_read(case: &Path) -> bool {
         let text = error.to_string();
         text.contains("not supported") || text.contains("no file of the format has this name")
     };
-    assert!(errors.iter().all(by_name), "{}: {report}", case.display());
+    // Others may follow from it: a table that would have been estimated is missing.
+    assert!(errors.iter().any(by_name), "{}: {report}", case.display());
     false
 }
 

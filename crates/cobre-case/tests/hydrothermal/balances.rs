@@ -8,8 +8,8 @@ use cobre_case::template::{CaseFiles, Column};
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    About, Cadence, Draft, Noise, Problem, Purpose, Rows, Sampling, Selection, Sense, Settings,
-    Solver, Start, StopRule, Stopping, Table, Tables, Template, Visited, run_from,
+    About, Cadence, Draft, Noise, Problem, Purpose, Rows, Sense, Settings, Solver, Start, StopRule,
+    Stopping, Table, Tables, Template, Visited, run_from,
 };
 use serde_json::json;
 
@@ -519,19 +519,15 @@ pub fn decide(
     let only = draft.node("only", lp);
     draft.start(only, 1.0);
     let problem = draft.build().expect("it is a problem");
+    // Decisions are handed out where results are written.
+    let scratch = tempfile::tempdir().expect("a directory");
     let settings = Settings {
-        seed: 0,
-        passes: 1,
-        selection: Selection::ALL,
         stopping: Stopping::any(vec![StopRule::Iterations(1)]),
-        threads: 1,
         simulate: 1,
-        sampling: Sampling::Fresh,
         solver: Solver::Highs,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: Some(tempfile::tempdir().expect("a directory").path().to_owned()),
-        csv: false,
+        output: Some(scratch.path().to_owned()),
+        ..Settings::default()
     };
     let kept = Kept::default();
     let start = Start {
@@ -548,11 +544,11 @@ pub fn decide(
 }
 
 /// The decisions, the cost and the outgoing state of a stage.
-type StageSolution = (Vec<f64>, f64, Vec<f64>);
+type Decision = (Vec<f64>, f64, Vec<f64>);
 
-/// Keeps the solution of a stage.
+/// Keeps a decision.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Option<StageSolution>>);
+struct Kept(Mutex<Option<Decision>>);
 
 impl Tables for Kept {
     fn tables(&self, _: &Problem) -> Vec<Table> {
