@@ -277,7 +277,7 @@ fn accept_ranks(
                     let _ = watch::prepare(stream);
                     joining_rank.address = Some(arrival.from.ip());
                     let left = deadline.saturating_duration_since(Instant::now());
-                    let seated = Message::new(MessageKind::Seated, [left.as_millis() as u64, 0]);
+                    let seated = Message::new(MessageKind::Accepted, [left.as_millis() as u64, 0]);
                     // A rank that is gone is found by its watching connection.
                     let _ = seated.send(stream, channel);
                     joining_rank.watch = Some((arrival.connection, Inbox::default()));
@@ -433,7 +433,7 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
     watch::prepare(&watch.stream).map_err(told)?;
     let mut inbox = Inbox::default();
     // From here on it is rank 0 that knows how long to wait: it may have started later.
-    let seated = hear_from_rank_0(&mut inbox, &watch, MessageKind::Seated, deadline + GRACE)?;
+    let seated = hear_from_rank_0(&mut inbox, &watch, MessageKind::Accepted, deadline + GRACE)?;
     let patience = Duration::from_millis(seated.figures[0]).min(LONGEST_TIMEOUT);
     let deadline = Instant::now() + patience + GRACE;
     // On the address by which rank 0 was reached, and no other; an IPv6 address may need its scope.
