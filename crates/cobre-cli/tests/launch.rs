@@ -164,7 +164,7 @@ fn a_killed_rank_is_named_with_its_signal() {
 }
 
 #[test]
-fn the_last_words_of_the_failed_rank_follow_the_cause() {
+fn the_last_lines_of_the_failed_rank_follow_the_cause() {
     let finished = run(&mut script(
         2,
         &[],

@@ -134,7 +134,7 @@ fn a_directory_that_another_user_has_made_is_no_place_for_a_secret() {
     fs::remove_file(&place).unwrap();
     // With nothing in the way it is made, and removed.
     let text = errors(&run([hasty()])).remove(0);
-    assert!(text.contains("these did not come"), "{text}");
+    assert!(text.contains("these did not join"), "{text}");
     assert!(!place.exists());
     assert!(fs::read_dir(elsewhere.path()).unwrap().next().is_none());
 }

@@ -38,7 +38,7 @@ pub(super) enum MessageKind {
     /// The sender has finished; the first figure is its last step.
     Leave = 11,
     /// A rank has its place; rank 0 waits for so many milliseconds more for the others.
-    Seated = 12,
+    Accepted = 12,
 }
 
 impl MessageKind {
@@ -54,7 +54,7 @@ impl MessageKind {
         Self::Late,
         Self::Verdict,
         Self::Leave,
-        Self::Seated,
+        Self::Accepted,
     ];
 
     fn of_number(number: u32) -> Option<Self> {

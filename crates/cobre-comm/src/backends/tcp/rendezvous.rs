@@ -277,9 +277,10 @@ fn accept_ranks(
                     let _ = watch::prepare(stream);
                     joining_rank.address = Some(arrival.from.ip());
                     let left = deadline.saturating_duration_since(Instant::now());
-                    let seated = Message::new(MessageKind::Seated, [left.as_millis() as u64, 0]);
+                    let accepted =
+                        Message::new(MessageKind::Accepted, [left.as_millis() as u64, 0]);
                     // A rank that is gone is found by its watching connection.
-                    let _ = seated.send(stream, channel);
+                    let _ = accepted.send(stream, channel);
                     joining_rank.watch = Some((arrival.connection, Inbox::default()));
                 }
                 ConnectionPurpose::Data => joining_rank.data = Some(arrival.connection),
@@ -433,9 +434,10 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
     watch::prepare(&watch.stream).map_err(told)?;
     let mut inbox = Inbox::default();
     // From here on it is rank 0 that knows how long to wait: it may have started later.
-    let seated = hear_from_rank_0(&mut inbox, &watch, MessageKind::Seated, deadline + GRACE)?;
-    let patience = Duration::from_millis(seated.figures[0]).min(LONGEST_TIMEOUT);
-    let deadline = Instant::now() + patience + GRACE;
+    let accepted =
+        receive_from_rank_0(&mut inbox, &watch, MessageKind::Accepted, deadline + GRACE)?;
+    let time_limit = Duration::from_millis(accepted.figures[0]).min(LONGEST_TIMEOUT);
+    let deadline = Instant::now() + time_limit + GRACE;
     // On the address by which rank 0 was reached, and no other; an IPv6 address may need its scope.
     let mut local = watch.stream.local_addr().map_err(told)?;
     local.set_port(0);
@@ -450,13 +452,13 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
     let data = data.map_err(|outcome| {
         let soon = Instant::now() + GRACE;
         // Rank 0 may have given up meanwhile, and knows why.
-        match hear_from_rank_0(&mut inbox, &watch, MessageKind::PeerTable, soon) {
+        match receive_from_rank_0(&mut inbox, &watch, MessageKind::PeerTable, soon) {
             Err(said) if matches!(outcome, DialError::Temporary(_)) => said,
             _ => outcome.text(address, config),
         }
     })?;
 
-    let peer_table = hear_from_rank_0(&mut inbox, &watch, MessageKind::PeerTable, deadline)?;
+    let peer_table = receive_from_rank_0(&mut inbox, &watch, MessageKind::PeerTable, deadline)?;
     let peer_infos = peer_table::decode(&peer_table.body, config.size)
         .ok_or("rank 0 sent a table of peers that is invalid")?;
     let mut links: Vec<Option<Connection>> = (0..config.size).map(|_| None).collect();
@@ -473,12 +475,12 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
         let sent = report.send(&watch.stream, &watch.channel);
         sent.map_err(told)?;
     }
-    let patience = 2 * (mesh_limit(config.size) + GRACE);
-    let start = hear_from_rank_0(
+    let time_limit = 2 * (mesh_limit(config.size) + GRACE);
+    let start = receive_from_rank_0(
         &mut inbox,
         &watch,
         MessageKind::Start,
-        Instant::now() + patience,
+        Instant::now() + time_limit,
     )?;
     let [direct, always_direct] = start.figures.map(|figure| figure == 1);
     if !direct {
@@ -503,7 +505,7 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
 }
 
 /// Waits for what rank 0 says next; a verdict ends the start.
-fn hear_from_rank_0(
+fn receive_from_rank_0(
     inbox: &mut Inbox,
     watch: &Connection,
     expected: MessageKind,

@@ -250,8 +250,8 @@ impl FalseRank0 {
             let _ = message.send(&watch.stream, &watch.channel);
             message
         };
-        let seated = say(Message::new(MessageKind::Seated, [2000, 0]));
-        if seated.kind != MessageKind::Seated {
+        let accepted = say(Message::new(MessageKind::Accepted, [2000, 0]));
+        if accepted.kind != MessageKind::Accepted {
             return;
         }
         let mut inbox = Inbox::default();
@@ -303,26 +303,26 @@ fn a_start_that_does_not_fit_is_an_error() {
             });
             outcome(&config)
         });
-        assert!(text.contains("are not there"), "{figures:?}: {text}");
+        assert!(text.contains("do not exist"), "{figures:?}: {text}");
     }
 }
 
 #[test]
 fn a_rank_0_that_waits_for_ever_is_an_error_and_no_overflow() {
-    let secret = SecretFile::new("patience");
+    let secret = SecretFile::new("timeout");
     let false_rank_0 = FalseRank0::new();
     let config = secret.config(1, 3, false_rank_0.port());
     let text = std::thread::scope(|scope| {
         scope.spawn(|| {
             let script = |message: Message| match message.kind {
-                MessageKind::Seated => Message::new(MessageKind::Seated, [u64::MAX, 0]),
+                MessageKind::Accepted => Message::new(MessageKind::Accepted, [u64::MAX, 0]),
                 _ => Message::new(MessageKind::Leave, [0; 2]),
             };
             false_rank_0.play(3, script, |_, _| {});
         });
         outcome(&config)
     });
-    assert!(text.contains("must not say"), "{text}");
+    assert!(text.contains("unexpected message"), "{text}");
 }
 
 #[test]
