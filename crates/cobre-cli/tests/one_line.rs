@@ -162,7 +162,9 @@ fn ranks_of(launcher: u32) -> Vec<u32> {
         });
         numbers.next()
     };
-    let mut ranks: Vec<u32> = children(launcher).into_iter().flat_map(children).collect();
+    // Below the launcher are its guard, the guard's supervisor, and the ranks.
+    let guard = children(launcher).into_iter();
+    let mut ranks: Vec<u32> = guard.flat_map(children).flat_map(children).collect();
     ranks.retain(|pid| number(pid).is_some());
     ranks.sort_by_key(number);
     ranks
