@@ -1,19 +1,19 @@
 //! Readers of problem files into problems that `cobre-sddp` can solve: hydrothermal cases and
 //! StochOptFormat files.
 
+mod duplicate_keys;
 mod error;
 mod finding;
 mod hydrothermal;
+mod overrides;
 pub mod sample;
 mod stoch_opt_format;
 pub mod template;
-mod unique;
-mod wishes;
 
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
 pub use hydrothermal::{TableDescription, schemas, tables};
-pub use wishes::Wishes;
+pub use overrides::Overrides;
 
 use std::path::Path;
 use std::sync::Arc;

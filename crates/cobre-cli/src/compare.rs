@@ -10,8 +10,8 @@ use cobre_results::{Results, ResultsError, Table, Values};
 use serde_json::Value;
 
 use crate::exit::{self, say};
-use crate::sheet::{Sheet, number, title};
 use crate::summary::{by_kind, plain, told};
+use crate::terminal_table::{TerminalTable, number, title};
 
 const NAME: &str = "cobre compare";
 
@@ -59,12 +59,12 @@ fn compare(both: &[Results; 2]) -> Result<bool, ResultsError> {
         return Ok(true);
     }
     title("files that differ", false);
-    let mut sheet = Sheet::new(["file", "columns", "most of all", "by"]);
+    let mut table = TerminalTable::new(["file", "columns", "most of all", "by"]);
     for file in different.iter().copied() {
         let [columns, worst, apart] = difference(both, file)?;
-        sheet.row([file.clone(), columns, worst, apart]);
+        table.row([file.clone(), columns, worst, apart]);
     }
-    sheet.print();
+    table.print();
     let count = files.len() - different.len();
     say!("  {count} others have the same bits");
     values(both);
@@ -82,7 +82,7 @@ fn files(both: &[Results; 2]) -> BTreeSet<String> {
     tables.chain(others).collect()
 }
 
-/// Whether a file is the same bytes in both runs.
+/// True if a file has the same bytes in both runs.
 fn same_bytes([one, other]: &[Results; 2], name: &str) -> Result<bool, ResultsError> {
     let [Some(mut here), Some(mut there)] = [one.file(name)?, other.file(name)?] else {
         return Ok(false);
@@ -105,7 +105,7 @@ fn same_bytes([one, other]: &[Results; 2], name: &str) -> Result<bool, ResultsEr
     }
 }
 
-/// What differs in a file: how many columns, the one that differs most, and by how much of it.
+/// The differences of a file: the number of columns, the one that differs most, and by how much of it.
 fn difference(both: &[Results; 2], file: &str) -> Result<[String; 3], ResultsError> {
     let plainly = |what: &str| Ok([what.to_owned(), String::new(), String::new()]);
     let Some(name) = file.strip_suffix(".parquet") else {
@@ -153,7 +153,7 @@ fn of_tables(one: &Table, other: &Table) -> Result<[String; 3], ResultsError> {
     Ok([columns.to_string(), column.to_owned(), number(apart)])
 }
 
-/// How far values are apart, relative to them; none if they are the same bits, infinite for words and for values
+/// The relative difference of values; none if they are the same bits, infinite for words and for values
 /// that only one has.
 fn distance(pair: &[Values; 2]) -> Option<f64> {
     match pair {
@@ -171,7 +171,7 @@ fn distance(pair: &[Values; 2]) -> Option<f64> {
     }
 }
 
-/// How far two numbers are apart, relative to the larger one.
+/// The difference of two numbers, relative to the larger one.
 fn apart((here, there): (f64, f64)) -> f64 {
     let larger = here.abs().max(there.abs()).max(f64::MIN_POSITIVE);
     let share = (here - there).abs() / larger;
@@ -181,7 +181,7 @@ fn apart((here, there): (f64, f64)) -> f64 {
 /// Bounds and estimates, side by side.
 fn values(both: &[Results; 2]) {
     title("value", false);
-    let mut sheet = Sheet::new(["", "one", "other", "difference"]);
+    let mut table = TerminalTable::new(["", "one", "other", "difference"]);
     for (what, place) in [
         ("bound", "/bound"),
         ("simulated mean", "/estimate/mean"),
@@ -198,9 +198,9 @@ fn values(both: &[Results; 2]) {
             value if whole && !value.is_nan() => format!("{value}"),
             value => exact(value),
         };
-        sheet.row([what.to_owned(), said(pair[0]), said(pair[1]), change(pair)]);
+        table.row([what.to_owned(), said(pair[0]), said(pair[1]), change(pair)]);
     }
-    sheet.print();
+    table.print();
 }
 
 /// A number with seven digits; nothing if there is none.
@@ -211,7 +211,7 @@ fn exact(value: f64) -> String {
     format!("{value:.6e}")
 }
 
-/// How much the second number is above the first, relative to it.
+/// The excess of the second number over the first, relative to it.
 fn change([one, other]: [f64; 2]) -> String {
     if one == other || (one.is_nan() && other.is_nan()) {
         return "none".to_owned();
@@ -237,7 +237,7 @@ fn costs(both: &[Results; 2]) -> Result<(), ResultsError> {
         return Ok(());
     }
     title("mean costs of a scenario, $ (discounted)", false);
-    let mut sheet = Sheet::new(["kind", "one", "other", "difference"]);
+    let mut table = TerminalTable::new(["kind", "one", "other", "difference"]);
     for kind in kinds {
         let pair = pair.each_ref().map(|costs| {
             // Without a simulation there is no cost, not even one of zero.
@@ -247,9 +247,9 @@ fn costs(both: &[Results; 2]) -> Result<(), ResultsError> {
             })
         });
         let [one, other] = pair.map(exact);
-        sheet.row([plain(kind), one, other, change(pair)]);
+        table.row([plain(kind), one, other, change(pair)]);
     }
-    sheet.print();
+    table.print();
     Ok(())
 }
 
@@ -274,7 +274,7 @@ fn facts(both: &[Results; 2], settings: bool) {
             "/warm_start_sha256",
         ]);
     }
-    let mut sheet = Sheet::new(["", "one", "other"]);
+    let mut table = TerminalTable::new(["", "one", "other"]);
     let mut any = false;
     for place in places {
         let [one, other] = both.each_ref().map(|results| told(&results.run, place));
@@ -286,7 +286,7 @@ fn facts(both: &[Results; 2], settings: bool) {
                 .strip_suffix("_sha256")
                 .map_or((name, usize::MAX), |name| (name, 12));
             let [one, other] = [one, other].map(|text| text.chars().take(digits).collect());
-            sheet.row([name.replace('_', " "), one, other]);
+            table.row([name.replace('_', " "), one, other]);
         }
     }
     if any {
@@ -296,7 +296,7 @@ fn facts(both: &[Results; 2], settings: bool) {
             "made differently"
         };
         title(what, false);
-        sheet.print();
+        table.print();
     } else if settings {
         title("no setting and no fact of the runs differs", false);
     }

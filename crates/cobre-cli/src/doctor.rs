@@ -13,7 +13,7 @@ use crate::exit::{self, say};
 struct Finding {
     subject: &'static str,
     text: String,
-    /// What to do about it, if it will hurt.
+    /// The remedy, if it is needed.
     warning: Option<String>,
 }
 

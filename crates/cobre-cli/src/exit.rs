@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// All went well.
 pub(crate) const DONE: u8 = 0;
-/// What the user asked for cannot be done.
+/// The request cannot be fulfilled.
 pub(crate) const INVALID_INPUT: u8 = 1;
 /// Two results differ.
 pub(crate) const DIFFERENT: u8 = 1;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use cobre_comm::{BackendKind, BackendSelection, Environment, available_backends, cpus};
 use cobre_launch::{Bind, Launch, Output};
 
-/// Whether the environment makes this process a rank of a job.
+/// True if the environment makes this process a rank of a job.
 pub(crate) fn is_rank() -> bool {
     let env = Environment::process();
     let selected =
@@ -13,7 +13,7 @@ pub(crate) fn is_rank() -> bool {
     selected.is_ok_and(|selection| selection.kind != BackendKind::Local)
 }
 
-/// Why this process cannot start ranks on this backend, if it cannot.
+/// The reason why this process cannot start ranks on this backend, if it cannot.
 pub(crate) fn refusal(ranks: usize, backend: Option<&str>) -> Option<&'static str> {
     if is_rank() {
         Some("-n inside a job: this process is one of its ranks already")

@@ -11,8 +11,8 @@ mod launch;
 mod report;
 mod run;
 mod schema;
-mod sheet;
 mod summary;
+mod terminal_table;
 mod validate;
 
 use std::process::ExitCode;

@@ -52,7 +52,7 @@ fn write(directory: &Path) -> Result<usize, FileError> {
     Ok(schemas.len())
 }
 
-/// Whether a text is a schema of this file of a case, of whatever version.
+/// True if a text is a schema of this file of a case, of whatever version.
 fn is_schema(file: &str, text: &[u8]) -> bool {
     let schema: Value = serde_json::from_slice(text).unwrap_or_default();
     schema["title"] == file && schema["$schema"].is_string()

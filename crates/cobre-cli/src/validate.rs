@@ -6,7 +6,7 @@ use cobre_case::{Case, CaseError, Finding, Options, Severity};
 use serde_json::{Value, json};
 
 use crate::exit::{self, say};
-use crate::sheet::plural;
+use crate::terminal_table::plural;
 
 /// In front of every message.
 const NAME: &str = "cobre validate";

@@ -366,7 +366,7 @@ fn a_later_second_signal_kills_without_grace() {
     assert!(without_grace);
 }
 
-/// How long a job whose rank ignores signals lasts after the first one.
+/// The time that a job whose rank ignores signals lasts after the first one.
 fn time_of_a_second_signal() -> Duration {
     let directory = tempfile::tempdir().unwrap();
     let ready = directory.path().join("ready");

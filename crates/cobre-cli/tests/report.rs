@@ -138,7 +138,7 @@ fn a_run_becomes_one_page() {
     assert!(!page.contains("NaN"), "a number is none");
 }
 
-/// What the scripts of a page are given about one of its charts.
+/// The data that the scripts of a page are given about one of its charts.
 fn chart(page: &str, id: &str) -> Value {
     let (_, data) = page.split_once("id=\"data\">").expect("it has data");
     let (data, _) = data.split_once("</script>").expect("they end");

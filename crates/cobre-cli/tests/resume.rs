@@ -109,7 +109,7 @@ fn a_run_goes_on_anywhere_with_the_bits_of_one_that_was_never_interrupted() {
     }
 }
 
-/// What is said of a damage, and what does it to a state.
+/// The message about a damage, and the function that does it to a state.
 type Damage = (&'static str, fn(&Path));
 
 #[test]

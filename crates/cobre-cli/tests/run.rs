@@ -45,7 +45,7 @@ fn cobre(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a run must give, whatever it runs on.
+/// The results of a run, on any backend.
 fn result_of(
     backend: &str,
     ranks: usize,
@@ -371,7 +371,7 @@ fn a_killed_rank_ends_the_run_with_code_4() {
     });
 }
 
-/// Whether this process computes: ranks have a rank in their environment.
+/// True if this process computes: ranks have a rank in their environment.
 fn is_rank(pid: i32) -> bool {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment

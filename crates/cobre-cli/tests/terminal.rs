@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 /// Rounds of random names, each through every command.
 const ROUNDS: u64 = 12;
-/// What names are put together from.
+/// The parts of names.
 const PARTS: [&[u8]; 14] = [
     b"\x1b[2J\x1b[31m",
     b"\x1b]0;title\x07",
@@ -50,7 +50,7 @@ fn cobre(directory: &Path, words: &[&OsStr]) -> Output {
     command.output().expect("it starts")
 }
 
-/// Whether a letter may be on a terminal.
+/// True if a letter may be on a terminal.
 fn harmless(letter: char) -> bool {
     letter == '\n'
         || !(letter.is_control()

@@ -112,7 +112,7 @@ pub(crate) fn of_backend(error: &BackendError) -> PyErr {
     Raise::new("CommunicationError", told(error)).into()
 }
 
-/// What the system refused before a job began.
+/// An error of the system before a job began.
 pub(crate) fn of_system(error: &std::io::Error) -> PyErr {
     Raise::new("IOError", format!("cannot start workers: {error}")).into()
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cobre_case::{CaseSettings, Finding, Wishes};
+use cobre_case::{CaseSettings, Finding, Overrides};
 use cobre_comm::{
     BackendError, BackendKind, BackendSelection, CommBackend, Environment, create_communicator,
 };
@@ -20,7 +20,7 @@ use crate::source::{Given, parse};
 /// Paths that a policy is tried on if neither the caller nor the case says how many.
 const PATHS: usize = 1000;
 
-/// How a problem is to be solved, as `cobre.train` hands it over.
+/// Settings of a run, as `cobre.train` hands them over.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Request {
@@ -40,12 +40,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// What the caller asks for, then the case, then what is usual.
+    /// The settings of the caller, else of the case, else the defaults.
     fn settings(self, problem: &Problem, case: Option<&CaseSettings>) -> PyResult<Settings> {
         let rules: PyResult<Vec<StopRule>> =
             self.stop.iter().map(|rule| parse("stop", rule)).collect();
         let selection = self.cut_selection;
-        let wishes = Wishes {
+        let overrides = Overrides {
             iterations: self.iterations,
             stop: rules?,
             stop_when_all: self.stop_when_all,
@@ -56,7 +56,7 @@ impl Request {
                 .transpose()?,
             simulate: self.simulate,
         };
-        let found = wishes.over(case);
+        let found = overrides.over(case);
         at_most("threads", self.threads, MAX_THREADS)?;
         at_most("forward_passes", found.forward_passes, MAX_PASSES)?;
         at_most("simulate", found.simulate, MAX_PATHS)?;
@@ -151,7 +151,7 @@ impl Estimate {
     }
 }
 
-/// What `cobre.TrainingResult` is made from.
+/// The fields of a `cobre.TrainingResult`.
 #[derive(IntoPyObject)]
 pub(crate) struct Found<'py> {
     sense: &'static str,
@@ -200,7 +200,7 @@ impl<'py> Found<'py> {
     }
 }
 
-/// What `cobre.SimulationResult` is made from.
+/// The fields of a `cobre.SimulationResult`.
 #[derive(IntoPyObject)]
 pub(crate) struct Tried<'py> {
     sense: &'static str,
@@ -212,7 +212,7 @@ pub(crate) struct Tried<'py> {
     warnings: Vec<String>,
 }
 
-/// What a run told about itself.
+/// Events of a run that its result reports.
 struct Told {
     resumed_from: Option<usize>,
     warnings: Vec<String>,

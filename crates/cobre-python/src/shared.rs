@@ -17,7 +17,7 @@ use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use crate::element::{Kind, elements};
 use crate::errors;
 
-/// Who writes what.
+/// The kind of a region: which rank writes which part.
 pub(crate) enum Layout {
     /// The leader writes all of an array of this shape.
     Led(Vec<usize>),
@@ -160,7 +160,7 @@ impl SharedArray {
         })
     }
 
-    /// What is inside, for `look`. While a thread is in a fence the others wait here, and let the
+    /// The contents, for `look`. While a thread is in a fence the others wait here, and let the
     /// interpreter go on meanwhile.
     fn inside<T>(&self, py: Python<'_>, look: impl FnOnce(&mut Inside) -> T) -> T {
         let inside = self.inside.lock_py_attached(py);
@@ -195,7 +195,7 @@ impl SharedArray {
         })
     }
 
-    /// Whether this is a write epoch.
+    /// True in a write epoch.
     #[getter]
     fn writing(&self, py: Python<'_>) -> bool {
         self.inside(py, |inside| inside.epoch == Epoch::Write)

@@ -1,4 +1,4 @@
-//! What is to be solved: a file, or a problem built in Python. The one place that loads either.
+//! Sources of problems: a file, or a problem built in Python. The one place that loads either.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::errors;
 /// Where a problem comes from.
 #[derive(FromPyObject)]
 pub(crate) enum Source {
-    /// What `cobre.Problem` has collected.
+    /// The contents of a `cobre.Problem`.
     Built(Built),
     /// A file or a directory.
     Path(PathBuf),
@@ -56,14 +56,14 @@ struct Node {
     openings: Vec<(f64, Vec<Changed>)>,
 }
 
-/// What the caller adds to a file.
+/// Options of the caller that change the problem of a file.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Given {
     source: Source,
     bound: Option<f64>,
     risk: Option<String>,
-    /// What takes the place of values in a case's `config.json`, as JSON.
+    /// Overrides of values in a case's `config.json`, as JSON.
     overrides: Option<String>,
 }
 
@@ -216,7 +216,7 @@ impl Node {
     }
 }
 
-/// What `cobre.load` shows of a problem.
+/// The description of a problem by `cobre.load`.
 #[derive(IntoPyObject)]
 pub(crate) struct Described {
     sense: &'static str,
@@ -233,7 +233,7 @@ pub(crate) struct Described {
     warnings: Vec<String>,
 }
 
-/// How a case wants to be solved.
+/// Settings of training and simulation in a case.
 #[derive(IntoPyObject)]
 struct Asked {
     forward_passes: usize,
@@ -301,7 +301,7 @@ pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
     })
 }
 
-/// How many processors this process can really use.
+/// The number of processors that this process can use.
 #[pyfunction]
 pub(crate) fn usable_processors() -> usize {
     cobre_comm::cpus::usable()

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::errors;
 
-/// How long a signal to this process may wait until it is looked at.
+/// The longest time until a signal to this process is handled.
 const LOOK: Duration = Duration::from_millis(50);
 /// SIGINT: what a worker's interpreter takes as a wish to end.
 const INTERRUPT: u8 = 2;
@@ -32,15 +32,15 @@ pub(crate) struct Job {
     arguments: Vec<OsString>,
     workers: usize,
     backend: Option<String>,
-    /// Whether each worker gets a processor of its own.
+    /// True if each worker gets a processor of its own.
     bind: bool,
-    /// How long workers that are asked to end may take.
+    /// The grace period of workers that are asked to end.
     grace_secs: f64,
-    /// What every worker is given to read.
+    /// The input of every worker.
     task: Vec<u8>,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(IntoPyObject)]
 pub(crate) struct Ended {
     pids: Vec<i32>,
@@ -48,17 +48,17 @@ pub(crate) struct Ended {
     exit_codes: Vec<i32>,
     /// The worker that failed first.
     failed: Option<usize>,
-    /// Why the job did not succeed; empty if it did.
+    /// The reason why the job did not succeed; empty if it did.
     message: String,
 }
 
-/// What one worker has to say: messages, each with its length in front. The first says that it has
+/// The messages of one worker, each with its length in front. The first says that it has
 /// joined the others.
 struct Messages {
     /// `None` after its end.
     pipe: Option<OwnedFd>,
     bytes: Vec<u8>,
-    /// Whether there was a message.
+    /// True if there was a message.
     heard: bool,
 }
 
@@ -161,7 +161,7 @@ fn prepare(
     Ok((launch.signals_from(orders.into())?, stop))
 }
 
-/// How workers are asked to end: those that have all joined can end together.
+/// The signal that asks workers to end: those that have all joined can end together.
 fn wish(messages: &mut [Messages]) -> u8 {
     messages.iter_mut().for_each(Messages::read);
     let joined = |from: &Messages| from.heard || !from.bytes.is_empty();

@@ -1,11 +1,11 @@
-//! Why results cannot be read.
+//! Errors of reading results.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why results cannot be read.
+/// Errors of reading results.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ResultsError {
@@ -14,7 +14,7 @@ pub enum ResultsError {
     Incomplete {
         /// The directory or file.
         path: PathBuf,
-        /// What is missing, and what to do about it.
+        /// The missing file, and what to do about it.
         what: String,
     },
     /// A file is there and is not what a run writes.
@@ -22,7 +22,7 @@ pub enum ResultsError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// Something that Cobre did not write is where a file would be.
@@ -31,11 +31,11 @@ pub enum ResultsError {
     /// The system refused something.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -13,9 +13,9 @@ use crate::table::Table;
 pub struct Results {
     /// The directory.
     pub path: PathBuf,
-    /// What `run.json` says.
+    /// The contents of `run.json`.
     pub run: Value,
-    /// What `policy/manifest.json` says.
+    /// The contents of `policy/manifest.json`.
     pub manifest: Value,
     /// The tables that `dictionary.csv` explains, by their path below the directory without the ending.
     pub tables: Vec<String>,
@@ -96,7 +96,7 @@ impl Results {
         }
     }
 
-    /// Whether the case is hydrothermal, so that its tables speak of plants and buses.
+    /// True if the case is hydrothermal, so that its tables have plants and buses.
     pub fn hydrothermal(&self) -> bool {
         self.run.get("kind").and_then(Value::as_str) == Some("hydrothermal")
     }

@@ -40,7 +40,7 @@ impl Table {
         &self.columns
     }
 
-    /// How many row groups it has.
+    /// The number of row groups.
     pub fn groups(&self) -> usize {
         self.file.groups()
     }

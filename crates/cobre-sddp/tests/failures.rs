@@ -1,4 +1,4 @@
-//! What a modeller is told when a linear program has no optimum.
+//! Messages to the modeller when a linear program has no optimum.
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{

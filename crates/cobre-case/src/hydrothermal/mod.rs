@@ -1,28 +1,28 @@
 //! Hydrothermal cases: a directory of JSON and Parquet.
 //!
-//! [`files`] says what may be written, [`system`] what it means, [`chance`] what is uncertain, and
+//! [`files`] says what may be written, [`system`] what it means, [`sampling`] what is uncertain, and
 //! [`model`] makes linear programs of it. Each adds what is wrong to one list. [`results`] says what their
 //! solutions mean.
 
-mod chance;
 mod date;
-mod doubts;
 mod files;
 mod json;
 mod model;
 mod number;
 mod results;
+mod sampling;
 mod settings;
 mod size;
 mod system;
 mod table;
+mod warnings;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use self::chance::Chance;
 use self::files::Files;
 use self::results::Results;
+use self::sampling::OpeningSampler;
 use self::system::System;
 use crate::finding::{Finding, Findings, Place};
 use crate::{Case, Options};
@@ -57,14 +57,14 @@ pub(crate) fn read(
     }
     let system = System::resolve(&files, &mut findings);
     let settings = settings::resolve(&files.config, &mut findings);
-    let chance = Chance::resolve(&files, &system, &mut findings);
+    let sampling = OpeningSampler::resolve(&files, &system, &mut findings);
     if findings.any_wrong() {
         return Err(findings.sorted());
     }
-    doubts::find(&files, &system, &mut findings);
-    match model::build(&system, &chance, options) {
+    warnings::find(&files, &system, &mut findings);
+    match model::build(&system, &sampling, options) {
         Ok((problem, layouts)) => {
-            doubts::scale(&problem, &mut findings);
+            warnings::scale(&problem, &mut findings);
             Ok(Case {
                 kind: "hydrothermal",
                 problem,

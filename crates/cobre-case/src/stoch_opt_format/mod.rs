@@ -14,14 +14,14 @@ use serde_json::Value;
 use self::entries::Entries;
 use self::file::{File, Node, Scenario, Subproblem};
 use self::subproblem::Program;
-use crate::{Options, unique};
+use crate::{Options, duplicate_keys};
 
 /// Everything that is wrong with a file, with where it is.
 type Errors = Vec<String>;
 
 /// The problem in a file.
 pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
-    unique::check(text).map_err(|error| vec![error])?;
+    duplicate_keys::check(text).map_err(|error| vec![error])?;
     let reader = &mut serde_json::Deserializer::from_slice(text);
     let file: File =
         serde_path_to_error::deserialize(reader).map_err(|error| vec![error.to_string()])?;

@@ -13,7 +13,7 @@ use cobre_comm::{CommError, Communicator, ReduceOp};
 use super::samples::Samples;
 use crate::exit::told;
 
-/// What `--op` takes.
+/// Values of `--op`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Operation {
     Barrier,
@@ -36,7 +36,7 @@ impl Operation {
     }
 }
 
-/// What one case calls.
+/// The collective of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Barrier,
@@ -110,7 +110,7 @@ pub(crate) fn cases(operation: Option<Operation>, bytes: Option<usize>) -> Vec<C
         .collect()
 }
 
-/// What was measured of one case.
+/// Measurements of one case.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) iterations: usize,
@@ -237,7 +237,7 @@ impl<'a, C: Communicator> Bench<'a, C> {
         value.to_bits()
     }
 
-    /// How many calls fit into `seconds`, agreed on by all ranks.
+    /// The number of calls that fit into `seconds`, agreed on by all ranks.
     fn calibrate(&mut self, seconds: f64) -> Result<usize, CommError> {
         let mut calls = 1;
         loop {

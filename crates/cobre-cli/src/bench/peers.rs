@@ -56,9 +56,9 @@ struct Peer {
     compiler: &'static str,
     launcher: &'static str,
     options: &'static [&'static str],
-    /// What its processes find in their environment.
+    /// The environment of its processes.
     environment: &'static [(&'static str, &'static str)],
-    /// Whether it is started for calls from several threads, as the backend `mpi` is.
+    /// True if it is started for calls from several threads, as the backend `mpi` is.
     threads: bool,
 }
 
@@ -139,7 +139,7 @@ const TCP_PEERS: &[Peer] = &[
 ];
 
 impl Args {
-    /// Who is compared with: the same machine, by the same means.
+    /// The peers: the same machine, by the same means.
     fn peers(&self) -> Vec<&'static Peer> {
         let all = self.all_peers().iter();
         all.filter(|peer| self.only.as_deref().is_none_or(|only| only == peer.name))
@@ -224,7 +224,7 @@ fn build(peer: &Peer, scratch: &Path) -> Option<PathBuf> {
     compile.status().ok()?.success().then_some(program)
 }
 
-/// What Cobre prints for the same table.
+/// The output of Cobre for the same table.
 fn own(args: &Args) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let (ranks, seconds) = (args.ranks.to_string(), args.seconds.to_string());
@@ -273,7 +273,7 @@ fn measure(args: &Args, peer: &Peer, program: &Path) -> Result<String, String> {
     finished(job)
 }
 
-/// What a job of one launcher process printed.
+/// The output of a job of one launcher process.
 fn finished(job: Launch) -> Result<String, String> {
     let outcome = job
         .backend("local")

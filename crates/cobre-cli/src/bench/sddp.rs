@@ -96,7 +96,7 @@ fn start(ranks: usize, args: &Args) -> u8 {
     }
 }
 
-/// What is measured: a name, a problem, and its forward passes.
+/// A benchmark: a name, a problem, and its forward passes.
 type Case = (String, Problem, usize);
 
 fn cases(args: &Args) -> Result<Vec<Case>, String> {
@@ -145,7 +145,7 @@ const SMALL: Hydrothermal = Hydrothermal {
     known_start: false,
 };
 
-/// What can be measured; the first two without being asked for.
+/// The systems of the benchmark; the first two by default.
 const SYSTEMS: [System; 5] = [
     System {
         name: "10x4",

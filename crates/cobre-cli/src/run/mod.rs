@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, CaseSettings, Options, Wishes};
+use cobre_case::{Case, CaseSettings, Options, Overrides};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::{
@@ -24,7 +24,7 @@ use crate::{exit, job, launch};
 const NAME: &str = "cobre run";
 /// The policy's part of an output directory.
 const POLICY: &str = "policy";
-/// How long ranks that are asked to end may take to finish an iteration and save.
+/// The grace period in which ranks that are asked to end finish an iteration and save.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Trains a policy for a problem under uncertainty, and tells what it is worth.
@@ -174,7 +174,7 @@ pub(crate) fn tell_usage(message: &str) {
     }
 }
 
-/// What is wrong with how ranks are asked for.
+/// The error in the options that ask for ranks, if there is one.
 fn wrong_usage(args: &Args) -> Option<String> {
     let statistical = |rule: &StopArgument| matches!(rule.0, StopRule::Statistical { .. });
     if args.stop.iter().any(statistical) && args.risk.is_some_and(|risk| !risk.is_expectation()) {
@@ -210,7 +210,7 @@ fn wrong_usage(args: &Args) -> Option<String> {
         .then(|| format!("--backend {backend} connects several ranks: add -n N to start them"))
 }
 
-/// Whether two paths lead to one file or directory that is there.
+/// True if two paths lead to the same existing file or directory.
 fn is_same(one: &Path, other: &Path) -> bool {
     let file = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
     file(one).is_some_and(|found| Some(found) == file(other))
@@ -503,9 +503,9 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     }
 }
 
-/// What the command line asks for, then the case, then what is usual.
+/// The settings of the command line, else of the case, else the defaults.
 fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
-    let wishes = Wishes {
+    let overrides = Overrides {
         iterations: args.iterations,
         stop: args.stop.iter().map(|rule| rule.0).collect(),
         stop_when_all: args.stop_when_all,
@@ -514,7 +514,7 @@ fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
         selection: args.cut_selection.as_ref().map(|rule| rule.0),
         simulate: args.simulate,
     };
-    let found = wishes.over(case);
+    let found = overrides.over(case);
     Settings {
         seed: found.seed,
         passes: found.forward_passes,

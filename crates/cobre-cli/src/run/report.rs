@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use crate::exit::{self, say_json};
 
-/// Why there is no result.
+/// A failure: the reason why there is no result.
 pub(super) struct Failure {
     kind: String,
     message: String,
     more: Map<String, Value>,
-    /// Whether another rank has failed, and this one has learned of it.
+    /// True if another rank has failed, and this one has learned of it.
     second_hand: bool,
 }
 
@@ -93,13 +93,13 @@ const RESULTS: &str = "results";
 /// The key of a statement that tells of the failure of another rank.
 const SECOND_HAND: &str = "second_hand";
 
-/// How a process that computes tells its end: to the command that started it as one of its ranks and speaks for all of
+/// The channel on which a process reports its end: to the command that started it as one of its ranks and reports for all of
 /// them, else itself.
 #[derive(Clone, Copy)]
 pub(super) struct Voice {
-    /// Whether `cobre run -n` has started this process.
+    /// True if `cobre run -n` has started this process.
     pub(super) spoken_for: bool,
-    /// Whether this is the first rank of its job, which speaks for the others.
+    /// True on the first rank of a job, which reports for the others.
     pub(super) first: bool,
     pub(super) json: bool,
 }
@@ -199,7 +199,7 @@ pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool) -> u8 {
     code
 }
 
-/// Whether the rank that failed first ended by itself and with a code of a run, so that it has said why.
+/// True if the rank that failed first ended by itself and with a code of a run, so that it has reported why.
 fn explained(outcome: &Outcome, cause: &FailureCause) -> bool {
     let FailureCause::Rank { rank, .. } = cause else {
         return false;

@@ -1,4 +1,4 @@
-//! What a person sees of a run: header, a line per iteration, a bar on a terminal, a summary.
+//! Output of a run for people: header, a line per iteration, a bar on a terminal, a summary.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -12,11 +12,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::NAME;
 use crate::exit::{self, say};
-use crate::sheet::plural;
+use crate::terminal_table::plural;
 
 /// Shows a run on standard output, on the rank that speaks, and listens for signals on all ranks.
 pub(super) struct Show {
-    /// Whether this is the first rank, and whether that shows what it does.
+    /// True on the first rank, unless it is to be quiet.
     first: bool,
     talks: bool,
     interrupt: Option<Interrupt>,
@@ -92,14 +92,14 @@ impl Show {
         ));
     }
 
-    /// What looks wrong with the case.
+    /// Prints the warnings about the case.
     pub(super) fn warnings(&self, warnings: &[Finding]) {
         for warning in warnings {
             self.line(&format!("warning: {warning}"));
         }
     }
 
-    /// What was found.
+    /// Prints the results.
     pub(super) fn summary(&mut self, sense: Sense, results: &Results) {
         self.clear();
         let trained = &results.trained;
@@ -201,7 +201,7 @@ fn percent(gap: Option<f64>) -> String {
     gap.map_or_else(String::new, |gap| format!("{:.3}%", 100.0 * gap))
 }
 
-/// Whether a bound contradicts an estimate by more than chance would.
+/// True if a bound contradicts an estimate by more than sampling error.
 fn is_beyond(sense: Sense, bound: f64, estimate: Estimate) -> bool {
     // Twice the interval: one in ten thousand.
     let margin = estimate

@@ -1,4 +1,4 @@
-//! What scenarios cost, in all and by kind.
+//! Costs of scenarios, in all and by kind.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use cobre_results::statistics::mean;
 use cobre_results::{Results, ResultsError};
 
 use super::spread;
-use crate::sheet::{Sheet, magnitude, number, title};
+use crate::terminal_table::{TerminalTable, magnitude, number, title};
 
 /// The last columns of the table of costs: those that are no kind.
 const NO_KINDS: [&str; 5] = ["scenario", "stage", "discount", "stage_cost", "future_cost"];
@@ -57,21 +57,21 @@ pub(super) fn show(results: &Results) -> Result<(), ResultsError> {
         false,
     );
     let told = |value: f64| format!("{:.3}", value / unit);
-    let mut sheet = Sheet::new(["kind", "mean", "p5", "p95", "share"]);
+    let mut table = TerminalTable::new(["kind", "mean", "p5", "p95", "share"]);
     for (kind, costs) in &kinds {
         let [mean_text, low, high] = spread(costs, told);
         let share = 100.0 * mean(costs.iter().copied()) / whole;
-        sheet.row([plain(kind), mean_text, low, high, format!("{share:.2} %")]);
+        table.row([plain(kind), mean_text, low, high, format!("{share:.2} %")]);
     }
     let [mean_text, low, high] = spread(&totals, told);
-    sheet.row([
+    table.row([
         "all".to_owned(),
         mean_text,
         low,
         high,
         "100.00 %".to_owned(),
     ]);
-    sheet.print();
+    table.print();
     Ok(())
 }
 
@@ -79,10 +79,10 @@ pub(super) fn show(results: &Results) -> Result<(), ResultsError> {
 pub(super) fn values(results: &Results) -> Result<(), ResultsError> {
     let totals = totals(results)?;
     title(&format!("value of {} scenarios", totals.len()), false);
-    let mut sheet = Sheet::new(["", "mean", "p5", "p95"]);
+    let mut table = TerminalTable::new(["", "mean", "p5", "p95"]);
     let [mean, low, high] = spread(&totals, number);
-    sheet.row(["value".to_owned(), mean, low, high]);
-    sheet.print();
+    table.row(["value".to_owned(), mean, low, high]);
+    table.print();
     Ok(())
 }
 

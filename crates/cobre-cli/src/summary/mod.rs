@@ -12,7 +12,7 @@ use cobre_results::{Results, ResultsError};
 use serde_json::Value;
 
 use crate::exit;
-use crate::sheet::{Sheet, fact, number, title};
+use crate::terminal_table::{TerminalTable, fact, number, title};
 
 const NAME: &str = "cobre summary";
 
@@ -52,7 +52,7 @@ fn show(results: &Results) -> Result<(), ResultsError> {
     }
 }
 
-/// What `run.json` says at a place, as text.
+/// The value of `run.json` at a place, as text.
 pub(crate) fn told(run: &Value, place: &str) -> String {
     match run.pointer(place) {
         Some(Value::String(text)) => text.clone(),
@@ -133,7 +133,7 @@ fn facts(results: &Results) {
     fact("policy", &said("/policy_sha256"));
 }
 
-/// What the policy costs on the simulated scenarios, and how far that is from the bound.
+/// The cost of the policy on the simulated scenarios, and its gap to the bound.
 fn simulation(results: &Results) -> String {
     let found = |place: &str| results.run.pointer(place).and_then(Value::as_f64);
     let Some(mean) = found("/estimate/mean") else {
@@ -163,7 +163,7 @@ fn convergence(results: &Results) -> Result<(), ResultsError> {
     let (halves, gaps) = (column("estimate_half_width_95")?, column("gap")?);
     let (iterations, cuts) = (column("iteration")?, column("cuts")?);
     title("convergence", false);
-    let mut sheet = Sheet::new(["iteration", "bound", "estimate", "± 95 %", "gap", "cuts"]);
+    let mut table = TerminalTable::new(["iteration", "bound", "estimate", "± 95 %", "gap", "cuts"]);
     for row in some(bounds.len()) {
         let gap = gaps[row];
         let gap = if gap.is_nan() {
@@ -171,7 +171,7 @@ fn convergence(results: &Results) -> Result<(), ResultsError> {
         } else {
             format!("{:.3} %", 100.0 * gap)
         };
-        sheet.row([
+        table.row([
             format!("{}", iterations[row]),
             format!("{:.6e}", bounds[row]),
             format!("{:.4e}", means[row]),
@@ -180,7 +180,7 @@ fn convergence(results: &Results) -> Result<(), ResultsError> {
             format!("{}", cuts[row]),
         ]);
     }
-    sheet.print();
+    table.print();
     Ok(())
 }
 
@@ -217,7 +217,7 @@ fn states(results: &Results) -> Result<(), ResultsError> {
     let stages = table.all_integers("stage")?;
     let last = stages.iter().copied().max().unwrap_or(0);
     title(&format!("states after stage {last}"), false);
-    let mut sheet = Sheet::new(["state", "mean", "p5", "p95"]);
+    let mut shown = TerminalTable::new(["state", "mean", "p5", "p95"]);
     for name in table.columns().iter().skip(2) {
         let values = table.all_numbers(name)?;
         let at_end = values
@@ -226,9 +226,9 @@ fn states(results: &Results) -> Result<(), ResultsError> {
             .filter(|(_, stage)| **stage == last);
         let at_end: Vec<f64> = at_end.map(|(value, _)| *value).collect();
         let [mean, low, high] = spread(&at_end, number);
-        sheet.row([name.clone(), mean, low, high]);
+        shown.row([name.clone(), mean, low, high]);
     }
-    sheet.print();
+    shown.print();
     Ok(())
 }
 

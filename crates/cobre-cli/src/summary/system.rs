@@ -1,4 +1,4 @@
-//! What a hydrothermal system does: storage, deficit, marginal costs.
+//! Figures of a hydrothermal system: storage, deficit, marginal costs.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use cobre_results::statistics::mean;
 use cobre_results::{Results, ResultsError, Table};
 
 use super::{some, spread};
-use crate::sheet::{Sheet, fact, number, title};
+use crate::terminal_table::{TerminalTable, fact, number, title};
 
 /// A deficit below this, MW, is one of the solver's tolerance.
 const NO_DEFICIT_MW: f64 = 1e-6;
@@ -39,18 +39,18 @@ pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
         by_stage.entry(stage).or_default().push(storage);
     }
     title("water in all reservoirs after the stage, hm³", false);
-    let mut sheet = Sheet::new(["stage", "mean", "p5", "p95"]);
+    let mut table = TerminalTable::new(["stage", "mean", "p5", "p95"]);
     let stages: Vec<(i64, Vec<f64>)> = by_stage.into_iter().collect();
     for place in some(stages.len()) {
         let (stage, values) = &stages[place];
         let [mean, low, high] = spread(values, number);
-        sheet.row([stage.to_string(), mean, low, high]);
+        table.row([stage.to_string(), mean, low, high]);
     }
-    sheet.print();
+    table.print();
     Ok(())
 }
 
-/// How likely it is that load is not served, and how much.
+/// The probability of a deficit, and its size.
 pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
     let table = results.needed("simulation/buses")?;
     // By bus, and by scenario: MWh.
@@ -80,7 +80,7 @@ pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
         fact("none", &format!("in {} scenarios", all.len()));
         return Ok(());
     }
-    let mut sheet = Sheet::new(["bus", "scenarios", "mean MWh", "p95 MWh", "most MWh"]);
+    let mut table = TerminalTable::new(["bus", "scenarios", "mean MWh", "p95 MWh", "most MWh"]);
     let rows = unserved
         .iter()
         .map(|((_, name), of_bus)| (name.as_str(), of_bus));
@@ -89,7 +89,7 @@ pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
         let short = energies.iter().filter(|energy| **energy > 0.0).count();
         let [mean, _, high] = spread(&energies, number);
         let most = energies.iter().copied().fold(0.0, f64::max);
-        sheet.row([
+        table.row([
             name.to_owned(),
             format!("{:.2} %", 100.0 * short as f64 / energies.len() as f64),
             mean,
@@ -97,11 +97,11 @@ pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
             number(most),
         ]);
     }
-    sheet.print();
+    table.print();
     Ok(())
 }
 
-/// What one more MWh costs at each bus: over scenarios and stages, weighted by the hours of blocks.
+/// The marginal cost at each bus: over scenarios and stages, weighted by the hours of blocks.
 pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
     let table = results.needed("simulation/buses")?;
     let mut found: BTreeMap<Bus, Weighted> = BTreeMap::new();
@@ -118,16 +118,16 @@ pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
         }
     }
     title("marginal cost of a stage, $/MWh", false);
-    let mut sheet = Sheet::new(["bus", "mean", "p5", "p95", "most"]);
+    let mut table = TerminalTable::new(["bus", "mean", "p5", "p95", "most"]);
     for ((_, name), of_bus) in &found {
         let means: Vec<f64> = of_bus.values().map(|(sum, hours)| sum / hours).collect();
         let [_, low, high] = spread(&means, number);
         let weight = mean(of_bus.values().map(|(_, hours)| *hours));
         let whole = mean(of_bus.values().map(|(sum, _)| *sum)) / weight;
         let most = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        sheet.row([name.clone(), number(whole), low, high, number(most)]);
+        table.row([name.clone(), number(whole), low, high, number(most)]);
     }
-    sheet.print();
+    table.print();
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What a command leaves: its output and its files.
+//! The output and the files of a command.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -30,7 +30,7 @@ struct Data<'r> {
 /// The element of the head by which a page is known to be a report; the version follows.
 const GENERATOR: &str = "<meta name=\"generator\" content=\"cobre ";
 
-/// Whether a file that begins with these bytes is a report.
+/// True if a file that begins with these bytes is a report.
 pub(crate) fn is_own(head: &[u8]) -> bool {
     let beginning = &head[..head.len().min(2048)];
     beginning

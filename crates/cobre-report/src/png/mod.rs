@@ -22,7 +22,7 @@ const EDGE: f32 = 16.0;
 /// The keyword and the text by which a picture is known to be one of a report.
 const SOFTWARE: (&str, &str) = ("Software", "cobre report");
 
-/// Whether a file that begins with these bytes is a picture of a report.
+/// True if a file that begins with these bytes is a picture of a report.
 pub(crate) fn is_own(head: &[u8]) -> bool {
     let mark = [SOFTWARE.0, SOFTWARE.1].join("\0");
     let beginning = &head[..head.len().min(256)];

@@ -100,7 +100,7 @@ object! {
 object! {
     /// Where paths come from.
     ScenarioSource {
-        /// Where chance starts; 42 if left out.
+        /// The seed of random numbers; 42 if left out.
         seed: Option<Seed>,
         /// Inflows.
         inflow: Option<Scheme>,

@@ -13,14 +13,14 @@ use cobre_sddp::{ColumnId, Draft, Problem, Sense, Template};
 pub(crate) use self::layout::{BusLayout, HydroLayout, Layout};
 use self::openings::Openings;
 pub(crate) use self::water::saving;
-use super::chance::Chance;
+use super::sampling::OpeningSampler;
 use super::system::{Stage, System};
 use crate::Options;
 
 /// Builds the problem of a system; says also where things are in each stage.
 pub(crate) fn build(
     system: &System,
-    chance: &Chance,
+    sampling: &OpeningSampler,
     options: &Options,
 ) -> Result<(Problem, Vec<Layout>), Vec<String>> {
     let mut draft = Draft::new(
@@ -34,7 +34,7 @@ pub(crate) fn build(
         let mut program = Program::new(system, number);
         water::add(&mut program);
         energy::add(&mut program);
-        let openings = Openings::new(&program, chance);
+        let openings = Openings::new(&program, sampling);
         let template = draft.template(program.lp);
         layouts.push(program.layout);
         let node = draft.node(format!("stage{}", stage.id), template);

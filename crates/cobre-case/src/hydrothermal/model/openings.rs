@@ -3,19 +3,19 @@
 use cobre_sddp::{Change, Draft, NodeId};
 
 use super::{Program, water};
-use crate::hydrothermal::chance::{Chance, Kinds};
 use crate::hydrothermal::files::config::NonNegativity;
+use crate::hydrothermal::sampling::{Kinds, OpeningSampler};
 
 /// The changes of each opening of a stage; none if nothing is uncertain.
 pub(super) struct Openings(Vec<Vec<Change>>);
 
 impl Openings {
     /// Draws the openings of a stage.
-    pub(super) fn new(program: &Program<'_>, chance: &Chance) -> Self {
+    pub(super) fn new(program: &Program<'_>, sampling: &OpeningSampler) -> Self {
         if !is_uncertain(program) {
             return Self(Vec::new());
         }
-        let drawn = chance.draw(program.system, program.number);
+        let drawn = sampling.draw(program.system, program.number);
         Self(drawn.iter().map(|drawn| changes(program, drawn)).collect())
     }
 

@@ -6,7 +6,7 @@ use crate::CaseSettings;
 
 /// Options of the caller; those left out come from the case, else from the defaults.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct Overrides {
     /// Iterations of training.
     pub iterations: Option<usize>,
     /// Rules to stop by.
@@ -15,7 +15,7 @@ pub struct Wishes {
     pub stop_when_all: bool,
     /// Forward passes per iteration.
     pub forward_passes: Option<usize>,
-    /// Where all chance comes from.
+    /// The seed of all random numbers.
     pub seed: Option<u64>,
     /// Which cuts are used.
     pub selection: Option<Selection>,
@@ -23,7 +23,7 @@ pub struct Wishes {
     pub simulate: Option<usize>,
 }
 
-impl Wishes {
+impl Overrides {
     /// The settings of a run on a case with these settings, or on one that has none.
     pub fn over(self, case: Option<&CaseSettings>) -> CaseSettings {
         let stopping = match (self.iterations, case) {

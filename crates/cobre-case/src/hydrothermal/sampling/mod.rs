@@ -37,16 +37,16 @@ impl Kinds {
     }
 }
 
-/// The chance of a case.
+/// The sampling of a case.
 #[derive(Debug)]
-pub(crate) struct Chance {
+pub(crate) struct OpeningSampler {
     noise: Noise,
     kinds: Kinds,
     together: Together,
 }
 
-impl Chance {
-    /// The chance of a case; says what is wrong with its correlation.
+impl OpeningSampler {
+    /// The sampling of a case; says what is wrong with its correlation.
     pub(crate) fn resolve(files: &Files, system: &System, findings: &mut Findings) -> Self {
         let seed = files
             .config

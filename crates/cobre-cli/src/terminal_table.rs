@@ -11,16 +11,16 @@ const WIDTH: usize = 80;
 /// Those that the first column of a table takes at most.
 const WORDS: usize = 36;
 
-/// How many there are of what the word names.
+/// A count with its noun, in the singular or the plural.
 pub(crate) fn plural(count: usize, word: &str) -> String {
     let end = if count == 1 { "" } else { "s" };
     format!("{count} {word}{end}")
 }
 
 /// A table for a terminal: the first column is words, the others are numbers.
-pub(crate) struct Sheet(Vec<Vec<String>>);
+pub(crate) struct TerminalTable(Vec<Vec<String>>);
 
-impl Sheet {
+impl TerminalTable {
     /// A table with these headings.
     pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
         Self(vec![headings.map(str::to_owned).to_vec()])

@@ -6,17 +6,17 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// Any JSON whose objects have every key once.
-struct Unique;
+struct UniqueKeys;
 
 /// Refuses text with a key that appears twice in one object, or with something after its end.
 pub(crate) fn check(text: &[u8]) -> Result<(), String> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    serde_path_to_error::deserialize::<_, Unique>(&mut reader)
+    serde_path_to_error::deserialize::<_, UniqueKeys>(&mut reader)
         .map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())
 }
 
-impl<'de> Deserialize<'de> for Unique {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Walk)
     }
@@ -25,50 +25,50 @@ impl<'de> Deserialize<'de> for Unique {
 struct Walk;
 
 impl<'de> Visitor<'de> for Walk {
-    type Value = Unique;
+    type Value = UniqueKeys;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueKeys, A::Error> {
         let mut seen = HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
-            map.next_value::<Unique>()?;
+            map.next_value::<UniqueKeys>()?;
             if let Some(key) = seen.replace(key) {
                 return Err(A::Error::custom(format!("the key {key:?} appears twice")));
             }
         }
-        Ok(Unique)
+        Ok(UniqueKeys)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Unique, A::Error> {
-        while sequence.next_element::<Unique>()?.is_some() {}
-        Ok(Unique)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<UniqueKeys, A::Error> {
+        while sequence.next_element::<UniqueKeys>()?.is_some() {}
+        Ok(UniqueKeys)
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_bool<E: Error>(self, _: bool) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_i64<E: Error>(self, _: i64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_u64<E: Error>(self, _: u64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_f64<E: Error>(self, _: f64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_str<E: Error>(self, _: &str) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_str<E: Error>(self, _: &str) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Unique, E> {
-        Ok(Unique)
+    fn visit_unit<E: Error>(self) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 }
 
