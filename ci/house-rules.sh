@@ -31,17 +31,26 @@ crates/cobre-comm/src/backends/mod.rs
 '
 
 # Doc lines that may open with What, How, Whether, Who or Why instead of the noun.
-opening_words_limit=90
+opening_words_limit=20
 
-# Type names that may be defined more than once beside those below. To be lowered to 0.
-doubled_types_limit=25
+# Type names that may be defined more than once beside those below.
+doubled_types_limit=0
 
 # Type names that several places define on purpose; at most 14.
 doubled_types='
 Args            the options of a subcommand: one per file of cobre-cli, never imported
+Cell            a cell of a table that is read (cobre-case, a trait) and of one that is written (cobre-sddp)
+Column          a column of a table: as a case has it, as results have it, as Python has it
 Communicator    the Python class of the trait that it stands for
+Estimate        the fields of a Python object from the type of the engine
+Graph           the policy graph of a problem, and its reader in StochOptFormat
 Group           a communicator inside a backend: one per backend, private to it
 Member          what handles of a communicator share: one per backend, private to it
+Node            a node of a problem, of a StochOptFormat file, and of a problem built in Python
+Results         the results of a run, and the reader of their directory
+Table           a table of results as written, as read, and the Parquet file below both
+Template        the linear program of nodes, and a case that cobre init writes
+Values          the values of a column, read and written
 '
 
 # The only files that may write to the terminal: what makes text safe, and the output of ranks, as it is.

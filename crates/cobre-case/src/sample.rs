@@ -32,13 +32,13 @@ const CAPACITY: f64 = 20_000.0;
 const DEMAND: f64 = 10_000.0;
 const SHORTAGE_COST: f64 = 5_000.0;
 
-/// Numbers from `low` to `high`, the same on every machine.
-struct Numbers {
+/// SampleNumbers from `low` to `high`, the same on every machine.
+struct SampleNumbers {
     noise: Noise,
     count: usize,
 }
 
-impl Numbers {
+impl SampleNumbers {
     fn next(&mut self, low: f64, high: f64) -> f64 {
         self.count += 1;
         low + (high - low) * self.noise.draw(0, self.count, 0)[0]
@@ -53,7 +53,7 @@ const PERSISTENCE: f64 = 0.4;
 /// # Errors
 /// When a size is zero.
 pub fn hydrothermal(size: Hydrothermal) -> Result<Problem, ProblemErrors> {
-    let mut numbers = Numbers {
+    let mut numbers = SampleNumbers {
         noise: Noise::new(20_261_115, Purpose::Training),
         count: 0,
     };
@@ -123,7 +123,7 @@ impl Hydrothermal {
 }
 
 /// The linear program of a stage, and its rows that hold inflows.
-fn stage(size: Hydrothermal, numbers: &mut Numbers) -> (Template, Vec<RowId>) {
+fn stage(size: Hydrothermal, numbers: &mut SampleNumbers) -> (Template, Vec<RowId>) {
     let mut lp = Template::new();
     let mut supply: Vec<Vec<(ColumnId, f64)>> = vec![Vec::new(); size.regions * size.blocks];
     let inflows = rivers(size, &mut lp, &mut supply);

@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::exit::{self, say};
 
 /// One line of the report.
-struct Finding {
+struct MachineCheck {
     subject: &'static str,
     text: String,
     /// The remedy, if it is needed.
@@ -40,7 +40,7 @@ pub(crate) fn run() -> u8 {
     }
 }
 
-fn machine() -> Vec<Finding> {
+fn machine() -> Vec<MachineCheck> {
     vec![
         plain("backends", available_backends().join(", ")),
         mpi(),
@@ -61,8 +61,8 @@ fn machine() -> Vec<Finding> {
     ]
 }
 
-fn plain(subject: &'static str, text: String) -> Finding {
-    Finding {
+fn plain(subject: &'static str, text: String) -> MachineCheck {
+    MachineCheck {
         subject,
         text,
         warning: None,
@@ -70,8 +70,8 @@ fn plain(subject: &'static str, text: String) -> Finding {
 }
 
 /// The MPI library of this build, its launcher, and whether `mpiexec` is that one.
-fn mpi() -> Finding {
-    let finding = |text, warning| Finding {
+fn mpi() -> MachineCheck {
+    let finding = |text, warning| MachineCheck {
         subject: "mpi",
         text,
         warning,
@@ -108,13 +108,13 @@ fn numa_nodes() -> String {
     )
 }
 
-fn processors() -> Finding {
+fn processors() -> MachineCheck {
     let (allowed, usable) = (cpus::allowed().len(), cpus::usable());
     let quota = match cpus::quota() {
         Some(quota) => format!("control groups grant {quota:.2}"),
         None => "no control-group quota".to_owned(),
     };
-    Finding {
+    MachineCheck {
         subject: "processors",
         text: format!("{usable} usable ({allowed} allowed by affinity, {quota})"),
         warning: (usable < allowed)
@@ -140,9 +140,9 @@ fn memory() -> String {
     }
 }
 
-fn shared_memory() -> Finding {
+fn shared_memory() -> MachineCheck {
     const ROOMY: u64 = 256 << 20;
-    let finding = |text, warning| Finding {
+    let finding = |text, warning| MachineCheck {
         subject: "/dev/shm",
         text,
         warning,
@@ -172,12 +172,12 @@ fn support(error: Option<Errno>) -> String {
     }
 }
 
-fn lost_ranks() -> Finding {
+fn lost_ranks() -> MachineCheck {
     let Some(detector) = cobre_comm::shm_detector() else {
         return plain("lost ranks", "no shm in this build (feature `shm`)".into());
     };
     let hang = "ranks that wait for one that died wait for ever: set a deadline";
-    Finding {
+    MachineCheck {
         subject: "lost ranks",
         text: format!("found by {detector}"),
         warning: (detector == Detector::Nothing).then(|| hang.to_owned()),
@@ -185,7 +185,7 @@ fn lost_ranks() -> Finding {
 }
 
 /// Which of the two protocols ranks of this machine can meet over.
-fn sockets() -> Finding {
+fn sockets() -> MachineCheck {
     let works = |address: IpAddr| TcpListener::bind((address, 0)).is_ok();
     let four = works(Ipv4Addr::LOCALHOST.into());
     let six = works(Ipv6Addr::LOCALHOST.into());
@@ -196,18 +196,18 @@ fn sockets() -> Finding {
         (false, false) => "none",
     };
     let help = "the tcp backend needs a loopback interface: ip link set lo up";
-    Finding {
+    MachineCheck {
         subject: "loopback",
         text: text.to_owned(),
         warning: (!four && !six).then(|| help.to_owned()),
     }
 }
 
-fn open_files() -> Finding {
+fn open_files() -> MachineCheck {
     const ENOUGH: u64 = 1024;
     let limit = getrlimit(Resource::Nofile);
     let hard = limit.maximum.unwrap_or(u64::MAX);
-    Finding {
+    MachineCheck {
         subject: "open files",
         text: range(limit.current, limit.maximum),
         warning: (hard < ENOUGH).then(|| {
@@ -216,7 +216,7 @@ fn open_files() -> Finding {
     }
 }
 
-fn limit(subject: &'static str, resource: Resource) -> Finding {
+fn limit(subject: &'static str, resource: Resource) -> MachineCheck {
     let limit = getrlimit(resource);
     plain(subject, range(limit.current, limit.maximum))
 }

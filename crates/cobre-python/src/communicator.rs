@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::element::{choose_element, kind, to_read, to_write, with_element};
 use crate::errors;
-use crate::shared::{Layout, SharedArray};
+use crate::shared::{RegionLayout, SharedArray};
 
 /// The ranks of the job that this process belongs to, or this process alone.
 #[pyclass(frozen, module = "cobre")]
@@ -149,7 +149,7 @@ impl Communicator {
         dtype: Option<Bound<'_, PyAny>>,
     ) -> PyResult<SharedArray> {
         let (shape, dtype) = (extents(shape)?, kind(py, dtype)?);
-        SharedArray::create(py, &self.comm, Layout::Led(shape), dtype)
+        SharedArray::create(py, &self.comm, RegionLayout::Led(shape), dtype)
     }
 
     /// A row of elements of which each rank writes its `counts[rank]`, and all read all after a
@@ -162,7 +162,7 @@ impl Communicator {
         dtype: Option<Bound<'_, PyAny>>,
     ) -> PyResult<SharedArray> {
         let dtype = kind(py, dtype)?;
-        SharedArray::create(py, &self.comm, Layout::Partitioned(counts), dtype)
+        SharedArray::create(py, &self.comm, RegionLayout::Partitioned(counts), dtype)
     }
 }
 

@@ -96,7 +96,7 @@ fn at_most(name: &str, number: usize, most: usize) -> PyResult<()> {
 
 /// An iteration, for a progress callback and for the table of convergence.
 #[derive(IntoPyObject)]
-pub(crate) struct Step {
+pub(crate) struct IterationFields {
     iteration: usize,
     bound: f64,
     estimate: f64,
@@ -112,7 +112,7 @@ pub(crate) struct Step {
     communication_seconds: f64,
 }
 
-impl From<&Iteration> for Step {
+impl From<&Iteration> for IterationFields {
     fn from(iteration: &Iteration) -> Self {
         Self {
             iteration: iteration.number,
@@ -164,7 +164,7 @@ pub(crate) struct Found<'py> {
     train_seconds: f64,
     simulate_seconds: f64,
     write_seconds: f64,
-    steps: Vec<Step>,
+    steps: Vec<IterationFields>,
     /// Iterations of an earlier run that this one went on from.
     resumed_from: Option<usize>,
     warnings: Vec<String>,
@@ -189,7 +189,12 @@ impl<'py> Found<'py> {
             train_seconds: results.seconds.train,
             simulate_seconds: results.seconds.simulate,
             write_seconds: results.seconds.write,
-            steps: results.trained.iterations.iter().map(Step::from).collect(),
+            steps: results
+                .trained
+                .iterations
+                .iter()
+                .map(IterationFields::from)
+                .collect(),
             resumed_from: told.resumed_from,
             warnings: told.warnings,
             policy: results
@@ -235,7 +240,7 @@ impl Teller {
 
 impl Observer for Teller {
     fn iteration(&mut self, iteration: &Iteration) {
-        self.tell(|py, callback| callback.call1(py, (Step::from(iteration),)));
+        self.tell(|py, callback| callback.call1(py, (IterationFields::from(iteration),)));
     }
 
     fn simulated(&mut self, done: usize, all: usize) {

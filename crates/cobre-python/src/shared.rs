@@ -18,7 +18,7 @@ use crate::element::{Kind, elements};
 use crate::errors;
 
 /// The kind of a region: which rank writes which part.
-pub(crate) enum Layout {
+pub(crate) enum RegionLayout {
     /// The leader writes all of an array of this shape.
     Led(Vec<usize>),
     /// Each rank writes as many elements as this says.
@@ -59,7 +59,7 @@ macro_rules! region {
 
         impl Region {
             /// A region of elements of this type.
-            fn create(comm: &CommBackend, layout: &Layout, kind: Kind) -> Result<Self, CommError> {
+            fn create(comm: &CommBackend, layout: &RegionLayout, kind: Kind) -> Result<Self, CommError> {
                 match kind {
                     $(Kind::$variant => create::<$element>(comm, layout).map(Self::$variant),)*
                 }
@@ -89,17 +89,17 @@ elements! { region }
 
 fn create<T: cobre_comm::CommData>(
     comm: &CommBackend,
-    layout: &Layout,
+    layout: &RegionLayout,
 ) -> Result<CommRegion<T>, CommError> {
     match layout {
-        Layout::Led(shape) => {
+        RegionLayout::Led(shape) => {
             // More elements than a number can tell are more than memory has, which is said there.
             let count = shape
                 .iter()
                 .try_fold(1_usize, |count, extent| count.checked_mul(*extent));
             comm.create_shared_region(count.unwrap_or(usize::MAX))
         }
-        Layout::Partitioned(counts) => comm.create_partitioned_region(counts),
+        RegionLayout::Partitioned(counts) => comm.create_partitioned_region(counts),
     }
 }
 
@@ -135,15 +135,15 @@ impl SharedArray {
     pub(crate) fn create(
         py: Python<'_>,
         comm: &CommBackend,
-        layout: Layout,
+        layout: RegionLayout,
         kind: Kind,
     ) -> PyResult<Self> {
         use cobre_comm::Communicator as _;
         let created = py.detach(|| Region::create(comm, &layout, kind));
         let region = created.map_err(|error| errors::of_comm(&error))?;
         let (shape, own) = match layout {
-            Layout::Led(shape) => (shape.clone(), comm.is_leader().then_some(shape)),
-            Layout::Partitioned(counts) => {
+            RegionLayout::Led(shape) => (shape.clone(), comm.is_leader().then_some(shape)),
+            RegionLayout::Partitioned(counts) => {
                 (vec![counts.iter().sum()], Some(vec![counts[comm.rank()]]))
             }
         };

@@ -13,7 +13,7 @@ use crate::errors;
 
 /// Where a problem comes from.
 #[derive(FromPyObject)]
-pub(crate) enum Source {
+pub(crate) enum ProblemSource {
     /// The contents of a `cobre.Problem`.
     Built(Built),
     /// A file or a directory.
@@ -27,7 +27,7 @@ pub(crate) struct Built {
     sense: String,
     bound: f64,
     states: Vec<(String, f64)>,
-    programs: Vec<Program>,
+    programs: Vec<GivenProgram>,
     nodes: Vec<Node>,
     start: Vec<(usize, f64)>,
     edges: Vec<(usize, usize, f64)>,
@@ -40,7 +40,7 @@ type Changed = (String, usize, usize, f64, f64);
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Program {
+struct GivenProgram {
     columns: Vec<(String, f64, f64, f64)>,
     rows: Vec<Row>,
     states: Vec<(String, usize, usize)>,
@@ -60,7 +60,7 @@ struct Node {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Given {
-    source: Source,
+    source: ProblemSource,
     bound: Option<f64>,
     risk: Option<String>,
     /// Overrides of values in a case's `config.json`, as JSON.
@@ -77,8 +77,8 @@ impl Given {
     /// Where it comes from.
     pub(crate) fn name(&self) -> String {
         match &self.source {
-            Source::Path(path) => path.display().to_string(),
-            Source::Built(_) => "built in Python".to_owned(),
+            ProblemSource::Path(path) => path.display().to_string(),
+            ProblemSource::Built(_) => "built in Python".to_owned(),
         }
     }
 
@@ -87,12 +87,12 @@ impl Given {
         let risk = self.risk.map(|risk| parse("risk", &risk)).transpose()?;
         let bound = self.bound;
         py.detach(|| match self.source {
-            Source::Path(path) => {
+            ProblemSource::Path(path) => {
                 let options = Options { bound, risk };
                 cobre_case::load_with(&path, &options, self.overrides.as_deref())
                     .map_err(|error| errors::of_case(&error))
             }
-            Source::Built(built) => {
+            ProblemSource::Built(built) => {
                 let problem = built.problem(bound, risk.unwrap_or(Risk::EXPECTATION))?;
                 Ok(Case {
                     kind: "problem",
@@ -152,7 +152,7 @@ struct Placed {
     rows: Vec<RowId>,
 }
 
-impl Program {
+impl GivenProgram {
     fn place(self, draft: &mut Draft) -> Placed {
         let mut template = Template::new();
         let columns: Vec<ColumnId> = self

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::files::Files;
-use self::results::Results;
+use self::results::SimulationTables;
 use self::sampling::OpeningSampler;
 use self::system::System;
 use crate::finding::{Finding, Findings, Place};
@@ -68,7 +68,7 @@ pub(crate) fn read(
             Ok(Case {
                 kind: "hydrothermal",
                 problem,
-                tables: Arc::new(Results::new(&files, &system, layouts)),
+                tables: Arc::new(SimulationTables::new(&files, &system, layouts)),
                 settings: Some(settings),
                 warnings: findings.sorted(),
             })

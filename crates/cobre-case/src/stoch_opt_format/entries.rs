@@ -17,13 +17,13 @@ impl<T> Default for Entries<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader(PhantomData))
+        deserializer.deserialize_map(EntryReader(PhantomData))
     }
 }
 
-struct Reader<T>(PhantomData<T>);
+struct EntryReader<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Reader<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for EntryReader<T> {
     type Value = Entries<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::entries::Entries;
 use self::file::{File, Node, Scenario, Subproblem};
-use self::subproblem::Program;
+use self::subproblem::SubproblemTemplate;
 use crate::{Options, duplicate_keys};
 
 /// Everything that is wrong with a file, with where it is.
@@ -34,9 +34,14 @@ pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
     }
     let subproblems = each::<Subproblem>("subproblems", &file.subproblems, &mut errors);
     let nodes = each::<Node>("nodes", &file.nodes, &mut errors);
-    let programs: Vec<(&str, Option<Program>)> = subproblems
+    let programs: Vec<(&str, Option<SubproblemTemplate>)> = subproblems
         .iter()
-        .map(|(name, subproblem)| (*name, Program::new(name, subproblem, &mut errors)))
+        .map(|(name, subproblem)| {
+            (
+                *name,
+                SubproblemTemplate::new(name, subproblem, &mut errors),
+            )
+        })
         .collect();
     let sense = sense(&programs, &mut errors);
     let has_future = nodes.iter().any(|(_, node)| !node.successors.0.is_empty());
@@ -112,7 +117,7 @@ fn find_unreachable(root: &Entries<f64>, nodes: &[(&str, Node)], errors: &mut Er
 }
 
 /// The sense that all subproblems agree on.
-fn sense(programs: &[(&str, Option<Program>)], errors: &mut Errors) -> Sense {
+fn sense(programs: &[(&str, Option<SubproblemTemplate>)], errors: &mut Errors) -> Sense {
     let mut senses = programs
         .iter()
         .filter_map(|(name, program)| Some((*name, program.as_ref()?.sense?)));
@@ -132,7 +137,7 @@ fn sense(programs: &[(&str, Option<Program>)], errors: &mut Errors) -> Sense {
 /// Puts nodes and what connects them into a draft.
 struct Graph<'a, 'f> {
     draft: &'a mut Draft,
-    programs: &'a [(&'f str, Option<Program>)],
+    programs: &'a [(&'f str, Option<SubproblemTemplate>)],
     templates: &'a [TemplateId],
     /// By name, with the number of the subproblem.
     nodes: HashMap<&'f str, (NodeId, usize)>,

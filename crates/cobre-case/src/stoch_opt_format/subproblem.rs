@@ -47,7 +47,7 @@ struct RandomRow {
 
 /// A subproblem as a linear program.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct SubproblemTemplate {
     pub(super) lp: Template,
     /// `None` if any point will do.
     pub(super) sense: Option<Sense>,
@@ -59,14 +59,14 @@ pub(super) struct Program {
 }
 
 /// Reads names and functions of one subproblem.
-struct Reader<'s> {
+struct SubproblemReader<'s> {
     place: String,
     names: HashMap<&'s str, Meaning>,
     /// Columns whose value the node before has left.
     incoming: HashSet<ColumnId>,
 }
 
-impl Program {
+impl SubproblemTemplate {
     /// The linear program of a subproblem, or `None` after saying what is wrong.
     pub(super) fn new(name: &str, from: &Subproblem, errors: &mut Errors) -> Option<Self> {
         let before = errors.len();
@@ -84,7 +84,7 @@ impl Program {
             }
         };
         let mut lp = Template::new();
-        let mut reader = Reader {
+        let mut reader = SubproblemReader {
             place,
             names: HashMap::new(),
             incoming: HashSet::new(),
@@ -114,7 +114,7 @@ impl Program {
 
     fn constrain(
         &mut self,
-        reader: &Reader<'_>,
+        reader: &SubproblemReader<'_>,
         number: usize,
         constraint: &Value,
         errors: &mut Errors,
@@ -253,7 +253,7 @@ impl Sum {
     }
 }
 
-impl<'s> Reader<'s> {
+impl<'s> SubproblemReader<'s> {
     /// Gives every variable its meaning: a column, or a random variable.
     fn declare(&mut self, from: &'s Subproblem, lp: &mut Template, errors: &mut Errors) {
         let random = &from.random_variables;

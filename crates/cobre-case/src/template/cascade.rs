@@ -1,7 +1,7 @@
 //! Two reservoirs on one river.
 
 use super::files::CaseFiles;
-use super::parts::{self, Hydro, Months};
+use super::parts::{self, Months, TemplateHydro};
 
 pub(super) fn make(files: &mut CaseFiles) {
     let months = Months {
@@ -23,7 +23,7 @@ pub(super) fn make(files: &mut CaseFiles) {
         ("oil".to_owned(), 0, 120.0, 200.0),
     ];
     parts::thermals(&plants, files);
-    let upper = Hydro {
+    let upper = TemplateHydro {
         name: "upper lake".to_owned(),
         bus: 0,
         downstream: Some(1),
@@ -37,7 +37,7 @@ pub(super) fn make(files: &mut CaseFiles) {
         wet_month: 1.0,
         memory: vec![0.5],
     };
-    let lower = Hydro {
+    let lower = TemplateHydro {
         name: "lower lake".to_owned(),
         downstream: None,
         max_storage: 200.0,

@@ -20,7 +20,7 @@ pub struct CaseFiles(BTreeMap<String, Vec<u8>>);
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Column {
+pub enum TemplateColumn {
     /// Whole numbers.
     Ids(Vec<i32>),
     /// Numbers.
@@ -29,7 +29,7 @@ pub enum Column {
     Maybe(Vec<Option<f64>>),
 }
 
-impl Column {
+impl TemplateColumn {
     /// A column of places.
     pub fn of_places(places: Vec<usize>) -> Self {
         let id = |place: usize| i32::try_from(place).unwrap_or(i32::MAX);
@@ -94,7 +94,7 @@ impl CaseFiles {
     }
 
     /// Adds a table. All columns must have one length; if they have not, the file is not sound.
-    pub fn table(&mut self, path: &str, columns: &[(&str, Column)]) {
+    pub fn table(&mut self, path: &str, columns: &[(&str, TemplateColumn)]) {
         let bytes = table(columns).unwrap_or_default();
         self.0.insert(path.to_owned(), bytes);
     }
@@ -148,12 +148,12 @@ impl Made {
     }
 }
 
-fn table(columns: &[(&str, Column)]) -> Result<Vec<u8>, ParquetError> {
-    let field = |(name, column): &(&str, Column)| {
+fn table(columns: &[(&str, TemplateColumn)]) -> Result<Vec<u8>, ParquetError> {
+    let field = |(name, column): &(&str, TemplateColumn)| {
         let (physical, repetition) = match column {
-            Column::Ids(_) => (Physical::INT32, Repetition::REQUIRED),
-            Column::Numbers(_) => (Physical::DOUBLE, Repetition::REQUIRED),
-            Column::Maybe(_) => (Physical::DOUBLE, Repetition::OPTIONAL),
+            TemplateColumn::Ids(_) => (Physical::INT32, Repetition::REQUIRED),
+            TemplateColumn::Numbers(_) => (Physical::DOUBLE, Repetition::REQUIRED),
+            TemplateColumn::Maybe(_) => (Physical::DOUBLE, Repetition::OPTIONAL),
         };
         let kind = Type::primitive_type_builder(name, physical);
         kind.with_repetition(repetition).build().map(Arc::new)
@@ -172,13 +172,13 @@ fn table(columns: &[(&str, Column)]) -> Result<Vec<u8>, ParquetError> {
     for (_, column) in columns {
         if let Some(mut writer) = group.next_column()? {
             match column {
-                Column::Ids(values) => writer
+                TemplateColumn::Ids(values) => writer
                     .typed::<Int32Type>()
                     .write_batch(values, None, None)?,
-                Column::Numbers(values) => writer
+                TemplateColumn::Numbers(values) => writer
                     .typed::<DoubleType>()
                     .write_batch(values, None, None)?,
-                Column::Maybe(values) => {
+                TemplateColumn::Maybe(values) => {
                     let there: Vec<f64> = values.iter().flatten().copied().collect();
                     let levels: Vec<i16> = values
                         .iter()

@@ -1,7 +1,7 @@
 //! Four regions with lines between them.
 
 use super::files::CaseFiles;
-use super::parts::{self, Hydro, Months};
+use super::parts::{self, Months, TemplateHydro};
 
 /// Name, load in MW, mean inflow in m³/s, storage in hm³, wet month.
 const REGIONS: [(&str, f64, f64, f64, f64); 4] = [
@@ -57,20 +57,22 @@ pub(super) fn make(files: &mut CaseFiles) {
     let plants = REGIONS
         .iter()
         .enumerate()
-        .map(|(bus, (name, _, inflow, storage, wet_month))| Hydro {
-            name: format!("{name} reservoir"),
-            bus,
-            downstream: None,
-            max_storage: *storage,
-            initial_storage: parts::round(0.55 * storage),
-            productivity: 0.9,
-            max_turbined: parts::round(1.6 * inflow),
-            min_outflow: parts::round(0.1 * inflow),
-            inflow: *inflow,
-            spread: 0.3,
-            wet_month: *wet_month,
-            memory: vec![0.55],
-        });
+        .map(
+            |(bus, (name, _, inflow, storage, wet_month))| TemplateHydro {
+                name: format!("{name} reservoir"),
+                bus,
+                downstream: None,
+                max_storage: *storage,
+                initial_storage: parts::round(0.55 * storage),
+                productivity: 0.9,
+                max_turbined: parts::round(1.6 * inflow),
+                min_outflow: parts::round(0.1 * inflow),
+                inflow: *inflow,
+                spread: 0.3,
+                wet_month: *wet_month,
+                memory: vec![0.55],
+            },
+        );
     parts::hydros(&plants.collect::<Vec<_>>(), &months, files);
     parts::correlation(4, |a, b| if a == 0 || b == 0 { -0.2 } else { 0.4 }, files);
 }

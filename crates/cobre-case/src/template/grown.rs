@@ -3,7 +3,7 @@
 use cobre_sddp::{Noise, Purpose};
 
 use super::files::CaseFiles;
-use super::parts::{self, Hydro, Months};
+use super::parts::{self, Months, TemplateHydro};
 
 const REGIONS: [&str; 4] = ["south", "centre", "coast", "north"];
 
@@ -119,7 +119,7 @@ fn grow(size: &Size, months: &Months, load: &[f64], files: &mut CaseFiles) {
             number(4, plant, 0.0, 0.6)
         };
         let storage = parts::round(passing * months_of_storage * 2.63);
-        Hydro {
+        TemplateHydro {
             name: format!("river {river} plant {place}"),
             bus: river % 4,
             downstream: (place + 1 < size.river && plant + 1 < size.hydros).then_some(plant + 1),

@@ -7,7 +7,7 @@ mod grown;
 mod one_reservoir;
 mod parts;
 
-pub use self::files::{CaseFiles, Column};
+pub use self::files::{CaseFiles, TemplateColumn};
 
 /// A case to start from.
 #[derive(Debug, Clone, Copy)]

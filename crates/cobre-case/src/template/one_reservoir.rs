@@ -1,7 +1,7 @@
 //! One reservoir and two thermal plants.
 
 use super::files::CaseFiles;
-use super::parts::{self, Hydro, Months};
+use super::parts::{self, Months, TemplateHydro};
 
 pub(super) fn make(files: &mut CaseFiles) {
     let months = Months {
@@ -22,7 +22,7 @@ pub(super) fn make(files: &mut CaseFiles) {
         ("oil".to_owned(), 0, 50.0, 180.0),
     ];
     parts::thermals(&plants, files);
-    let plant = Hydro {
+    let plant = TemplateHydro {
         name: "lake".to_owned(),
         bus: 0,
         downstream: None,

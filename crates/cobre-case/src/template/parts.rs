@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::files::{CaseFiles, Column};
+use super::files::{CaseFiles, TemplateColumn};
 
 /// Days of the months.
 const MONTHS: [i32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
@@ -118,7 +118,7 @@ pub(super) fn penalties() -> Value {
 
 /// A hydro plant.
 #[derive(Debug, Clone)]
-pub(super) struct Hydro {
+pub(super) struct TemplateHydro {
     pub(super) name: String,
     pub(super) bus: usize,
     pub(super) downstream: Option<usize>,
@@ -137,7 +137,7 @@ pub(super) struct Hydro {
     pub(super) memory: Vec<f64>,
 }
 
-impl Hydro {
+impl TemplateHydro {
     fn json(&self, id: usize) -> Value {
         let capacity = self.productivity * self.max_turbined;
         json!({
@@ -176,7 +176,7 @@ pub(super) fn wave(month: usize, top: f64, height: f64) -> f64 {
 }
 
 /// Writes the plants, their inflows and what there is of them before the first stage.
-pub(super) fn hydros(plants: &[Hydro], months: &Months, files: &mut CaseFiles) {
+pub(super) fn hydros(plants: &[TemplateHydro], months: &Months, files: &mut CaseFiles) {
     let list: Vec<Value> = plants
         .iter()
         .enumerate()
@@ -204,7 +204,7 @@ pub(super) fn hydros(plants: &[Hydro], months: &Months, files: &mut CaseFiles) {
     inflows(plants, months, files);
 }
 
-fn inflows(plants: &[Hydro], months: &Months, files: &mut CaseFiles) {
+fn inflows(plants: &[TemplateHydro], months: &Months, files: &mut CaseFiles) {
     let (mut ids, mut stages, mut means, mut deviations) = (vec![], vec![], vec![], vec![]);
     let (mut ar_ids, mut ar_stages, mut lags) = (vec![], vec![], vec![]);
     let (mut coefficients, mut ratios) = (vec![], vec![]);
@@ -226,19 +226,19 @@ fn inflows(plants: &[Hydro], months: &Months, files: &mut CaseFiles) {
         }
     }
     let columns = [
-        ("hydro_id", Column::of_places(ids)),
-        ("stage_id", Column::of_places(stages)),
-        ("mean_m3s", Column::Numbers(means)),
-        ("std_m3s", Column::Numbers(deviations)),
+        ("hydro_id", TemplateColumn::of_places(ids)),
+        ("stage_id", TemplateColumn::of_places(stages)),
+        ("mean_m3s", TemplateColumn::Numbers(means)),
+        ("std_m3s", TemplateColumn::Numbers(deviations)),
     ];
     files.table("scenarios/inflow_seasonal_stats.parquet", &columns);
     if !lags.is_empty() {
         let columns = [
-            ("hydro_id", Column::of_places(ar_ids)),
-            ("stage_id", Column::of_places(ar_stages)),
-            ("lag", Column::of_places(lags)),
-            ("coefficient", Column::Numbers(coefficients)),
-            ("residual_std_ratio", Column::Numbers(ratios)),
+            ("hydro_id", TemplateColumn::of_places(ar_ids)),
+            ("stage_id", TemplateColumn::of_places(ar_stages)),
+            ("lag", TemplateColumn::of_places(lags)),
+            ("coefficient", TemplateColumn::Numbers(coefficients)),
+            ("residual_std_ratio", TemplateColumn::Numbers(ratios)),
         ];
         files.table("scenarios/inflow_ar_coefficients.parquet", &columns);
     }
@@ -317,10 +317,10 @@ pub(super) fn buses(
         }
     }
     let columns = [
-        ("bus_id", Column::of_places(ids)),
-        ("stage_id", Column::of_places(stages)),
-        ("mean_mw", Column::Numbers(means)),
-        ("std_mw", Column::Numbers(deviations)),
+        ("bus_id", TemplateColumn::of_places(ids)),
+        ("stage_id", TemplateColumn::of_places(stages)),
+        ("mean_mw", TemplateColumn::Numbers(means)),
+        ("std_mw", TemplateColumn::Numbers(deviations)),
     ];
     files.table("scenarios/load_seasonal_stats.parquet", &columns);
     if !factors.is_empty() {
@@ -351,10 +351,10 @@ pub(super) fn wind(sources: &[(&str, usize, f64, f64)], months: &Months, files: 
         }
     }
     let columns = [
-        ("ncs_id", Column::of_places(ids)),
-        ("stage_id", Column::of_places(stages)),
-        ("mean", Column::Numbers(means)),
-        ("std", Column::Numbers(deviations)),
+        ("ncs_id", TemplateColumn::of_places(ids)),
+        ("stage_id", TemplateColumn::of_places(stages)),
+        ("mean", TemplateColumn::Numbers(means)),
+        ("std", TemplateColumn::Numbers(deviations)),
     ];
     files.table("scenarios/non_controllable_stats.parquet", &columns);
 }

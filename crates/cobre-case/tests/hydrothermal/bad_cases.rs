@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cobre_case::template::{CaseFiles, Column, Template};
+use cobre_case::template::{CaseFiles, Template, TemplateColumn};
 use cobre_case::{CaseError, Options, load};
 use serde_json::{Value, json};
 
@@ -266,19 +266,19 @@ fn inflows(change: impl Fn(usize, &mut (i32, i32, f64, f64)) -> bool) -> CaseFil
     let columns = [
         (
             "hydro_id",
-            Column::Ids(rows.iter().map(|row| row.0).collect()),
+            TemplateColumn::Ids(rows.iter().map(|row| row.0).collect()),
         ),
         (
             "stage_id",
-            Column::Ids(rows.iter().map(|row| row.1).collect()),
+            TemplateColumn::Ids(rows.iter().map(|row| row.1).collect()),
         ),
         (
             "mean_m3s",
-            Column::Numbers(rows.iter().map(|row| row.2).collect()),
+            TemplateColumn::Numbers(rows.iter().map(|row| row.2).collect()),
         ),
         (
             "std_m3s",
-            Column::Numbers(rows.iter().map(|row| row.3).collect()),
+            TemplateColumn::Numbers(rows.iter().map(|row| row.3).collect()),
         ),
     ];
     files.table(INFLOWS, &columns);
@@ -358,7 +358,7 @@ fn a_mean_below_zero_is_suspicious_without_any_deviation() {
 #[test]
 fn an_empty_table_is_an_error_if_it_could_be_about_something() {
     let mut files = sound();
-    let ids = || Column::Ids(Vec::new());
+    let ids = || TemplateColumn::Ids(Vec::new());
     files.table(
         "constraints/line_bounds.parquet",
         &[("line_id", ids()), ("stage_id", ids())],
@@ -376,9 +376,9 @@ fn an_empty_table_is_an_error_if_it_could_be_about_something() {
 fn a_row_is_counted_as_the_file_has_it() {
     let mut files = sound();
     let columns = [
-        ("thermal_id", Column::Ids(vec![0, 0, 9, 0, 0, 0])),
-        ("stage_id", Column::Ids(vec![0, 1, 0, 0, 0, 0])),
-        ("block_id", Column::Ids(vec![0, 0, 1, 0, 2, -1])),
+        ("thermal_id", TemplateColumn::Ids(vec![0, 0, 9, 0, 0, 0])),
+        ("stage_id", TemplateColumn::Ids(vec![0, 1, 0, 0, 0, 0])),
+        ("block_id", TemplateColumn::Ids(vec![0, 0, 1, 0, 2, -1])),
     ];
     files.table("constraints/thermal_bounds.parquet", &columns);
     let file = "constraints/thermal_bounds.parquet";
@@ -407,9 +407,9 @@ fn reservoirs_that_only_tables_know_need_inflows_and_keep_their_water() {
     assert_eq!(errors(&files), [""; 0], "a plant without a reservoir");
     let most = |hydro: i32, most: f64| {
         [
-            ("hydro_id", Column::Ids(vec![hydro; 12])),
-            ("stage_id", Column::Ids((0..12).collect())),
-            ("max_storage_hm3", Column::Numbers(vec![most; 12])),
+            ("hydro_id", TemplateColumn::Ids(vec![hydro; 12])),
+            ("stage_id", TemplateColumn::Ids((0..12).collect())),
+            ("max_storage_hm3", TemplateColumn::Numbers(vec![most; 12])),
         ]
     };
     let bounds = "constraints/hydro_bounds.parquet";
@@ -437,7 +437,7 @@ fn a_table_that_is_compressed_by_something_else_or_too_long_is_said_to_be() {
     let said = format!("{INFLOWS}: it is compressed by GZIP; snappy, zstd or nothing is expected");
     assert_eq!(errors(&files)[0], said);
     // 2 plants in 12 stages and 60 before them.
-    let ids = || Column::Ids(vec![0; 1_000_001]);
+    let ids = || TemplateColumn::Ids(vec![0; 1_000_001]);
     files.table(INFLOWS, &[("hydro_id", ids()), ("stage_id", ids())]);
     let said = format!("{INFLOWS}: it has 1000001 rows; at most 1288 are expected");
     assert_eq!(errors(&files)[0], said);
@@ -458,9 +458,9 @@ fn of_many_errors_of_a_table_the_first_are_told_and_the_rest_counted() {
 fn unknown_columns_are_refused_before_anything_is_decoded() {
     let mut files = sound();
     let columns = [
-        ("thermal_id", Column::Ids(vec![0; 3])),
-        ("stage_id", Column::Ids(vec![99; 3])),
-        ("cost", Column::Numbers(vec![f64::NAN; 3])),
+        ("thermal_id", TemplateColumn::Ids(vec![0; 3])),
+        ("stage_id", TemplateColumn::Ids(vec![99; 3])),
+        ("cost", TemplateColumn::Numbers(vec![f64::NAN; 3])),
     ];
     files.table("constraints/thermal_bounds.parquet", &columns);
     let found = errors(&files);
@@ -568,9 +568,9 @@ fn an_empty_table_lacks_the_inflow_of_reservoirs() {
 fn wrong_columns_of_a_table_are_named() {
     let mut files = sound();
     let columns = [
-        ("thermal_id", Column::Ids(vec![0])),
-        ("stage_id", Column::Numbers(vec![0.0])),
-        ("cost", Column::Numbers(vec![1.0])),
+        ("thermal_id", TemplateColumn::Ids(vec![0])),
+        ("stage_id", TemplateColumn::Numbers(vec![0.0])),
+        ("cost", TemplateColumn::Numbers(vec![1.0])),
     ];
     files.table("constraints/thermal_bounds.parquet", &columns);
     let found = errors(&files);
@@ -583,9 +583,12 @@ fn wrong_columns_of_a_table_are_named() {
         "{found:#?}"
     );
     let columns = [
-        ("hydro_id", Column::Ids(vec![0])),
-        ("stage_id", Column::Ids(vec![0])),
-        ("water_withdrawal_m3s", Column::Maybe(vec![Some(1.0)])),
+        ("hydro_id", TemplateColumn::Ids(vec![0])),
+        ("stage_id", TemplateColumn::Ids(vec![0])),
+        (
+            "water_withdrawal_m3s",
+            TemplateColumn::Maybe(vec![Some(1.0)]),
+        ),
     ];
     let mut files = sound();
     files.table("constraints/hydro_bounds.parquet", &columns);
@@ -643,10 +646,10 @@ fn what_is_legal_but_suspicious_is_said() {
     ]});
     files.json("system/non_controllable_sources.json", wind);
     let columns = [
-        ("ncs_id", Column::Ids(vec![4; 12])),
-        ("stage_id", Column::Ids((0..12).collect())),
-        ("mean", Column::Numbers(vec![12.0; 12])),
-        ("std", Column::Numbers(vec![0.0; 12])),
+        ("ncs_id", TemplateColumn::Ids(vec![4; 12])),
+        ("stage_id", TemplateColumn::Ids((0..12).collect())),
+        ("mean", TemplateColumn::Numbers(vec![12.0; 12])),
+        ("std", TemplateColumn::Numbers(vec![0.0; 12])),
     ];
     files.table("scenarios/non_controllable_stats.parquet", &columns);
     let mut stages = text(&files, "stages.json");

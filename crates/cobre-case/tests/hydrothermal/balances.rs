@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use cobre_case::template::{CaseFiles, Column};
+use cobre_case::template::{CaseFiles, TemplateColumn};
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
@@ -176,10 +176,10 @@ impl World {
         files.table(
             "scenarios/inflow_seasonal_stats.parquet",
             &[
-                ("hydro_id", Column::of_places(ids)),
-                ("stage_id", Column::Ids(numbers)),
-                ("mean_m3s", Column::Numbers(means)),
-                ("std_m3s", Column::Numbers(deviations)),
+                ("hydro_id", TemplateColumn::of_places(ids)),
+                ("stage_id", TemplateColumn::Ids(numbers)),
+                ("mean_m3s", TemplateColumn::Numbers(means)),
+                ("std_m3s", TemplateColumn::Numbers(deviations)),
             ],
         );
         if lags.is_empty() {
@@ -189,11 +189,11 @@ impl World {
         files.table(
             "scenarios/inflow_ar_coefficients.parquet",
             &[
-                ("hydro_id", Column::of_places(ar_ids)),
-                ("stage_id", Column::of_places(ar_stages)),
-                ("lag", Column::of_places(lags)),
-                ("coefficient", Column::Numbers(factors)),
-                ("residual_std_ratio", Column::Numbers(zeros)),
+                ("hydro_id", TemplateColumn::of_places(ar_ids)),
+                ("stage_id", TemplateColumn::of_places(ar_stages)),
+                ("lag", TemplateColumn::of_places(lags)),
+                ("coefficient", TemplateColumn::Numbers(factors)),
+                ("residual_std_ratio", TemplateColumn::Numbers(zeros)),
             ],
         );
         memory
@@ -276,10 +276,10 @@ impl World {
         files.table(
             "scenarios/load_seasonal_stats.parquet",
             &[
-                ("bus_id", Column::of_places(ids)),
-                ("stage_id", Column::of_places(numbers)),
-                ("mean_mw", Column::Numbers(means)),
-                ("std_mw", Column::Numbers(zeros)),
+                ("bus_id", TemplateColumn::of_places(ids)),
+                ("stage_id", TemplateColumn::of_places(numbers)),
+                ("mean_mw", TemplateColumn::Numbers(means)),
+                ("std_mw", TemplateColumn::Numbers(zeros)),
             ],
         );
         files.json(
@@ -355,10 +355,10 @@ impl World {
         files.table(
             "scenarios/non_controllable_stats.parquet",
             &[
-                ("ncs_id", Column::of_places(ids)),
-                ("stage_id", Column::of_places(numbers)),
-                ("mean", Column::Numbers(means)),
-                ("std", Column::Numbers(zeros)),
+                ("ncs_id", TemplateColumn::of_places(ids)),
+                ("stage_id", TemplateColumn::of_places(numbers)),
+                ("mean", TemplateColumn::Numbers(means)),
+                ("std", TemplateColumn::Numbers(zeros)),
             ],
         );
     }

@@ -1,6 +1,6 @@
 //! Inflows below zero: what each method makes of them.
 
-use cobre_case::template::{CaseFiles, Column, Template};
+use cobre_case::template::{CaseFiles, Template, TemplateColumn};
 use cobre_case::{Case, Options, load};
 use cobre_sddp::{Problem, Solver};
 
@@ -17,10 +17,16 @@ pub fn wild_case(method: &str) -> Case {
     files.insert("config.json", config.replace("truncation", method));
     let rows = || (0..2).flat_map(|plant| (0..12).map(move |stage| (plant, stage)));
     let columns = [
-        ("hydro_id", Column::Ids(rows().map(|row| row.0).collect())),
-        ("stage_id", Column::Ids(rows().map(|row| row.1).collect())),
-        ("mean_m3s", Column::Numbers(vec![40.0; 24])),
-        ("std_m3s", Column::Numbers(vec![60.0; 24])),
+        (
+            "hydro_id",
+            TemplateColumn::Ids(rows().map(|row| row.0).collect()),
+        ),
+        (
+            "stage_id",
+            TemplateColumn::Ids(rows().map(|row| row.1).collect()),
+        ),
+        ("mean_m3s", TemplateColumn::Numbers(vec![40.0; 24])),
+        ("std_m3s", TemplateColumn::Numbers(vec![60.0; 24])),
     ];
     files.table("scenarios/inflow_seasonal_stats.parquet", &columns);
     let directory = tempfile::tempdir().expect("a directory");
@@ -108,21 +114,21 @@ fn thirsty(method: &str, files: &mut CaseFiles) {
     let config = String::from_utf8(config).expect("it is text");
     files.insert("config.json", config.replace("truncation", method));
     let rows = || (0..2).flat_map(|plant| (0..12).map(move |stage| (plant, stage)));
-    let ids = || Column::Ids(rows().map(|row| row.0).collect());
-    let stages = || Column::Ids(rows().map(|row| row.1).collect());
+    let ids = || TemplateColumn::Ids(rows().map(|row| row.0).collect());
+    let stages = || TemplateColumn::Ids(rows().map(|row| row.1).collect());
     let columns = [
         ("hydro_id", ids()),
         ("stage_id", stages()),
-        ("lag", Column::Ids(vec![1; 24])),
-        ("coefficient", Column::Numbers(vec![0.9; 24])),
-        ("residual_std_ratio", Column::Numbers(vec![0.0; 24])),
+        ("lag", TemplateColumn::Ids(vec![1; 24])),
+        ("coefficient", TemplateColumn::Numbers(vec![0.9; 24])),
+        ("residual_std_ratio", TemplateColumn::Numbers(vec![0.0; 24])),
     ];
     files.table("scenarios/inflow_ar_coefficients.parquet", &columns);
     let columns = [
-        ("bus_id", Column::Ids(vec![0; 12])),
-        ("stage_id", Column::Ids((0..12).collect())),
-        ("mean_mw", Column::Numbers(vec![900.0; 12])),
-        ("std_mw", Column::Numbers(vec![0.0; 12])),
+        ("bus_id", TemplateColumn::Ids(vec![0; 12])),
+        ("stage_id", TemplateColumn::Ids((0..12).collect())),
+        ("mean_mw", TemplateColumn::Numbers(vec![900.0; 12])),
+        ("std_mw", TemplateColumn::Numbers(vec![0.0; 12])),
     ];
     files.table("scenarios/load_seasonal_stats.parquet", &columns);
 }

@@ -38,7 +38,7 @@ impl Operation {
 
 /// The collective of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CollectiveKind {
     Barrier,
     Allreduce(ReduceOp),
     Allgatherv,
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     Region,
 }
 
-impl Kind {
+impl CollectiveKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Barrier => "barrier",
@@ -72,40 +72,42 @@ impl Kind {
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Case {
-    pub(crate) kind: Kind,
+pub(crate) struct BenchCase {
+    pub(crate) kind: CollectiveKind,
     pub(crate) bytes: usize,
 }
 
-const SUM: Kind = Kind::Allreduce(ReduceOp::Sum);
-const MIN: Kind = Kind::Allreduce(ReduceOp::Min);
+const SUM: CollectiveKind = CollectiveKind::Allreduce(ReduceOp::Sum);
+const MIN: CollectiveKind = CollectiveKind::Allreduce(ReduceOp::Min);
 
 /// The sizes at which the peers were measured.
-const TABLE: [(Kind, &[usize]); 6] = [
-    (Kind::Barrier, &[0]),
+const TABLE: [(CollectiveKind, &[usize]); 6] = [
+    (CollectiveKind::Barrier, &[0]),
     (SUM, &[8, 32, 256, 8192, 1 << 20]),
     (MIN, &[32]),
     (
-        Kind::Allgatherv,
+        CollectiveKind::Allgatherv,
         &[32, 4096, 65_536, 3_200_000, 32_000_000, 206_000_000],
     ),
-    (Kind::Broadcast, &[4096, 1 << 20, 20 << 20]),
-    (Kind::Region, &[3_200_000]),
+    (CollectiveKind::Broadcast, &[4096, 1 << 20, 20 << 20]),
+    (CollectiveKind::Region, &[3_200_000]),
 ];
 
 /// The cases that the options leave; `bytes` takes the place of each operation's sizes.
-pub(crate) fn cases(operation: Option<Operation>, bytes: Option<usize>) -> Vec<Case> {
+pub(crate) fn cases(operation: Option<Operation>, bytes: Option<usize>) -> Vec<BenchCase> {
     let chosen = TABLE.into_iter().filter(|(kind, _)| match operation {
         Some(operation) => kind.operation() == operation,
-        None => *kind != Kind::Region,
+        None => *kind != CollectiveKind::Region,
     });
     chosen
         .flat_map(|(kind, sizes)| {
             let sizes = match bytes {
-                Some(bytes) if kind != Kind::Barrier => vec![bytes],
+                Some(bytes) if kind != CollectiveKind::Barrier => vec![bytes],
                 _ => sizes.to_vec(),
             };
-            sizes.into_iter().map(move |bytes| Case { kind, bytes })
+            sizes
+                .into_iter()
+                .map(move |bytes| BenchCase { kind, bytes })
         })
         .collect()
 }
@@ -121,7 +123,7 @@ pub(crate) struct Measured {
 /// A case with its buffers, ready to be called.
 struct Bench<'a, C> {
     comm: &'a C,
-    case: Case,
+    case: BenchCase,
     send: Vec<f64>,
     recv: Vec<f64>,
     counts: Vec<usize>,
@@ -135,7 +137,7 @@ pub(super) const MOST: usize = 1 << 20;
 /// Runs `case` for about `seconds` and checks its results. Collective.
 pub(crate) fn measure<C: Communicator>(
     comm: &C,
-    case: Case,
+    case: BenchCase,
     seconds: f64,
 ) -> Result<Measured, String> {
     let mut bench = Bench::new(comm, case);
@@ -151,7 +153,7 @@ pub(crate) fn measure<C: Communicator>(
 }
 
 impl<'a, C: Communicator> Bench<'a, C> {
-    fn new(comm: &'a C, case: Case) -> Self {
+    fn new(comm: &'a C, case: BenchCase) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
         let elements = case.bytes / size_of::<f64>();
         let counts = unequal_counts(elements, size);
@@ -163,9 +165,9 @@ impl<'a, C: Communicator> Bench<'a, C> {
             })
             .collect();
         let sent = match case.kind {
-            Kind::Barrier | Kind::Region => 0,
-            Kind::Allgatherv => counts[rank],
-            Kind::Allreduce(_) | Kind::Broadcast => elements,
+            CollectiveKind::Barrier | CollectiveKind::Region => 0,
+            CollectiveKind::Allgatherv => counts[rank],
+            CollectiveKind::Allreduce(_) | CollectiveKind::Broadcast => elements,
         };
         Self {
             comm,
@@ -182,20 +184,20 @@ impl<'a, C: Communicator> Bench<'a, C> {
     #[inline]
     fn call(&mut self) -> Result<(), CommError> {
         match self.case.kind {
-            Kind::Barrier | Kind::Region => self.comm.barrier(),
-            Kind::Allreduce(op) => self.comm.allreduce(&self.send, &mut self.recv, op),
-            Kind::Allgatherv => {
+            CollectiveKind::Barrier | CollectiveKind::Region => self.comm.barrier(),
+            CollectiveKind::Allreduce(op) => self.comm.allreduce(&self.send, &mut self.recv, op),
+            CollectiveKind::Allgatherv => {
                 self.comm
                     .allgatherv(&self.send, &mut self.recv, &self.counts, &self.displs)
             }
-            Kind::Broadcast => self.comm.broadcast(&mut self.recv, ROOT),
+            CollectiveKind::Broadcast => self.comm.broadcast(&mut self.recv, ROOT),
         }
     }
 
     /// Makes one call into poisoned buffers and compares every element on every rank.
     fn check(&mut self, which: &str) -> Result<(), String> {
         self.recv.fill(f64::NAN);
-        if self.case.kind == Kind::Broadcast && self.comm.rank() == ROOT {
+        if self.case.kind == CollectiveKind::Broadcast && self.comm.rank() == ROOT {
             self.recv.copy_from_slice(&self.send);
         }
         self.call().map_err(|error| told(&error))?;
@@ -218,18 +220,22 @@ impl<'a, C: Communicator> Bench<'a, C> {
     fn expected(&self, i: usize) -> u64 {
         let ranks = 0..self.comm.size();
         let value = match self.case.kind {
-            Kind::Barrier | Kind::Region => f64::NAN,
-            Kind::Broadcast => element(ROOT, i),
-            Kind::Allreduce(ReduceOp::Sum) => {
+            CollectiveKind::Barrier | CollectiveKind::Region => f64::NAN,
+            CollectiveKind::Broadcast => element(ROOT, i),
+            CollectiveKind::Allreduce(ReduceOp::Sum) => {
                 // In rank order from rank 0's element, as the contract says.
                 ranks
                     .map(|rank| element(rank, i))
                     .reduce(|a, b| a + b)
                     .unwrap_or(f64::NAN)
             }
-            Kind::Allreduce(ReduceOp::Min) => ranks.map(|r| element(r, i)).fold(f64::MAX, f64::min),
-            Kind::Allreduce(ReduceOp::Max) => ranks.map(|r| element(r, i)).fold(f64::MIN, f64::max),
-            Kind::Allgatherv => {
+            CollectiveKind::Allreduce(ReduceOp::Min) => {
+                ranks.map(|r| element(r, i)).fold(f64::MAX, f64::min)
+            }
+            CollectiveKind::Allreduce(ReduceOp::Max) => {
+                ranks.map(|r| element(r, i)).fold(f64::MIN, f64::max)
+            }
+            CollectiveKind::Allgatherv => {
                 let rank = self.displs.partition_point(|&start| start <= i) - 1;
                 element(rank, i - self.displs[rank])
             }
@@ -258,7 +264,7 @@ impl<'a, C: Communicator> Bench<'a, C> {
 
     fn run(&mut self, iterations: usize) -> Result<Samples, CommError> {
         let mut samples = Samples::with_room_for(iterations);
-        if self.case.kind != Kind::Broadcast {
+        if self.case.kind != CollectiveKind::Broadcast {
             for _ in 0..iterations {
                 samples.time(|| self.call())?;
             }
@@ -325,8 +331,8 @@ mod tests {
         let broadcast = cases(Some(Operation::Broadcast), Some(24));
         assert_eq!(
             broadcast,
-            [Case {
-                kind: Kind::Broadcast,
+            [BenchCase {
+                kind: CollectiveKind::Broadcast,
                 bytes: 24
             }]
         );
@@ -394,8 +400,8 @@ mod tests {
 
     #[test]
     fn a_wrong_result_is_reported() {
-        let case = Case {
-            kind: Kind::Allgatherv,
+        let case = BenchCase {
+            kind: CollectiveKind::Allgatherv,
             bytes: 64,
         };
         let error = measure(&Lossy, case, 0.001).unwrap_err();

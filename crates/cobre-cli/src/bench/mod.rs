@@ -12,7 +12,7 @@ use clap::Subcommand;
 use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
 use serde_json::Value;
 
-use self::collectives::{Case, Kind, Measured, Operation, cases, measure};
+use self::collectives::{BenchCase, CollectiveKind, Measured, Operation, cases, measure};
 use self::region::measure_region;
 use crate::exit::{self, say};
 use crate::{job, launch};
@@ -128,7 +128,7 @@ fn join(args: &CollectivesArgs) -> u8 {
     }
     for case in cases(args.op, args.bytes) {
         let measured = match case.kind {
-            Kind::Region => measure_region(&comm, case.bytes, args.seconds),
+            CollectiveKind::Region => measure_region(&comm, case.bytes, args.seconds),
             _ => measure(&comm, case, args.seconds),
         };
         match measured {
@@ -143,7 +143,7 @@ fn join(args: &CollectivesArgs) -> u8 {
     exit::DONE
 }
 
-fn json_line(comm: &CommBackend, case: Case, measured: &Measured) -> Value {
+fn json_line(comm: &CommBackend, case: BenchCase, measured: &Measured) -> Value {
     serde_json::json!({
         "backend": comm.name(),
         "op": case.kind.name(),
@@ -155,7 +155,7 @@ fn json_line(comm: &CommBackend, case: Case, measured: &Measured) -> Value {
     })
 }
 
-fn line(case: Case, measured: &Measured) -> String {
+fn line(case: BenchCase, measured: &Measured) -> String {
     let (op, bytes) = (case.kind.name(), case.bytes);
     let Measured {
         iterations,

@@ -157,7 +157,7 @@ impl Args {
 
 /// One line that a run prints.
 #[derive(Deserialize)]
-struct Line {
+struct PeerRow {
     backend: String,
     op: String,
     bytes: u64,
@@ -184,7 +184,7 @@ fn compare(args: &Args) -> Result<Best, String> {
         let known = known.join(", ");
         return Err(format!("--only: the peers of this backend are {known}"));
     }
-    let scratch = Scratch::new()?;
+    let scratch = WorkingDirectory::new()?;
     let built: Vec<(&Peer, PathBuf)> = peers
         .into_iter()
         .filter_map(|peer| Some((peer, build(peer, &scratch.0)?)))
@@ -292,7 +292,7 @@ fn finished(job: Launch) -> Result<String, String> {
 
 fn collect(best: &mut Best, lines: &str) {
     for line in lines.lines() {
-        if let Ok(line) = serde_json::from_str::<Line>(line) {
+        if let Ok(line) = serde_json::from_str::<PeerRow>(line) {
             // In the order in which the table has them.
             let place = ORDER
                 .iter()
@@ -349,9 +349,9 @@ fn figure(us: Option<&f64>) -> String {
 }
 
 /// A directory that goes when it is dropped.
-struct Scratch(PathBuf);
+struct WorkingDirectory(PathBuf);
 
-impl Scratch {
+impl WorkingDirectory {
     fn new() -> Result<Self, String> {
         let path = std::env::temp_dir().join(format!("cobre-peers-{}", std::process::id()));
         std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -359,7 +359,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for WorkingDirectory {
     fn drop(&mut self) {
         // One by one: the compiler and the measured programs make no directories.
         for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {

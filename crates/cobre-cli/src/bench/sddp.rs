@@ -48,7 +48,7 @@ pub(super) struct Args {
 
     /// Measures this system; may be given several times
     #[arg(long, value_name = "NAME", value_parser = system)]
-    system: Vec<System>,
+    system: Vec<BenchSystem>,
 
     /// Measures this case, or StochOptFormat file whose cost to go is never below 0, instead
     #[arg(long, value_name = "PATH", conflicts_with = "system")]
@@ -118,7 +118,7 @@ fn cases(args: &Args) -> Result<Vec<Case>, String> {
     } else {
         &args.system[..]
     };
-    let made = |system: &System| -> Result<Case, String> {
+    let made = |system: &BenchSystem| -> Result<Case, String> {
         let problem = hydrothermal(system.size).map_err(|errors| errors.to_string())?;
         Ok((system.name.to_owned(), problem, system.passes))
     };
@@ -127,7 +127,7 @@ fn cases(args: &Args) -> Result<Vec<Case>, String> {
 
 /// A made-up system.
 #[derive(Debug, Clone, Copy)]
-struct System {
+struct BenchSystem {
     name: &'static str,
     size: Hydrothermal,
     passes: usize,
@@ -146,13 +146,13 @@ const SMALL: Hydrothermal = Hydrothermal {
 };
 
 /// The systems of the benchmark; the first two by default.
-const SYSTEMS: [System; 5] = [
-    System {
+const SYSTEMS: [BenchSystem; 5] = [
+    BenchSystem {
         name: "10x4",
         size: SMALL,
         passes: 4,
     },
-    System {
+    BenchSystem {
         name: "82x1",
         size: Hydrothermal {
             openings: 82,
@@ -161,17 +161,17 @@ const SYSTEMS: [System; 5] = [
         },
         passes: 1,
     },
-    System {
+    BenchSystem {
         name: "par1",
         size: Hydrothermal { lags: 1, ..SMALL },
         passes: 4,
     },
-    System {
+    BenchSystem {
         name: "par6",
         size: Hydrothermal { lags: 6, ..SMALL },
         passes: 4,
     },
-    System {
+    BenchSystem {
         name: "60r3b",
         size: Hydrothermal {
             reservoirs: 60,
@@ -184,7 +184,7 @@ const SYSTEMS: [System; 5] = [
     },
 ];
 
-fn system(name: &str) -> Result<System, String> {
+fn system(name: &str) -> Result<BenchSystem, String> {
     let found = SYSTEMS.into_iter().find(|system| system.name == name);
     let names = SYSTEMS.map(|system| system.name).join(", ");
     found.ok_or_else(|| format!("one of {names} is expected"))

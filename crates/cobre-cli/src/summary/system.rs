@@ -26,7 +26,7 @@ pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
     // By stage and scenario.
     let mut stored: Sums<(i64, i64)> = BTreeMap::new();
     for group in 0..table.groups() {
-        let at = Places::read(&table, group)?;
+        let at = RowKeys::read(&table, group)?;
         let storage = table.numbers(group, "storage_hm3")?;
         for (row, storage) in storage.iter().enumerate() {
             *stored
@@ -56,7 +56,7 @@ pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
     // By bus, and by scenario: MWh.
     let mut unserved: BTreeMap<Bus, Sums<i64>> = BTreeMap::new();
     for group in 0..table.groups() {
-        let at = Places::read(&table, group)?;
+        let at = RowKeys::read(&table, group)?;
         let (hours, buses) = (table.numbers(group, "hours")?, buses(&table, group)?);
         let deficits = table.numbers(group, "deficit_mw")?;
         for (row, deficit) in deficits.iter().enumerate() {
@@ -106,7 +106,7 @@ pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
     let table = results.needed("simulation/buses")?;
     let mut found: BTreeMap<Bus, Weighted> = BTreeMap::new();
     for group in 0..table.groups() {
-        let at = Places::read(&table, group)?;
+        let at = RowKeys::read(&table, group)?;
         let (hours, buses) = (table.numbers(group, "hours")?, buses(&table, group)?);
         let costs = table.numbers(group, "marginal_cost_per_mwh")?;
         for (row, cost) in costs.iter().enumerate() {
@@ -138,12 +138,12 @@ fn buses(table: &Table, group: usize) -> Result<Vec<Bus>, ResultsError> {
 }
 
 /// Which scenario and stage the rows of a group are about.
-struct Places {
+struct RowKeys {
     scenarios: Vec<i64>,
     stages: Vec<i64>,
 }
 
-impl Places {
+impl RowKeys {
     fn read(table: &Table, group: usize) -> Result<Self, ResultsError> {
         Ok(Self {
             scenarios: table.integers(group, "scenario")?,

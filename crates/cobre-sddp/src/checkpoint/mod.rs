@@ -43,7 +43,7 @@ pub(crate) fn check(output: &Path) -> Result<(), SddpError> {
 
 /// The state of training after an iteration. The warm starts of units follow it.
 #[derive(Debug, Serialize, Deserialize)]
-struct State {
+struct SavedState {
     progress: Progress,
     cuts: SavedCuts,
     /// The lengths of the units' warm starts: of the forward passes, then by level.
@@ -135,7 +135,7 @@ impl Checkpoints {
             return Ok(());
         };
         let shared = work.read();
-        let state = State {
+        let state = SavedState {
             progress: progress.clone(),
             cuts: shared.pool.saved(shared.problem, count),
             lengths,
@@ -178,7 +178,7 @@ impl Checkpoints {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let (state, warm_starts) = postcard::take_from_bytes::<State>(&bytes)
+        let (state, warm_starts) = postcard::take_from_bytes::<SavedState>(&bytes)
             .map_err(|_| unreadable("the cuts and figures of a checkpoint"))?;
         let mut shared = work.write();
         let problem = shared.problem;

@@ -16,17 +16,17 @@ use super::system::System;
 
 /// The data from which the tables of decisions are made.
 #[derive(Debug)]
-pub(crate) struct Results {
-    stages: Vec<Stage>,
-    hydros: Vec<Hydro>,
+pub(crate) struct SimulationTables {
+    stages: Vec<SimulatedStage>,
+    hydros: Vec<SimulatedHydro>,
     thermals: Vec<Thing>,
     sources: Vec<Thing>,
-    lines: Vec<Line>,
+    lines: Vec<SimulatedLine>,
     buses: Vec<Thing>,
 }
 
 #[derive(Debug)]
-struct Stage {
+struct SimulatedStage {
     layout: Layout,
     /// The length of each block, h.
     hours: Vec<f64>,
@@ -43,20 +43,20 @@ struct Thing {
 }
 
 #[derive(Debug)]
-struct Hydro {
+struct SimulatedHydro {
     thing: Thing,
     productivity: f64,
 }
 
 #[derive(Debug)]
-struct Line {
+struct SimulatedLine {
     /// Its bus is the one at its beginning.
     thing: Thing,
     to: Id,
     arrives: f64,
 }
 
-impl Results {
+impl SimulationTables {
     /// Those of a system, given where things are in each stage.
     pub(crate) fn new(files: &Files, system: &System, layouts: Vec<Layout>) -> Self {
         let bus = |place: usize| files.buses.buses[place].id;
@@ -66,13 +66,13 @@ impl Results {
             bus,
         };
         let stages = layouts.into_iter().zip(&system.stages);
-        let stages = stages.map(|(layout, stage)| Stage {
+        let stages = stages.map(|(layout, stage)| SimulatedStage {
             layout,
             hours: stage.hours.clone(),
             volume: stage.total_volume(),
         });
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
-        let hydros = hydros.map(|(file, plant)| Hydro {
+        let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
             productivity: plant.productivity,
         });
@@ -83,7 +83,7 @@ impl Results {
         let sources = sources.zip(&system.sources);
         let sources = sources.map(|(file, source)| thing(file.id, &file.name, bus(source.bus)));
         let lines = files.lines.lines.iter().zip(&system.lines);
-        let lines = lines.map(|(file, line)| Line {
+        let lines = lines.map(|(file, line)| SimulatedLine {
             thing: thing(file.id, &file.name, bus(line.from)),
             to: bus(line.to),
             arrives: line.arrives,
@@ -109,7 +109,7 @@ impl Results {
 /// The description of one table.
 struct Writer {
     /// The number of plants, buses or lines in it.
-    things: fn(&Results) -> usize,
+    things: fn(&SimulationTables) -> usize,
     table: fn() -> Table,
     /// Adds the rows of a stage.
     fill: fn(&mut Scene<'_>, &mut Rows),
@@ -156,8 +156,8 @@ const WRITERS: [Writer; 7] = [
 
 /// A stage of a path, with its costs so far.
 struct Scene<'a> {
-    results: &'a Results,
-    stage: &'a Stage,
+    results: &'a SimulationTables,
+    stage: &'a SimulatedStage,
     visited: &'a Visited<'a>,
     costs: Costs,
 }
@@ -180,7 +180,7 @@ impl Scene<'_> {
     }
 }
 
-impl Tables for Results {
+impl Tables for SimulationTables {
     fn tables(&self, _: &Problem) -> Vec<Table> {
         self.writers().map(|writer| (writer.table)()).collect()
     }

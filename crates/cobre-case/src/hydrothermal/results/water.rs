@@ -1,4 +1,4 @@
-//! Hydro plants: by stage, and by block.
+//! SimulatedHydro plants: by stage, and by block.
 
 use cobre_sddp::{Column, Rows, Table, stage_columns};
 

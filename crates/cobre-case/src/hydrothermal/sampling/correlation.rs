@@ -16,7 +16,7 @@ const TOLERANCE: f64 = 1e-10;
 
 /// Series that move together: what is new for each is a sum over all.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct FactoredGroup {
     /// By number of the series.
     pub(super) members: Vec<usize>,
     /// A row for each member.
@@ -26,13 +26,13 @@ pub(super) struct Group {
 /// The groups of each profile, and the profile of each stage.
 #[derive(Debug, Default)]
 pub(super) struct Together {
-    profiles: Vec<Vec<Group>>,
+    profiles: Vec<Vec<FactoredGroup>>,
     of_stage: Vec<usize>,
 }
 
 impl Together {
     /// The groups that hold in a stage.
-    pub(super) fn groups(&self, stage: usize) -> &[Group] {
+    pub(super) fn groups(&self, stage: usize) -> &[FactoredGroup] {
         let profile = self.of_stage.get(stage);
         profile.map_or(&[], |profile| &self.profiles[*profile])
     }
@@ -105,7 +105,7 @@ fn groups(
     system: &System,
     at: &Place,
     findings: &mut Findings,
-) -> Vec<Group> {
+) -> Vec<FactoredGroup> {
     let kinds = Kinds::of(system);
     let mut seen: Vec<usize> = Vec::new();
     let mut found = Vec::new();
@@ -131,7 +131,7 @@ fn groups(
         if let Some(factor) = factored(group, method, &at, findings)
             && factor.len() == members.len()
         {
-            found.push(Group { members, factor });
+            found.push(FactoredGroup { members, factor });
         }
     }
     found
