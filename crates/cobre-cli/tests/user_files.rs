@@ -357,3 +357,43 @@ fn a_case_that_cannot_be_written_to_its_end_leaves_what_was_there() {
     let left = std::fs::read_dir(&place).expect("it stays").count();
     assert_eq!(left, 0);
 }
+
+#[test]
+fn a_pipe_among_the_results_of_an_earlier_version_hangs_nothing() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("out");
+    succeeds(&run(&output, &["--simulate=5", "--csv"]));
+    std::fs::remove_file(output.join(".cobre-files")).expect("it is removed");
+    let table = output.join("training/timings.csv");
+    std::fs::remove_file(&table).expect("it is removed");
+    let made = Command::new("mkfifo").arg(&table).status();
+    assert!(made.expect("mkfifo starts").success());
+    refuses(&run(&output, &["--csv"]), &table);
+}
+
+#[test]
+fn a_report_does_not_replace_the_results_that_it_is_of() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("out");
+    succeeds(&run(&output, &[]));
+    for name in ["policy/cuts.parquet", "run.json"] {
+        let place = output.join(name);
+        let before = std::fs::read(&place).expect("it is there");
+        let words = finish(cobre(&["report"]).arg(&output).arg("--output").arg(&place));
+        refuses(&words, &place);
+        assert!(
+            std::fs::read(&place).expect("it is there") == before,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_lock_on_the_directory_keeps_no_run_out() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("out");
+    std::fs::create_dir(&output).expect("a directory");
+    let directory = std::fs::File::open(&output).expect("it can be read");
+    directory.lock().expect("nobody has it");
+    succeeds(&run(&output, &[]));
+}

@@ -2,13 +2,16 @@
 //! `.cobre-files`. A name is on it before its file is there, so that a process that is killed leaves nothing that
 //! the next one does not know.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::below::{Blocked, EntryKind, EntryPlace, find, is_name, part_name};
@@ -23,6 +26,8 @@ const REGISTER: &str = ".cobre-files";
 const HEADER: &str = "{\"cobre\":\"files\",\"format\":";
 /// The version of its layout.
 const FORMAT: u64 = 1;
+/// The longest wait for another process to write the register.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// The most bytes of it that are read.
 const LARGEST: u64 = 16 << 20;
 
@@ -36,6 +41,8 @@ pub struct Register {
     unwritten: BTreeSet<String>,
     is_there: bool,
     made: bool,
+    /// Another process keeps the lock of the directory.
+    lock_is_taken: Cell<bool>,
 }
 
 impl Register {
@@ -50,6 +57,7 @@ impl Register {
             unwritten: BTreeSet::new(),
             is_there: false,
             made: false,
+            lock_is_taken: Cell::new(false),
         };
         register.read()?;
         Ok(register)
@@ -394,12 +402,22 @@ impl Register {
         Ok(())
     }
 
-    /// The right to write the register. Where the system has no locks on directories, lines that are added meanwhile
-    /// may be lost: their files then stay.
+    /// The right to write the register. Where the system has no locks on directories, and where another process holds
+    /// the lock for longer than Cobre ever does, lines that are added meanwhile may be lost: their files then stay.
     fn turn(&self) -> Option<File> {
         let directory = File::open(&self.directory).ok()?;
-        flock(&directory, FlockOperation::LockExclusive).ok()?;
-        Some(directory)
+        let start = Instant::now();
+        while !self.lock_is_taken.get() {
+            match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Some(directory),
+                Err(Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                // Whoever may read a directory can lock it: waiting once is enough.
+                Err(_) => self.lock_is_taken.set(true),
+            }
+        }
+        None
     }
 
     /// The place of a name; none if a directory on the way is not there.

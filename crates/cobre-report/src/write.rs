@@ -29,8 +29,10 @@ pub(crate) fn whole(
     let put = || -> Result<(), FileError> {
         let mut file = if let Some(name) = name_below(results, place) {
             let mut register = Register::open(results)?;
+            // On the register are the results of the run too, which a report does not replace.
+            replaceable(place, is_own)?;
             // Earlier versions noted nothing.
-            if place.is_file() && replaceable(place, is_own).is_ok() {
+            if place.is_file() {
                 register.adopt(name.clone());
             }
             register.create(&name)?

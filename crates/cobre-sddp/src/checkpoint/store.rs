@@ -279,10 +279,12 @@ fn numbers(register: &Register) -> Vec<usize> {
     numbers
 }
 
-/// A manifest with its own fingerprint.
+/// A manifest with its own fingerprint; a value that is no object stays without one.
 fn checked(mut manifest: Value) -> Value {
     let fingerprint = Fingerprint::of_parts(&[manifest.to_string().as_bytes()]);
-    manifest[CHECK] = fingerprint.to_string().into();
+    if let Some(keys) = manifest.as_object_mut() {
+        keys.insert(CHECK.to_owned(), fingerprint.to_string().into());
+    }
     manifest
 }
 
@@ -432,6 +434,16 @@ mod tests {
             let refused = whole(directory.path(), 7).err();
             assert!(matches!(refused, Some(Unusable::Format(found)) if found == format));
             assert!(is_manifest(&place("json"), &name(7, "json")));
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_is_no_object_is_damaged() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for text in ["[]", "1", "true", "null", "\"x\""] {
+            std::fs::write(directory.path().join(name(7, "json")), text).expect("it is written");
+            let found = whole(directory.path(), 7);
+            assert!(matches!(found, Err(Unusable::Damaged(_))), "{text}");
         }
     }
 }

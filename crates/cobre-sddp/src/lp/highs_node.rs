@@ -22,6 +22,8 @@ use crate::problem::Template;
 
 /// Coefficients at or below this are treated as zero.
 const SMALL_COEFFICIENT: f64 = 1e-12;
+/// The mark of files that HiGHS wrote.
+const LP_FILE_MARK: &[u8] = b"File written by HiGHS";
 
 /// The violation of a cut, relative to the cost to go, above which it becomes a row.
 const VIOLATION: f64 = 1e-8;
@@ -511,6 +513,14 @@ impl HighsNode {
             self.highs.name_row(number, &CString::new(name).ok()?);
         }
         std::fs::create_dir_all(view.failures).ok()?;
+        // HiGHS follows links and truncates: nothing but an earlier file of its own may be there.
+        let is_own = |head: &[u8]| {
+            head.windows(LP_FILE_MARK.len())
+                .any(|part| part == LP_FILE_MARK)
+        };
+        if file.is_symlink() || cobre_files::replaceable(&file, is_own).is_err() {
+            return None;
+        }
         let path = CString::new(file.as_os_str().as_encoded_bytes()).ok()?;
         self.highs.write(&path).ok().map(|()| file)
     }

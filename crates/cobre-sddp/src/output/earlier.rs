@@ -1,7 +1,6 @@
 //! Results of versions that kept no register, recognised by their manifests.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -101,14 +100,12 @@ fn read(place: &Path) -> Option<Vec<u8>> {
     if !found.is_file() || found.len() > LARGEST {
         return None;
     }
-    let mut bytes = Vec::new();
-    File::open(place).ok()?.read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    cobre_files::read(place, LARGEST).ok()
 }
 
 fn first_line(place: &Path) -> Option<String> {
     let mut line = Vec::new();
-    let file = File::open(place).ok()?.take(1 << 20);
+    let file = cobre_files::open(place).ok()?.take(1 << 20);
     BufReader::new(file).read_until(b'\n', &mut line).ok()?;
     let line = String::from_utf8(line).ok()?;
     Some(line.strip_suffix('\n')?.to_owned())
