@@ -30,7 +30,7 @@ pub fn lines(text: &str) -> String {
     })
 }
 
-/// A line of JSON: what [steers](steers) a terminal is escaped as JSON does, so that readers get it back. Such letters
+/// A line of JSON: what [`steers`] a terminal is escaped as JSON does, so that readers get it back. Such letters
 /// stand inside strings alone.
 pub fn json(text: &str) -> String {
     escaped(text, |letter, line| {

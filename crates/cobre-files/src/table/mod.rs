@@ -56,8 +56,8 @@ pub enum TableError {
 pub enum Most {
     /// So many.
     Rows(u64),
-    /// As many as the bytes of a file can have that Cobre itself has written: [`ROWS_PER_BYTE`] for each and
-    /// [`FIRST_ROWS`] more; [`GROUP_ROWS`] in a row group.
+    /// As many as the bytes of a file can have that Cobre itself has written: `ROWS_PER_BYTE` for each and
+    /// `FIRST_ROWS` more; `GROUP_ROWS` in a row group.
     Written,
 }
 
