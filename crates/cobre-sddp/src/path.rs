@@ -15,7 +15,7 @@ use crate::solver::WarmStart;
 #[repr(C)]
 pub(crate) struct TrialStage {
     node: u64,
-    /// The discounted cost.
+    /// The discounted cost, without what nobody pays.
     cost: f64,
 }
 
@@ -148,10 +148,11 @@ impl PathSimulator {
                 openings: opening..opening + 1,
                 detail,
             };
+            let fictitious = problem.fictitious_cost(shared.values.read(), node, opening, &state);
             let keep = &mut |_: usize, answer: &NodeSolution| {
                 let record = TrialStage {
                     node: node as u64,
-                    cost: weight * answer.cost,
+                    cost: weight * (answer.cost - fictitious),
                 };
                 cost += record.cost;
                 trial.stages.push(record);
@@ -167,6 +168,7 @@ impl PathSimulator {
                         discount: weight,
                         incoming: &state,
                         answer,
+                        fictitious,
                         parts: problem.nodes[node].places.split(values),
                     };
                     recorder.tables.stage(&visited, recorder.rows);

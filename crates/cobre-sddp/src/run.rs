@@ -15,7 +15,7 @@ use crate::output::{
 };
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
-use crate::problem::Problem;
+use crate::problem::{Fictitious, Problem};
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
 use crate::ranks::{Backend, ByteBlocks, Ranks};
 use crate::simulation::Sampling;
@@ -110,6 +110,8 @@ pub struct Results {
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
     pub lp: LpStatistics,
+    /// The cost that nobody pays and that no figure contains.
+    pub fictitious: Fictitious,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
     /// The time of its parts.
@@ -337,6 +339,7 @@ fn results_of_training<C: Backend>(
         policy_sha256: pool.sha256(problem),
         policy: None,
         lp: LpStatistics::default(),
+        fictitious: problem.fictitious,
         shared_bytes: pool.bytes() + size_of_val(shared.values.read()),
         interrupted: trained.reason == StopReason::Interrupted,
         trained,

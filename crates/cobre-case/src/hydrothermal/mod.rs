@@ -6,6 +6,8 @@
 
 mod date;
 mod files;
+mod inflow_sign;
+mod inflow_variance;
 mod json;
 mod model;
 mod number;
@@ -57,12 +59,14 @@ pub(crate) fn read(
     }
     let system = System::resolve(&files, &mut findings);
     let settings = settings::resolve(&files.config, &mut findings);
+    inflow_sign::refuse(&system, options, &mut findings);
     let sampling = OpeningSampler::resolve(&files, &system, &mut findings);
     if findings.any_wrong() {
         return Err(findings.sorted());
     }
-    warnings::find(&files, &system, &mut findings);
-    match model::build(&system, &sampling, options) {
+    let lowest = inflow_sign::lowest(&system, &sampling);
+    warnings::find(&files, &system, &lowest, &mut findings);
+    match model::build(&system, &sampling, &lowest, options) {
         Ok((problem, layouts)) => {
             warnings::scale(&problem, &mut findings);
             Ok(Case {

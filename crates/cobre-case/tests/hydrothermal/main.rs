@@ -4,7 +4,10 @@
 mod bad_cases;
 mod balances;
 mod book;
+mod fictitious;
 mod mutants;
 mod non_negativity;
 mod reference_cases;
 mod tables;
+#[path = "../../../cobre-sddp/tests/tree/mod.rs"]
+mod tree;

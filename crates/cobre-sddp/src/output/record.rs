@@ -28,6 +28,8 @@ pub struct Visited<'a> {
     pub incoming: &'a [f64],
     /// The solution, with the dual values of rows.
     pub answer: &'a NodeSolution,
+    /// The part of the solution's cost that nobody pays.
+    pub(crate) fictitious: f64,
     /// The values of the opening.
     pub(crate) parts: Parts<'a>,
 }
@@ -58,6 +60,11 @@ impl Visited<'_> {
         let own = self.problem.template(self.node).rows[row.0].lower;
         let changed = places.binary_search(&row.0);
         changed.map_or(own, |at| self.parts.row_lower[at])
+    }
+
+    /// The cost of the stage, without what nobody pays.
+    pub fn cost(&self) -> f64 {
+        self.answer.cost - self.fictitious
     }
 
     /// The cost per unit of a column, if no opening changes it.
@@ -120,6 +127,7 @@ impl<'t> PathTables<'t> {
     /// Adds a stage.
     pub(crate) fn stage(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
         let (problem, answer) = (visited.problem, visited.answer);
+        let cost = visited.cost();
         let sign = problem.sense.sign();
         rows[STAGES].push(&[
             visited.scenario.into(),
@@ -127,7 +135,7 @@ impl<'t> PathTables<'t> {
             problem.nodes[visited.node].name.as_str().into(),
             (visited.opening + 1).into(),
             visited.discount.into(),
-            (sign * answer.cost).into(),
+            (sign * cost).into(),
             (sign * answer.future).into(),
         ]);
         let mut states: Vec<Cell<'_>> = vec![visited.scenario.into(), visited.stage.into()];

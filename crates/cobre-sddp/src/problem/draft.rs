@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::error::{ProblemError, ProblemErrors};
+use super::fictitious::{Fictitious, Lift};
 use super::graph::{Edge, Graph};
 use super::limits::{MOST_OPENING_NUMBERS, check_bounds, check_number};
 use super::places::Places;
@@ -91,6 +92,7 @@ pub struct Draft {
     root: Vec<Edge>,
     risk: Risk,
     validation: Vec<Vec<Step>>,
+    fictitious: Fictitious,
     /// The count of numbers that openings and validation scenarios change, and of those that were
     /// announced.
     numbers: usize,
@@ -110,6 +112,7 @@ impl Draft {
             root: Vec::new(),
             risk: Risk::EXPECTATION,
             validation: Vec::new(),
+            fictitious: Fictitious::default(),
             numbers: 0,
             announced: 0,
         }
@@ -188,6 +191,12 @@ impl Draft {
     /// Sets the risk measure; the expectation if not set.
     pub fn risk(&mut self, risk: Risk) {
         self.risk = risk;
+    }
+
+    /// Sets the mean of the cost that nobody pays, which no decision changes: bounds are told without it, as paths
+    /// are told without their own ([`Template::fictitious`]).
+    pub fn fictitious(&mut self, mean: Fictitious) {
+        self.fictitious = mean;
     }
 
     /// Sets the risk measure of what follows `node`.
@@ -297,6 +306,8 @@ impl Draft {
             });
         }
         Problem {
+            fictitious: self.fictitious,
+            lifts: self.templates.iter().map(Lift::of).collect(),
             sense: self.sense,
             states: self.states,
             templates: self.templates,

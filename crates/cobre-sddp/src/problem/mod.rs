@@ -5,6 +5,7 @@
 
 mod draft;
 mod error;
+mod fictitious;
 mod graph;
 mod limits;
 mod places;
@@ -13,6 +14,8 @@ mod template;
 
 pub use draft::{Change, Draft, NodeId, Step, TemplateId};
 pub use error::{ProblemError, ProblemErrors};
+pub use fictitious::Fictitious;
+pub(crate) use fictitious::Lift;
 pub use graph::{Edge, Graph};
 pub use limits::{LARGEST, MOST_OPENING_NUMBERS};
 pub use places::{Parts, Places};
@@ -108,6 +111,12 @@ pub struct Problem {
     pub values: Vec<f64>,
     /// Paths that the modeller wants evaluated.
     pub validation: Vec<Vec<ValidationStep>>,
+    /// The mean of the cost that nobody pays.
+    #[serde(skip)]
+    pub fictitious: Fictitious,
+    /// By template, the columns whose cost that is.
+    #[serde(skip)]
+    pub(crate) lifts: Vec<Vec<Lift>>,
 }
 
 impl Problem {

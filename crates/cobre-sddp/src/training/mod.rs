@@ -61,7 +61,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         let before_start = time.total;
         if let Some(reason) = stopping.reason(&progress) {
             if progress.bounds.is_empty() {
-                progress.bounds.push(sign * self.bound(0)?);
+                progress.bounds.push(self.bound(0)?);
             }
             return Ok(trained(progress, reason, sense));
         }
@@ -71,7 +71,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let passes = self.forward(iteration)?;
             let between = Instant::now();
             let added = self.backward(iteration)?;
-            progress.bounds.push(sign * self.bound(iteration)?);
+            progress.bounds.push(self.bound(iteration)?);
             time.forward += (between - before.0).as_secs_f64();
             time.backward += between.elapsed().as_secs_f64();
             time.communication += self.ranks.spent().as_secs_f64() - before.1.as_secs_f64();
@@ -138,12 +138,15 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         Ok(added)
     }
 
-    /// The value of the first stage's problem: a bound on the optimal cost.
+    /// The value of the first stage's problem, without what nobody pays: a bound on the optimal value, in the
+    /// modeller's sense.
     fn bound(&mut self, iteration: usize) -> Result<f64, SddpError> {
         let level = self.work.units.len() - 1;
         self.run(Task::Backward { iteration, level })?;
         let costs = combine(self.work, self.ranks, &self.work.units[level], level)?;
-        Ok(costs[0].as_ref().map_or(f64::NAN, |cost| cost.value))
+        let cost = costs[0].as_ref().map_or(f64::NAN, |cost| cost.value);
+        let problem = self.work.read().problem;
+        Ok(problem.sense.sign() * (cost - problem.fictitious.mean))
     }
 
     /// Exchanges the statistics of an iteration; the time is that of rank 0.

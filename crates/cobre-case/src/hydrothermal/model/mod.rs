@@ -4,6 +4,7 @@
 //! `what.thing.block`, so that a linear program can be read by a person.
 
 mod energy;
+mod fictitious;
 mod layout;
 mod openings;
 mod water;
@@ -17,22 +18,24 @@ use super::sampling::OpeningSampler;
 use super::system::{Stage, System};
 use crate::Options;
 
-/// Builds the problem of a system; says also where things are in each stage.
+/// Builds the problem of a system, given what inflows are never below; says also where things are in each stage.
 pub(crate) fn build(
     system: &System,
     sampling: &OpeningSampler,
+    lowest: &[Vec<f64>],
     options: &Options,
 ) -> Result<(Problem, Vec<Layout>), Vec<String>> {
     let mut draft = Draft::new(
         Sense::Minimize,
         options.bound.unwrap_or_else(|| least_cost(system)),
     );
+    draft.fictitious(fictitious::mean(system, sampling));
     water::states(system, &mut draft);
     let mut before = None;
     let mut layouts = Vec::new();
     for (number, stage) in system.stages.iter().enumerate() {
         let mut program = Program::new(system, number);
-        water::add(&mut program);
+        water::add(&mut program, lowest);
         energy::add(&mut program);
         let openings = Openings::new(&program, sampling);
         let template = draft.template(program.lp);

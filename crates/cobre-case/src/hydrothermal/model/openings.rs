@@ -97,7 +97,7 @@ fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Cha
     }
     let layout = &program.layout.hydros[place];
     let Some(row) = layout.drawn else { return };
-    let value = model.constant + model.deviation * drawn;
+    let value = model.drawn(drawn);
     if !plant.inflow.past.is_empty() {
         changes.push(Change::RowBounds {
             row,
@@ -108,7 +108,7 @@ fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Cha
     }
     let value = match program.system.non_negativity {
         NonNegativity::Truncation => value.max(0.0),
-        NonNegativity::None | NonNegativity::Penalty => value,
+        NonNegativity::None | NonNegativity::Penalty | NonNegativity::BoundedNoise => value,
     };
     let volume = program.stage.total_volume() * value;
     changes.push(Change::RowBounds {

@@ -25,7 +25,7 @@ fn lag_name(plant: &Hydro, place: usize) -> String {
 }
 
 /// Adds the plants to the program of a stage.
-pub(super) fn add(program: &mut Program<'_>) {
+pub(super) fn add(program: &mut Program<'_>, lowest: &[Vec<f64>]) {
     let plants = &program.system.hydros;
     for plant in plants {
         let limits = &plant.limits[program.number];
@@ -43,13 +43,13 @@ pub(super) fn add(program: &mut Program<'_>) {
         });
     }
     for (place, plant) in plants.iter().enumerate() {
-        balance(program, place, plant);
+        balance(program, place, plant, lowest[place][program.number]);
         minimums(program, place, plant, &plant.limits[program.number]);
     }
 }
 
 /// storage after − storage before + Σ ζ · (turbined + spilled − what comes from above) = ζ · inflow
-fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro, lowest: f64) {
     let label = &plant.label;
     let limits = &plant.limits[program.number];
     let mut terms: Vec<(ColumnId, f64)> = Vec::new();
@@ -100,7 +100,12 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let model = &plant.inflow.stages[program.number];
     let name = format!("water.{label}");
     let hours = program.stage.total_hours();
-    if program.system.non_negativity == NonNegativity::Penalty {
+    let adds = match program.system.non_negativity {
+        NonNegativity::None | NonNegativity::Truncation => false,
+        NonNegativity::Penalty => true,
+        NonNegativity::BoundedNoise => lowest < 0.0,
+    };
+    if adds {
         let cost = plant.costs.added_water * hours;
         // Where inflows do not depend on the past, openings say how much may be added.
         let most = if plant.inflow.past.is_empty() {
@@ -159,7 +164,7 @@ fn inflow(
             .map(|(past, factor)| (*past, -factor)),
     );
     if truncated {
-        let cost = price(system, plant, stage);
+        let cost = prices(system, plant)[stage];
         let lifted = lp.column(format!("truncated.{label}"), cost, 0.0, UNLIMITED);
         terms.push((lifted, -1.0));
         program.layout.hydros[number].truncated = Some(lifted);
@@ -170,6 +175,9 @@ fn inflow(
         model.constant,
         &terms,
     );
+    if let Some(lifted) = program.layout.hydros[number].truncated {
+        lp.fictitious(lifted, row);
+    }
     let mut handed_on = inflow;
     for (place, own) in past.iter().enumerate() {
         if place > 0 {
@@ -188,13 +196,13 @@ fn inflow(
     (inflow, row)
 }
 
-/// More than one m³/s of inflow in a stage can be worth, $: what it saves or spares in this stage, and
+/// More than one m³/s of inflow in each stage can be worth, $: what it saves or spares in the stage, and
 /// what it does to later inflows, each at its own price. At this price none is bought that need not be.
-fn price(system: &System, plant: &Hydro, number: usize) -> f64 {
+pub(super) fn prices(system: &System, plant: &Hydro) -> Vec<f64> {
     let worth = 1.1 * (saving(system, plant) + burden(system, plant));
     let stages = &plant.inflow.stages;
     let mut prices = vec![0.0; stages.len()];
-    for stage in (number..stages.len()).rev() {
+    for stage in (0..stages.len()).rev() {
         let later = stages[stage + 1..].iter().zip(&prices[stage + 1..]);
         let felt = later.take(plant.inflow.past.len()).enumerate();
         let felt = felt.map(|(place, (model, price))| {
@@ -203,7 +211,7 @@ fn price(system: &System, plant: &Hydro, number: usize) -> f64 {
         });
         prices[stage] = worth * system.stages[stage].total_hours() + felt.sum::<f64>();
     }
-    prices[number]
+    prices
 }
 
 /// A plant and those that its water flows to.

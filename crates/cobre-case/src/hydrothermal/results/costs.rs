@@ -50,7 +50,7 @@ const KINDS: [(&str, &str); 13] = [
     ),
     (
         "inflow_truncation_cost",
-        "inflows below zero lifted to zero (method truncation, inflows that depend on the past)",
+        "inflows below zero lifted to zero (method truncation, inflows that depend on the past): nobody pays it, and no sum contains it",
     ),
 ];
 
@@ -77,12 +77,12 @@ pub(super) fn table() -> Table {
         Column::number(
             "stage_cost",
             "$",
-            "cost of the stage: all of the above together",
+            "cost of the stage: all of the above together, without inflow_truncation_cost",
         ),
         Column::number(
             "future_cost",
             "$",
-            "cost of all that follows, as the policy sees it, in money of this stage",
+            "cost of all that follows, as the policy sees it, in money of this stage; with what truncation will cost",
         ),
     ]);
     Table::new("simulation/costs", columns)
@@ -96,6 +96,6 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
         visited.discount.into(),
     ];
     row.extend(scene.costs.0.map(Cell::Number));
-    row.extend([visited.answer.cost.into(), visited.answer.future.into()] as [Cell<'_>; 2]);
+    row.extend([visited.cost().into(), visited.answer.future.into()] as [Cell<'_>; 2]);
     rows.push(&row);
 }

@@ -77,7 +77,7 @@ impl System {
         let buses = buses::resolve(files, &bus_index, &stages, &stage_index, findings);
         let modeling = files.config.modeling.as_ref();
         let asked = modeling.and_then(|modeling| modeling.inflow_non_negativity.as_ref());
-        let system = Self {
+        let mut system = Self {
             stages,
             buses,
             lines,
@@ -94,6 +94,11 @@ impl System {
                 sources: source_index,
             },
         };
+        if system.non_negativity == NonNegativity::BoundedNoise {
+            let models = system.hydros.iter_mut();
+            let models = models.flat_map(|plant| &mut plant.inflow.stages);
+            models.for_each(InflowModel::bound_noise);
+        }
         system.check_states(findings);
         system
     }
