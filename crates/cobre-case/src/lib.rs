@@ -5,6 +5,7 @@ mod duplicate_keys;
 mod error;
 mod finding;
 mod hydrothermal;
+mod output_place;
 mod overrides;
 pub mod sample;
 mod stoch_opt_format;
@@ -13,6 +14,7 @@ pub mod template;
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
 pub use hydrothermal::{TableDescription, schemas, tables};
+pub use output_place::output_inside;
 pub use overrides::Overrides;
 
 use std::path::Path;

@@ -118,6 +118,33 @@ pub struct Results {
     pub seconds: Seconds,
 }
 
+/// The warning about a bound on the wrong side of the estimate.
+const CONTRADICTION: &str = "the bound is on the wrong side of the estimate by more than sampling explains: is the cost to \
+     go never below the bound that was given (--bound, bound=; for a revenue: above)?";
+
+impl Results {
+    /// True if the bound contradicts the estimate by more than sampling error.
+    fn contradicts(&self, problem: &Problem) -> bool {
+        let estimate = self.simulated.unwrap_or(self.trained.estimate);
+        let Some(half) = estimate.half_width_95.filter(|_| problem.is_risk_neutral()) else {
+            return false;
+        };
+        let bound = self.trained.bound;
+        // Twice the interval: one in ten thousand.
+        let margin = 2.0 * (half + 1.96 * self.fictitious.standard_error) + 1e-6 * bound.abs();
+        problem.sense.sign() * (bound - estimate.mean) > margin
+    }
+
+    /// The part of the run that was interrupted.
+    pub fn interrupted_in(&self) -> Option<&'static str> {
+        self.interrupted.then_some(if self.trained.reason == StopReason::Interrupted {
+            "training"
+        } else {
+            "simulation"
+        })
+    }
+}
+
 /// Trains, simulates, validates and writes. Collective: ranks agree on the problem and on all
 /// settings but threads.
 ///
@@ -259,7 +286,7 @@ fn run_on<C: Backend>(
                 team,
                 ranks,
             };
-            run_job(trainer, &provenance, settings, &start.about, observer)
+            run_job(trainer, &provenance, settings, start, observer)
         },
     )
 }
@@ -269,9 +296,10 @@ fn run_job<C: Backend>(
     mut job: Trainer<'_, '_, '_, C>,
     provenance: &Provenance,
     settings: &Settings,
-    about: &About<'_>,
+    start_from: &Start<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
+    let about = &start_from.about;
     let problem = job.work.read().problem;
     let directory = directory(&job, settings)?;
     let mut checkpoints = Checkpoints::new(directory.as_ref(), provenance, settings)?;
@@ -288,6 +316,11 @@ fn run_job<C: Backend>(
     };
     let start = Instant::now();
     let mut results = results_of_training(&job, trained, settings, seconds);
+    if let Some(policy) = start_from.policy.filter(|_| results.trained.iterations.is_empty()) {
+        // Nothing was added: the policy is the one that was given, to the bit.
+        results.policy_sha256 = policy.sha256();
+        results.policy = results.policy.map(|_| policy.clone());
+    }
     // Training first: its results stay if something below fails.
     if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
@@ -304,6 +337,9 @@ fn run_job<C: Backend>(
             &mut results,
         )?;
         results.seconds.simulate = start.elapsed().as_secs_f64();
+    }
+    if results.contradicts(problem) {
+        observer.warning(CONTRADICTION);
     }
     results.lp = job.statistics()?;
     let (hosts, threads) = machines(job.ranks, settings)?;

@@ -5,6 +5,7 @@ mod bad_cases;
 mod balances;
 mod book;
 mod fictitious;
+mod hand_made_tables;
 mod mutants;
 mod non_negativity;
 mod reference_cases;

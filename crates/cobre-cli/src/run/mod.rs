@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, CaseSettings, Options, Overrides};
+use cobre_case::{Case, CaseSettings, Options, Overrides, output_inside};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::{
@@ -61,9 +61,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "output")]
     csv: bool,
 
-    /// Keeps the state of training beside the results: iterations:K, minutes:M or none
-    #[arg(long, value_name = "RULE", default_value = "minutes:1", value_parser = cadence)]
-    checkpoint: Keep,
+    /// Keeps the state of training in the output directory: iterations:K, minutes:M or none [default: minutes:1 if there
+    /// is one]
+    #[arg(long, value_name = "RULE", value_parser = cadence)]
+    checkpoint: Option<Keep>,
 
     /// Goes on from the newest checkpoint in the output directory
     #[arg(long, requires = "output")]
@@ -182,6 +183,17 @@ fn wrong_usage(args: &Args) -> Option<String> {
             "--stop statistical compares the bound with a mean, and under --risk it is none on the mean"
                 .to_owned(),
         );
+    }
+    let keeps = |rule: &Keep| rule.0 != Cadence::Never;
+    if args.output.is_none() && args.checkpoint.as_ref().is_some_and(keeps) {
+        return Some(
+            "--checkpoint keeps the state of training in the output directory: add --output DIR".to_owned(),
+        );
+    }
+    if let Some(inside) = args.output.as_deref()
+        && let Some(problem) = output_inside(&args.path, inside)
+    {
+        return Some(problem);
     }
     if let (Some(output), Some(policy)) = (&args.output, &args.warm_start)
         && is_same(&output.join(POLICY), &policy.join(POLICY))
@@ -326,7 +338,7 @@ fn arguments(args: &Args, threads: usize, resume: bool) -> Vec<OsString> {
         ),
         ("simulate", args.simulate.map(|paths| paths.to_string())),
         ("solver", Some(args.solver.name().to_owned())),
-        ("checkpoint", Some(args.checkpoint.1.clone())),
+        ("checkpoint", args.checkpoint.as_ref().map(|rule| rule.1.clone())),
         ("risk", args.risk.map(|risk| risk.to_string())),
         (
             "cut-selection",
@@ -524,7 +536,10 @@ fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
         simulate: found.simulate,
         sampling: Sampling::Fresh,
         solver: args.solver,
-        checkpoints: args.checkpoint.0,
+        checkpoints: args
+            .checkpoint
+            .as_ref()
+            .map_or_else(Cadence::default, |rule| rule.0),
         resume: args.resume,
         output: args.output.clone(),
         csv: args.csv,

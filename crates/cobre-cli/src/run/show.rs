@@ -115,14 +115,8 @@ impl Show {
         };
         self.line(&format!("estimate     {} ({source} paths)", estimate(told)));
         if self.risk_neutral {
-            let gap = 100.0 * gap(bound, told.mean);
+            let gap = 100.0 * gap(sense, bound, told.mean);
             self.line(&format!("gap          {gap:.4} %"));
-        }
-        if self.risk_neutral && is_beyond(sense, bound, told) {
-            self.warning(
-                "the bound is on the wrong side of the estimate: is the cost to go never below --bound \
-                 (for a revenue: above)?",
-            );
         }
         for (number, value) in results.validation.iter().enumerate() {
             self.line(&format!("validation   scenario {}: {value}", number + 1));
@@ -199,19 +193,6 @@ fn estimate(estimate: Estimate) -> String {
 
 fn percent(gap: Option<f64>) -> String {
     gap.map_or_else(String::new, |gap| format!("{:.3}%", 100.0 * gap))
-}
-
-/// True if a bound contradicts an estimate by more than sampling error.
-fn is_beyond(sense: Sense, bound: f64, estimate: Estimate) -> bool {
-    // Twice the interval: one in ten thousand.
-    let margin = estimate
-        .half_width_95
-        .map_or(f64::INFINITY, |half| 2.0 * half);
-    let beyond = match sense {
-        Sense::Minimize => bound - estimate.mean,
-        Sense::Maximize => estimate.mean - bound,
-    };
-    beyond > margin + 1e-6 * bound.abs()
 }
 
 fn range(range: Magnitudes) -> String {

@@ -167,11 +167,6 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         })
     }
 
-    /// Returns true if any rank does. Collective.
-    pub(crate) fn any(&self, here: bool) -> Result<bool, SddpError> {
-        let all = self.ranks.gather_one(u8::from(here))?;
-        Ok(all.into_iter().any(|there| there != 0))
-    }
 
     /// The statistics of all ranks so far. Collective.
     pub(crate) fn statistics(&self) -> Result<LpStatistics, SddpError> {
@@ -186,14 +181,15 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         added: usize,
     ) -> Iteration {
         let Progress { bounds, costs, .. } = progress;
-        let is_neutral = self.work.read().problem.is_risk_neutral();
+        let problem = self.work.read().problem;
+        let (is_neutral, sense) = (problem.is_risk_neutral(), problem.sense);
         let bound = bounds[bounds.len() - 1];
         let estimate = Estimate::of(&costs[costs.len() - self.work.passes..]);
         Iteration {
             number: bounds.len(),
             bound,
             estimate,
-            gap: is_neutral.then(|| gap(bound, estimate.mean)),
+            gap: is_neutral.then(|| gap(sense, bound, estimate.mean)),
             lp: statistics.lp,
             cuts: self.work.read().pool.used(),
             cuts_added: added,
@@ -212,9 +208,10 @@ struct IterationStatistics {
     interrupted: u64,
 }
 
-/// The distance of an estimate from the bound, relative to the bound.
-pub fn gap(bound: f64, mean: f64) -> f64 {
-    (mean - bound).abs() / bound.abs().max(1e-9)
+/// The distance of an estimate from the bound, relative to the bound: above zero if it is on the side where values
+/// are, a cost above its bound and a revenue below. Sampling can put it on the other side.
+pub fn gap(sense: Sense, bound: f64, mean: f64) -> f64 {
+    sense.sign() * (mean - bound) / bound.abs().max(1e-9)
 }
 
 /// The results of training when it ends.
