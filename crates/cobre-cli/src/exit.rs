@@ -115,6 +115,7 @@ pub(crate) fn of_run(error: &SddpError) -> u8 {
         "solver" => SOLVER,
         "io" => IO,
         "input" => INVALID_INPUT,
+        "usage" => USAGE,
         _ => RANKS,
     }
 }

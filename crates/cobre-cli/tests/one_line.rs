@@ -43,7 +43,7 @@ fn failed(output: &Output, code: i32, kind: &str) -> String {
     message
 }
 
-const RANKS: [&[&str]; 3] = [&["-n=1"], &["-n=3"], &["-n=3", "--backend=tcp"]];
+const RANKS: [&[&str]; 3] = [&["-n=1"], &["-n3"], &["--workers", "3", "--backend", "tcp"]];
 
 /// A problem, the directory of its results, options, the code of its end and the kind of its error.
 type Case<'c> = (&'c Path, PathBuf, &'c [&'c str], i32, &'c str);
@@ -73,7 +73,7 @@ fn what_cannot_be_run_is_said_once() {
     assert!(first.expect("it starts").status.success());
     let policy = format!("--warm-start={}", kept.display());
     let example = example();
-    let cases: [Case<'_>; 9] = [
+    let cases: [Case<'_>; 10] = [
         (&broken, place("a"), &[], 1, "input"),
         (&place("missing.sof.json"), place("b"), &[], 2, "io"),
         (&example, place("file/c"), &[], 2, "io"),
@@ -96,6 +96,13 @@ fn what_cannot_be_run_is_said_once() {
         ),
         (
             &example,
+            place("h"),
+            &["--csv", "--backend=bogus"],
+            64,
+            "usage",
+        ),
+        (
+            &example,
             place("g"),
             &["--retries=1", "--stop=statistical:9", "--risk=cvar:0.5,0.5"],
             64,
@@ -113,9 +120,11 @@ fn what_cannot_be_run_is_said_once() {
             }
         }
         // A command line that cannot be read.
-        let ended = finish(run(ranks).args(["--iterations=0"]).arg(&example));
-        assert_eq!(ended.status.code(), Some(64), "{ended:?}");
-        assert_eq!(line(&ended)["error"]["kind"], "usage");
+        for wrong in [&["--iterations=0"][..], &["--threads", "0"]] {
+            let ended = finish(run(ranks).args(wrong).arg(&example));
+            assert_eq!(ended.status.code(), Some(64), "{ended:?}");
+            assert_eq!(line(&ended)["error"]["kind"], "usage");
+        }
     }
 }
 

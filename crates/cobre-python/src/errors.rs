@@ -91,7 +91,7 @@ pub(crate) fn of_run(error: &SddpError) -> PyErr {
     let raise = match error.kind() {
         "solver" => Raise::new("SolverError", told(error)),
         "io" => Raise::new("IOError", told(error)),
-        "input" => return invalid(&[told(error)]),
+        "input" | "usage" => return invalid(&[told(error)]),
         _ => Raise::new("CommunicationError", told(error)),
     };
     match error {

@@ -13,6 +13,7 @@ use crate::lp::LpFailure;
 const SOLVER: &str = "solver";
 const IO: &str = "io";
 const INPUT: &str = "input";
+const USAGE: &str = "usage";
 
 /// The reason why a run ended without a result.
 #[derive(Debug, Error)]
@@ -36,6 +37,16 @@ pub enum SddpError {
         rank: usize,
         /// The input that differs: `problem`, `settings` or `policy`.
         what: &'static str,
+    },
+    /// A setting that means nothing, or nothing for the problem.
+    #[error("{key}={value}: {expected}")]
+    Setting {
+        /// Its name.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// The values that are allowed.
+        expected: String,
     },
     /// A checkpoint that this run cannot go on from, or would lose.
     #[error("{0}")]
@@ -69,6 +80,7 @@ impl SddpError {
             | Self::Misfit(_)
             | Self::Checkpoint(_)
             | Self::Foreign(_) => INPUT,
+            Self::Setting { .. } => USAGE,
             Self::Communication(error) => {
                 let reason = match error {
                     CommError::CollectiveFailed {
@@ -77,7 +89,7 @@ impl SddpError {
                     } => reason.as_str(),
                     _ => "",
                 };
-                let known = [SOLVER, IO, INPUT].into_iter();
+                let known = [SOLVER, IO, INPUT, USAGE].into_iter();
                 let mut said = known.filter(|kind| reason.starts_with(&format!("{kind}: ")));
                 said.next().unwrap_or("communication")
             }

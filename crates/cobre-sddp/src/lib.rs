@@ -65,6 +65,7 @@ mod rank_work;
 mod ranks;
 mod risk;
 mod run;
+mod settings;
 mod simulation;
 mod solver;
 mod team;
@@ -87,9 +88,8 @@ pub use problem::{
 };
 pub use ranks::Backend;
 pub use risk::Risk;
-pub use run::{
-    MAX_PASSES, MAX_PATHS, MAX_THREADS, Results, Seconds, Settings, Start, run, run_from, simulate,
-};
+pub use run::{Results, Seconds, Start, run, run_from, simulate};
+pub use settings::{MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Settings};
 pub use simulation::Sampling;
 pub use solver::Solver;
 pub use training::{Estimate, StopReason, StopRule, Stopping, TrainingResults, gap};
