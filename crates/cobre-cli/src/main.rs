@@ -40,8 +40,7 @@ enum Command {
     Compare(compare::Args),
     Launch(launch::Args),
     Bench(bench::Args),
-    /// Tells what this machine and this build can do, and what will get in the way
-    Doctor,
+    Doctor(doctor::Args),
 }
 
 fn main() -> ExitCode {
@@ -57,7 +56,7 @@ fn main() -> ExitCode {
             Command::Compare(args) => compare::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
-            Command::Doctor => doctor::run(),
+            Command::Doctor(args) => doctor::run(&args),
         },
         Err(message) => {
             let message = safe(message);

@@ -63,7 +63,7 @@ impl Request {
             csv: Some(self.csv),
         });
         let checked = settings.check(risk_neutral);
-        checked.map_err(|error| errors::of_run(&error))?;
+        checked.map_err(|error| errors::of(&error))?;
         Ok(settings)
     }
 }
@@ -273,11 +273,11 @@ fn connected<T: Send>(
         };
         let comm = kind
             .and_then(create_communicator)
-            .map_err(|error| errors::of_backend(&error))?;
+            .map_err(|error| errors::of(&error))?;
         if let Some(joined) = joined {
             teller.raised = Python::attach(|py| joined.call0(py).err());
         }
-        job(&comm, &mut teller).map_err(|error| errors::of_run(&error))
+        job(&comm, &mut teller).map_err(|error| errors::of(&error))
     });
     match teller.raised {
         Some(raised) => Err(raised),
@@ -306,7 +306,7 @@ pub(crate) fn check_launcher() -> PyResult<()> {
             error @ BackendError::BackendNotAvailable {
                 requested: "mpi", ..
             },
-        ) => Err(errors::of_backend(&error)),
+        ) => Err(errors::of(&error)),
         _ => Ok(()),
     }
 }

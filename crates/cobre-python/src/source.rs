@@ -89,7 +89,7 @@ impl Given {
             let options = self.options()?;
             let checked =
                 py.detach(|| cobre_case::check(path, &options, self.overrides.as_deref()));
-            return checked.map_err(|error| errors::of_case(&error));
+            return checked.map_err(|error| errors::of(&error));
         }
         let case = self.load(py)?;
         Ok(Checked {
@@ -112,7 +112,7 @@ impl Given {
         py.detach(|| match self.source {
             ProblemSource::Path(path) => {
                 cobre_case::load_with(&path, &options, self.overrides.as_deref())
-                    .map_err(|error| errors::of_case(&error))
+                    .map_err(|error| errors::of(&error))
             }
             ProblemSource::Built(built) => {
                 let problem =

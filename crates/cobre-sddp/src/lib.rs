@@ -72,7 +72,7 @@ mod team;
 mod training;
 
 pub use checkpoint::{Cadence, exists as has_checkpoint};
-pub use error::SddpError;
+pub use error::{ClassifiedError, ErrorKind, FieldName, Fields, SddpError};
 pub use events::{Iteration, Observer, TimeSplit};
 pub use lp::{LpFailure, LpFailureKind, LpStatistics, NodeSolution};
 pub use noise::{Noise, Purpose, choose};

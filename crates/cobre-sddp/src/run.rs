@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::agreement::agree;
 use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
-use crate::error::SddpError;
+use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
@@ -119,7 +119,7 @@ pub fn run_from<C: Backend>(
         | SddpError::Misfit(_)),
     ) = &found
     {
-        ranks.abort(&error.reason());
+        ranks.abort(error.kind(), &error.to_string());
         if let (SddpError::Solver { failure, .. }, Some(output)) = (error, &settings.output)
             && let Some(file) = &failure.file
         {

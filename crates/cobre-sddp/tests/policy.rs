@@ -5,8 +5,9 @@ mod sample;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, PlainTables, Policy, Problem, Results, SddpError, Settings, Start, StopRule, Stopping,
-    StoredCut, read_policy, run, run_from, simulate, write_policy,
+    Cadence, ClassifiedError, ErrorKind, PlainTables, Policy, Problem, Results, SddpError,
+    Settings, Start, StopRule, Stopping, StoredCut, read_policy, run, run_from, simulate,
+    write_policy,
 };
 use sample::{Hydrothermal, hydrothermal};
 use std::num::NonZero;
@@ -81,7 +82,7 @@ fn a_policy_of_another_problem_is_refused() {
     let policy = trained.policy.expect("this is the first rank");
     let refused = from(&policy, 5, &settings(), false);
     let error = refused.expect_err("it has other nodes");
-    assert_eq!(error.kind(), "input");
+    assert_eq!(error.kind(), ErrorKind::Input);
     assert!(error.to_string().contains("list of nodes"), "{error}");
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use cobre_case::Options;
 use cobre_case::sample::{Hydrothermal, hydrothermal};
-use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
+use cobre_comm::{BackendKind, ClassifiedError, CommBackend, Communicator, create_communicator};
 use cobre_launch::Bind;
 use cobre_sddp::{Cadence, Problem, Settings, Solver, StopRule, Stopping, run as run_job};
 
@@ -220,7 +220,7 @@ fn join(args: &Args) -> u8 {
     }
     for case in cases {
         if let Err(error) = measure(&comm, case, args) {
-            return exit::fail(exit::of_run(&error), NAME, &exit::told(&error));
+            return exit::fail(exit::of(error.kind()), NAME, &exit::told(&error));
         }
     }
     exit::DONE

@@ -7,11 +7,12 @@ use std::ffi::OsString;
 use std::mem::take;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, CaseError, Options};
-use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
+use cobre_case::{Case, Options};
+use cobre_comm::{BackendKind, CommBackend, Communicator, ErrorKind, cpus, create_communicator};
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::{
     About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Policy, Risk, SddpError,
@@ -141,8 +142,7 @@ pub(crate) struct Args {
 /// Runs and returns the code to exit with.
 pub(crate) fn run(args: &Args) -> u8 {
     if let Some(problem) = wrong_usage(args) {
-        let error = Failure::new("usage", problem);
-        return error.tell(exit::USAGE, args.json);
+        return Failure::new(ErrorKind::Usage, problem).tell(args.json);
     }
     match args.workers {
         Some(ranks)
@@ -152,8 +152,23 @@ pub(crate) fn run(args: &Args) -> u8 {
         {
             start(ranks, args)
         }
-        _ => join(args),
+        _ => unwound(args.spoken_for, args.json, || join(args)),
     }
+}
+
+/// The code that `work` returns; a panic in it is an error that is told like any other.
+fn unwound(spoken_for: bool, json: bool, work: impl FnOnce() -> u8) -> u8 {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let message = format!("internal error: panicked: {}", text.unwrap_or("no message"));
+        let voice = Voice {
+            spoken_for,
+            first: true,
+            json,
+        };
+        voice.fail(Failure::new(ErrorKind::Rank, message))
+    })
 }
 
 /// Tells as JSON of a command line that is wrong, if it is one of `cobre run --json`.
@@ -161,8 +176,11 @@ pub(crate) fn tell_usage(message: &str) {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let first = words.first().is_some_and(|word| word == "run");
     if first && words.iter().any(|word| word == "--json") {
-        let line = message.lines().next().unwrap_or_default();
-        Failure::new("usage", line.trim_start_matches("error: ")).tell_json();
+        // The usage follows after an empty line.
+        let lines = message.lines().take_while(|line| !line.is_empty());
+        let lines: Vec<&str> = lines.map(str::trim).collect();
+        let message = lines.join(" ");
+        Failure::new(ErrorKind::Usage, message.trim_start_matches("error: ")).tell_json();
     }
 }
 
@@ -204,15 +222,15 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// Starts the ranks of a job: this program again, without `-n`.
 fn start(ranks: usize, args: &Args) -> u8 {
     // Ranks would all find the same errors.
-    if let Err((failure, code)) = check(args, ranks) {
-        return failure.tell(code, args.json);
+    if let Err(failure) = check(args, ranks) {
+        return failure.tell(args.json);
     }
     let mut left = args.retries;
     let mut resume = args.resume;
     loop {
         let job = match job_of(ranks, args, resume) {
             Ok(job) => job.run(),
-            Err(problem) => return Failure::new("io", problem).tell(exit::IO, args.json),
+            Err(problem) => return Failure::new(ErrorKind::Io, problem).tell(args.json),
         };
         let lost = |outcome: &Outcome| {
             exit::of_ranks(outcome) == exit::RANKS
@@ -301,9 +319,7 @@ fn ended(job: Result<Outcome, LaunchError>, json: bool) -> u8 {
             let code = exit::of_ranks(&outcome);
             report::tell_outcome(&outcome, code, json)
         }
-        Err(error) => {
-            Failure::new("launch", exit::told(&error)).tell(exit::of_launch(&error), json)
-        }
+        Err(error) => Failure::of_launch(&error).tell(json),
     }
 }
 
@@ -312,13 +328,10 @@ fn threads_of(args: &Args, ranks: usize) -> NonZeroUsize {
     args.threads.unwrap_or_else(share)
 }
 
-/// A failure, with the code to exit with.
-type Refusal = (Failure, u8);
-
 /// Finds what every rank would find wrong, without building the problem.
-fn check(args: &Args, ranks: usize) -> Result<(), Refusal> {
+fn check(args: &Args, ranks: usize) -> Result<(), Failure> {
     let case = cobre_case::check(&args.path, &options(args), None);
-    let case = case.map_err(|error| of_case(&error))?;
+    let case = case.map_err(|error| Failure::of(&error))?;
     chosen(args, case.settings, case.risk_neutral, ranks)?;
     warm_start(args).map(|_| ())
 }
@@ -331,18 +344,10 @@ fn options(args: &Args) -> Options {
 }
 
 /// The policy to begin with, if one is asked for.
-fn warm_start(args: &Args) -> Result<Option<Policy>, Refusal> {
+fn warm_start(args: &Args) -> Result<Option<Policy>, Failure> {
     let policy = args.warm_start.as_deref();
     let policy = policy.map(|output| read_policy(&output.join(POLICY)));
-    policy.transpose().map_err(|error| of_run(&error))
-}
-
-fn of_case(error: &CaseError) -> Refusal {
-    (Failure::of_case(error), exit::of_case(error))
-}
-
-fn of_run(error: &SddpError) -> Refusal {
-    (Failure::of_run(error), exit::of_run(error))
+    policy.transpose().map_err(|error| Failure::of_run(&error))
 }
 
 /// Runs as a rank of the job this process belongs to, or alone.
@@ -355,14 +360,13 @@ fn join(args: &Args) -> u8 {
     let comm = match connected {
         Ok(comm) => comm,
         Err(error) => {
-            let failure = Failure::new("communication", exit::told(&error));
             // No rank speaks for the others yet.
             let voice = Voice {
                 spoken_for: args.spoken_for,
                 first: true,
                 json: args.json,
             };
-            return voice.fail(failure, exit::RANKS);
+            return voice.fail(Failure::of(&error));
         }
     };
     let voice = Voice {
@@ -377,14 +381,14 @@ fn join(args: &Args) -> u8 {
             "--backend {asked}, but this process is a rank of a {} job",
             comm.name()
         );
-        return voice.fail(Failure::new("usage", problem), exit::USAGE);
+        return voice.fail(Failure::new(ErrorKind::Usage, problem));
     }
     solve(&comm, args, voice)
 }
 
 fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let start = Instant::now();
-    let brought = cobre_case::load(&args.path, &options(args)).map_err(|error| of_case(&error));
+    let brought = cobre_case::load(&args.path, &options(args)).map_err(|error| Failure::of(&error));
     let brought = brought.and_then(|mut case| {
         let neutral = case.problem.is_risk_neutral();
         let settings = chosen(args, take(&mut case.settings), neutral, comm.size())?;
@@ -392,7 +396,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     });
     let (case, settings, policy) = match brought {
         Ok(brought) => brought,
-        Err((failure, code)) => return voice.fail(failure, code),
+        Err(failure) => return voice.fail(failure),
     };
     let Case {
         kind,
@@ -450,8 +454,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
                 error,
                 SddpError::Communication(_) | SddpError::Disagreement { .. }
             );
-            let code = exit::of_run(&error);
-            voice.fail_if(voice.first || !all_know, Failure::of_run(&error), code)
+            voice.fail_if(voice.first || !all_know, Failure::of_run(&error))
         }
     }
 }
@@ -462,7 +465,7 @@ fn chosen(
     case: Overrides,
     risk_neutral: bool,
     ranks: usize,
-) -> Result<Settings, Refusal> {
+) -> Result<Settings, Failure> {
     let iterations = args.iterations.map(NonZeroUsize::get);
     let settings = Settings::default().with(case).with(Overrides {
         seed: args.seed,
@@ -480,10 +483,10 @@ fn chosen(
     });
     settings
         .check(risk_neutral)
-        .map_err(|error| of_run(&error))?;
+        .map_err(|error| Failure::of_run(&error))?;
     if args.simulate_only && settings.simulate == 0 {
         let problem = "--simulate-only: there is nothing to simulate; add --simulate N";
-        return Err((Failure::new("usage", problem), exit::USAGE));
+        return Err(Failure::new(ErrorKind::Usage, problem));
     }
     Ok(settings)
 }
@@ -515,4 +518,16 @@ fn paths(text: &str) -> Result<usize, String> {
 fn finite(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| "a finite number is expected".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_the_failure_of_a_rank() {
+        assert_eq!(unwound(false, false, || 3), 3);
+        let panics = || panic!("{} cuts", 7);
+        assert_eq!(unwound(false, false, panics), exit::RANKS);
+    }
 }
