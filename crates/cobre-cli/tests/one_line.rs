@@ -283,7 +283,9 @@ fn a_rank_that_is_killed_is_told_of_once() {
             assert!(sent.expect("kill starts").success());
             let ended = child.wait_with_output().expect("it ends");
             assert_eq!(ended.status.code(), Some(4), "{ended:?}");
-            let message = line(&ended)["error"]["message"].to_string();
+            let error = line(&ended)["error"].take();
+            assert_eq!(error["rank"], victim, "{error}");
+            let message = error["message"].to_string();
             let who = format!("rank {victim}");
             assert!(
                 message.contains(&who) && message.contains(signal),
