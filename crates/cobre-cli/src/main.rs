@@ -1,5 +1,6 @@
 //! The `cobre` command.
 
+mod aborts;
 mod bench;
 mod compare;
 mod dispositions;

@@ -174,6 +174,21 @@ fn errors_have_the_fields_that_a_program_acts_on() {
 }
 
 #[test]
+fn a_run_without_enough_memory_says_so() {
+    let program = env!("CARGO_BIN_EXE_cobre");
+    let options = "--bound=0 --quiet --json --threads=1 --forward-passes=100000 --iterations=100";
+    let script = format!(
+        "ulimit -v 600000; exec {program} run {options} {}",
+        example().display()
+    );
+    let ended = finish(Command::new("sh").args(["-c", &script]));
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let error = &line(&ended)["error"];
+    assert_eq!(error["kind"], "memory", "{error}");
+    assert!(error["bytes"].as_u64() > Some(0), "{error}");
+}
+
+#[test]
 fn a_run_that_a_second_signal_ends_says_so() {
     let scratch = tempfile::tempdir().expect("a directory");
     let (case, output) = (scratch.path().join("case"), scratch.path().join("out"));

@@ -29,8 +29,9 @@ def infeasible() -> cobre.Problem:
 
 
 def test_a_missing_file_is_an_io_error():
-    with pytest.raises(cobre.IOError, match="nowhere.sof.json"):
+    with pytest.raises(cobre.IOError, match="nowhere.sof.json") as caught:
         cobre.train("/nowhere.sof.json", bound=0.0)
+    assert (caught.value.kind, caught.value.file) == ("io", "/nowhere.sof.json")
     assert cobre.IOError.kind == "io"
 
 
@@ -103,6 +104,16 @@ def test_a_wrong_setting_is_named(case, options, word):
 def test_a_setting_of_another_type_is_a_type_error_that_names_it(case, options):
     with pytest.raises(TypeError, match=f"{next(iter(options))}="):
         cobre.train(case, **{"bound": 0.0, **options})
+
+
+def test_errors_have_the_fields_that_a_program_acts_on(case):
+    for workers in [1, 2]:
+        with pytest.raises(cobre.ValidationError) as caught:
+            cobre.train(case, bound=0.0, risk="cvar:0.5,0.5", stop="statistical:9", num_workers=workers)
+        assert (caught.value.kind, caught.value.key, caught.value.value) == ("usage", "stop", "statistical:9")
+        assert caught.value.rank is None
+    with pytest.raises(TypeError, match="no field"):
+        cobre.CobreError("a", unknown=1)
 
 
 def test_a_setting_that_does_not_exist_is_a_type_error(case):

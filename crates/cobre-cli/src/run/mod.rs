@@ -21,7 +21,7 @@ use cobre_sddp::{
 
 use self::report::{Failure, Voice};
 use self::show::Show;
-use crate::{exit, job, launch};
+use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
@@ -352,6 +352,9 @@ fn warm_start(args: &Args) -> Result<Option<Policy>, Failure> {
 
 /// Runs as a rank of the job this process belongs to, or alone.
 fn join(args: &Args) -> u8 {
+    if args.json && !job::is_rank() {
+        aborts::tell_json();
+    }
     let connected = if args.workers == Some(1) {
         create_communicator(BackendKind::Local)
     } else {
