@@ -1,5 +1,6 @@
 //! The `cobre` command.
 
+mod aborts;
 mod bench;
 mod compare;
 mod dispositions;
@@ -40,8 +41,7 @@ enum Command {
     Compare(compare::Args),
     Launch(launch::Args),
     Bench(bench::Args),
-    /// Tells what this machine and this build can do, and what will get in the way
-    Doctor,
+    Doctor(doctor::Args),
 }
 
 fn main() -> ExitCode {
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
             Command::Compare(args) => compare::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
-            Command::Doctor => doctor::run(),
+            Command::Doctor(args) => doctor::run(&args),
         },
         Err(message) => {
             let message = safe(message);

@@ -1,6 +1,8 @@
 //! `cobre.Communicator`: the collectives on NumPy arrays, in place.
 
-use cobre_comm::{BackendKind, CommBackend, Communicator as _, ReduceOp, create_communicator};
+use cobre_comm::{
+    BackendKind, CommBackend, Communicator as _, ErrorKind, ReduceOp, create_communicator,
+};
 use numpy::{Element, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -32,7 +34,7 @@ impl Communicator {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
         let connected = py.detach(|| BackendKind::from_env().and_then(create_communicator));
-        let comm = connected.map_err(|error| errors::of_backend(&error))?;
+        let comm = connected.map_err(|error| errors::of(&error))?;
         Ok(Self { comm })
     }
 
@@ -78,7 +80,7 @@ impl Communicator {
             let mut into = to_write::<T>("allreduce", "recv", &recv)?;
             let (from, into) = (from.as_slice()?, into.as_slice_mut()?);
             py.detach(|| self.comm.allreduce(from, into, op))
-                .map_err(|error| errors::of_comm(&error))?;
+                .map_err(|error| errors::of(&error))?;
             Ok(recv)
         })
     }
@@ -106,7 +108,7 @@ impl Communicator {
             let mut into = to_write::<T>("allgatherv", "recv", &recv)?;
             let into = into.as_slice_mut()?;
             py.detach(|| self.comm.allgatherv(from, into, &counts, &displs))
-                .map_err(|error| errors::of_comm(&error))?;
+                .map_err(|error| errors::of(&error))?;
             Ok(recv)
         })
     }
@@ -123,7 +125,7 @@ impl Communicator {
             let mut both = to_write::<T>("broadcast", "buf", &buf)?;
             let both = both.as_slice_mut()?;
             py.detach(|| self.comm.broadcast(both, root))
-                .map_err(|error| errors::of_comm(&error))?;
+                .map_err(|error| errors::of(&error))?;
             Ok(buf)
         })
     }
@@ -131,12 +133,12 @@ impl Communicator {
     /// Returns when every rank has called it.
     fn barrier(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.comm.barrier())
-            .map_err(|error| errors::of_comm(&error))
+            .map_err(|error| errors::of(&error))
     }
 
     /// Gives up: every rank's pending and later collectives fail with this reason.
     fn abort(&self, py: Python<'_>, reason: &str) {
-        py.detach(|| self.comm.abort(reason));
+        py.detach(|| self.comm.abort(ErrorKind::Program, reason));
     }
 
     /// An array, one copy per machine where the backend can, that the leader writes and all read

@@ -1,14 +1,15 @@
 //! Training and simulation, as the only process or as one rank of a job.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use cobre_case::{CaseSettings, Finding, Overrides};
+use cobre_case::Finding;
 use cobre_comm::{
     BackendError, BackendKind, BackendSelection, CommBackend, Environment, create_communicator,
 };
 use cobre_sddp::{
-    About, Iteration, MAX_PASSES, MAX_PATHS, MAX_THREADS, Observer, Problem, Results, Sampling,
-    SddpError, Settings, Solver, Start, StopRule,
+    About, Iteration, Observer, Overrides, Results, SddpError, Settings, Start, Stopping,
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -26,11 +27,11 @@ const PATHS: usize = 1000;
 pub(crate) struct Request {
     seed: Option<u64>,
     iterations: Option<usize>,
-    forward_passes: Option<usize>,
+    forward_passes: Option<NonZeroUsize>,
     cut_selection: Option<String>,
     stop: Vec<String>,
     stop_when_all: bool,
-    threads: usize,
+    threads: NonZeroUsize,
     simulate: Option<usize>,
     solver: Option<String>,
     checkpoint: String,
@@ -41,57 +42,34 @@ pub(crate) struct Request {
 
 impl Request {
     /// The settings of the caller, else of the case, else the defaults.
-    fn settings(self, problem: &Problem, case: Option<&CaseSettings>) -> PyResult<Settings> {
-        let rules: PyResult<Vec<StopRule>> =
-            self.stop.iter().map(|rule| parse("stop", rule)).collect();
-        let selection = self.cut_selection;
-        let overrides = Overrides {
-            iterations: self.iterations,
-            stop: rules?,
-            stop_when_all: self.stop_when_all,
-            forward_passes: self.forward_passes,
+    fn settings(self, case: Overrides, risk_neutral: bool) -> PyResult<Settings> {
+        let stop = self.stop.iter().map(|rule| parse("stop", rule));
+        let settings = Settings::default().with(case).with(Overrides {
             seed: self.seed,
-            selection: selection
-                .map(|rule| parse("cut_selection", &rule))
-                .transpose()?,
+            passes: self.forward_passes,
+            selection: parsed("cut_selection", self.cut_selection.as_deref())?,
+            stopping: Stopping::asked(
+                self.iterations,
+                stop.collect::<PyResult<_>>()?,
+                self.stop_when_all,
+            ),
+            threads: Some(self.threads),
             simulate: self.simulate,
-        };
-        let found = overrides.over(case);
-        at_most("threads", self.threads, MAX_THREADS)?;
-        at_most("forward_passes", found.forward_passes, MAX_PASSES)?;
-        at_most("simulate", found.simulate, MAX_PATHS)?;
-        let statistical = |rule: &StopRule| matches!(rule, StopRule::Statistical { .. });
-        if !problem.is_risk_neutral() && found.stopping.rules.iter().any(statistical) {
-            return Err(errors::invalid(&[
-                "stop=\"statistical\" compares the bound with a mean, and under a risk measure it is none on the mean".to_owned(),
-            ]));
-        }
-        Ok(Settings {
-            seed: found.seed,
-            passes: found.forward_passes,
-            selection: found.selection,
-            stopping: found.stopping,
-            threads: self.threads,
-            simulate: found.simulate,
-            sampling: Sampling::Fresh,
-            solver: match &self.solver {
-                Some(name) => parse("solver", name)?,
-                None => Solver::default(),
-            },
-            checkpoints: parse("checkpoint", &self.checkpoint)?,
-            resume: self.resume,
-            output: self.output,
-            csv: self.csv,
-        })
+            sampling: None,
+            solver: parsed("solver", self.solver.as_deref())?,
+            checkpoints: Some(parse("checkpoint", &self.checkpoint)?),
+            resume: Some(self.resume),
+            output: Some(self.output),
+            csv: Some(self.csv),
+        });
+        let checked = settings.check(risk_neutral);
+        checked.map_err(|error| errors::of(&error))?;
+        Ok(settings)
     }
 }
 
-fn at_most(name: &str, number: usize, most: usize) -> PyResult<()> {
-    if number <= most {
-        return Ok(());
-    }
-    let finding = format!("{name}={number}: a whole number of at most {most} is expected");
-    Err(errors::invalid(&[finding]))
+fn parsed<T: FromStr<Err = String>>(name: &str, text: Option<&str>) -> PyResult<Option<T>> {
+    text.map(|text| parse(name, text)).transpose()
 }
 
 /// An iteration, for a progress callback and for the table of convergence.
@@ -295,11 +273,11 @@ fn connected<T: Send>(
         };
         let comm = kind
             .and_then(create_communicator)
-            .map_err(|error| errors::of_backend(&error))?;
+            .map_err(|error| errors::of(&error))?;
         if let Some(joined) = joined {
             teller.raised = Python::attach(|py| joined.call0(py).err());
         }
-        job(&comm, &mut teller).map_err(|error| errors::of_run(&error))
+        job(&comm, &mut teller).map_err(|error| errors::of(&error))
     });
     match teller.raised {
         Some(raised) => Err(raised),
@@ -310,8 +288,8 @@ fn connected<T: Send>(
 /// Finds what is wrong with a problem or with how it is to be solved.
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, given: Given, request: Request) -> PyResult<()> {
-    let case = given.load(py)?;
-    request.settings(&case.problem, case.settings.as_ref())?;
+    let case = given.check(py)?;
+    request.settings(case.settings, case.risk_neutral)?;
     Ok(())
 }
 
@@ -328,7 +306,7 @@ pub(crate) fn check_launcher() -> PyResult<()> {
             error @ BackendError::BackendNotAvailable {
                 requested: "mpi", ..
             },
-        ) => Err(errors::of_backend(&error)),
+        ) => Err(errors::of(&error)),
         _ => Ok(()),
     }
 }
@@ -347,7 +325,7 @@ pub(crate) fn train<'py>(
 ) -> PyResult<Found<'py>> {
     let name = given.name();
     let case = given.load(py)?;
-    let settings = request.settings(&case.problem, case.settings.as_ref())?;
+    let settings = request.settings(case.settings, case.problem.is_risk_neutral())?;
     let sense = case.problem.sense.name();
     let policy = policy.map(Bare::policy).transpose()?;
     let warnings = &case.warnings;
@@ -373,7 +351,7 @@ pub(crate) fn simulate<'py>(
 ) -> PyResult<Tried<'py>> {
     let name = given.name();
     let case = given.load(py)?;
-    let mut settings = request.settings(&case.problem, case.settings.as_ref())?;
+    let mut settings = request.settings(case.settings, case.problem.is_risk_neutral())?;
     let sense = case.problem.sense.name();
     if settings.simulate == 0 {
         settings.simulate = PATHS;

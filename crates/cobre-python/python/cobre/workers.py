@@ -39,12 +39,12 @@ class Team:
             raise CobreError(
                 "multiprocessing's start method is fork, which is not safe beside the threads of a run; "
                 'call multiprocessing.set_start_method("spawn", force=True) before it',
-                kind="IncompatibleSettings",
+                kind="usage",
             )
         if not sys.executable:
             raise CobreError(
                 "this interpreter does not know its own path (sys.executable), so it cannot start workers",
-                kind="IncompatibleSettings",
+                kind="usage",
             )
         if backend == "auto":
             backend = "tcp" if os.environ.get("COBRE_TCP_COORDINATOR") else "shm"
