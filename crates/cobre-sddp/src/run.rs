@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use cobre_results::layout::validation;
+use cobre_results::{RowGroup, note};
+
 use crate::agreement::agree;
 use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
 use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
-use crate::output::{
-    About, Directory, Facts, PathTables, PlainTables, RowGroup, VALIDATION, host, note,
-};
+use crate::output::{About, Facts, PathTables, PlainTables, RunOutput, host};
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy};
 use crate::problem::{Fictitious, Problem};
@@ -359,7 +360,7 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
 /// Simulates and validates, unless interrupted.
 fn simulate_policy<C: Backend>(
     job: &mut Trainer<'_, '_, '_, C>,
-    directory: Option<&Directory>,
+    directory: Option<&RunOutput>,
     settings: &Settings,
     observer: &mut dyn Observer,
     results: &mut Results,
@@ -371,7 +372,7 @@ fn simulate_policy<C: Backend>(
         }
         let sink = &mut |row_groups: Vec<RowGroup>| {
             let mut files = files.iter_mut().zip(row_groups);
-            files.try_for_each(|(file, row_group)| file.splice(row_group))
+            files.try_for_each(|(file, row_group)| Ok(file.splice(row_group)?))
         };
         let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
         let Some(values) = values else {
@@ -413,7 +414,7 @@ fn resume<C: Backend>(
 fn directory<C: Backend>(
     job: &Trainer<'_, '_, '_, C>,
     settings: &Settings,
-) -> Result<Option<Directory>, SddpError> {
+) -> Result<Option<RunOutput>, SddpError> {
     let Some(path) = settings.output.as_ref().filter(|_| job.ranks.is_first()) else {
         return Ok(None);
     };
@@ -422,8 +423,8 @@ fn directory<C: Backend>(
     let simulated = shared.tables.as_ref().filter(|_| settings.simulate > 0);
     let simulated = simulated.map_or(&[][..], |tables| &tables.tables);
     let mut names: Vec<&str> = simulated.iter().map(|table| &*table.name).collect();
-    names.extend((!shared.problem.validation.is_empty()).then_some(VALIDATION));
-    Directory::create(path, settings.csv, &names).map(Some)
+    names.extend((!shared.problem.validation.is_empty()).then_some(validation::TABLE));
+    RunOutput::create(path, settings.csv, &names).map(Some)
 }
 
 /// The host and the threads of each rank, on the first rank. Collective.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use cobre_case::Options;
-use cobre_sddp::Table;
+use cobre_results::TableSchema;
 use serde_json::Value;
 
 const HEAD: &str = "# Every file of a case
@@ -161,7 +161,7 @@ fn results_page() -> String {
     page
 }
 
-fn described(tables: &[Table]) -> String {
+fn described(tables: &[TableSchema]) -> String {
     let mut text = String::new();
     for table in tables {
         let name = &table.name;

@@ -1,6 +1,7 @@
 //! The convergence of training.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::convergence;
 use cobre_results::statistics::mean;
 
 use crate::chart::{Panel, Positions, Section, Series, SeriesMark, View};
@@ -11,11 +12,11 @@ use crate::statistics::half_width;
 /// The bound and the estimate, iteration by iteration, and what the policy costs in the end.
 pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
     let table = &input.convergence;
-    let iterations = table.all_numbers("iteration")?;
-    let bound = table.all_numbers("bound")?;
-    let estimate = table.all_numbers("estimate_mean")?;
-    let width = table.all_numbers("estimate_half_width_95")?;
-    let cuts = table.all_numbers("cuts")?;
+    let iterations = table.all_numbers(convergence::ITERATION)?;
+    let bound = table.all_numbers(convergence::BOUND)?;
+    let estimate = table.all_numbers(convergence::ESTIMATE_MEAN)?;
+    let width = table.all_numbers(convergence::ESTIMATE_HALF_WIDTH_95)?;
+    let cuts = table.all_numbers(convergence::CUTS)?;
     let mut section = Section::new("convergence", "Convergence");
     if iterations.is_empty() {
         let text = "Training has made no iteration.";

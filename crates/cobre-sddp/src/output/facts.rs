@@ -2,9 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cobre_results::layout::FORMAT;
 use serde_json::{Map, Value, json};
 
-use super::{FORMAT, Tables};
+use super::Tables;
 use crate::checkpoint::Provenance;
 use crate::run::Results;
 use crate::settings::Settings;

@@ -6,9 +6,11 @@ mod costs;
 mod energy;
 mod water;
 
-use cobre_sddp::{Column, ColumnId, Kind, Problem, Rows, Table, Tables, Visited, stage_columns};
+use cobre_results::layout::{self, CostKind};
+use cobre_results::{Rows, TableSchema};
+use cobre_sddp::{ColumnId, Problem, Tables, Visited};
 
-use self::costs::{Cost, Costs};
+use self::costs::Costs;
 use super::files::Files;
 use super::model::Layout;
 use super::number::Id;
@@ -110,7 +112,7 @@ impl SimulationTables {
 struct Writer {
     /// The number of plants, buses or lines in it.
     things: fn(&SimulationTables) -> usize,
-    table: fn() -> Table,
+    schema: fn() -> TableSchema,
     /// Adds the rows of a stage.
     fill: fn(&mut Scene<'_>, &mut Rows),
 }
@@ -119,37 +121,37 @@ struct Writer {
 const WRITERS: [Writer; 7] = [
     Writer {
         things: |results| results.hydros.len(),
-        table: water::hydros,
+        schema: layout::hydros::schema,
         fill: water::fill_hydros,
     },
     Writer {
         things: |results| results.hydros.len(),
-        table: water::blocks,
+        schema: layout::hydro_blocks::schema,
         fill: water::fill_blocks,
     },
     Writer {
         things: |results| results.thermals.len(),
-        table: energy::thermals,
+        schema: layout::thermals::schema,
         fill: energy::fill_thermals,
     },
     Writer {
         things: |results| results.sources.len(),
-        table: energy::sources,
+        schema: layout::sources::schema,
         fill: energy::fill_sources,
     },
     Writer {
         things: |results| results.buses.len(),
-        table: energy::buses,
+        schema: layout::buses::schema,
         fill: energy::fill_buses,
     },
     Writer {
         things: |results| results.lines.len(),
-        table: energy::lines,
+        schema: layout::lines::schema,
         fill: energy::fill_lines,
     },
     Writer {
         things: |_| 1,
-        table: costs::table,
+        schema: layout::costs::schema,
         fill: costs::fill,
     },
 ];
@@ -164,7 +166,7 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     /// The cost of a column; counts it as a cost of this kind.
-    fn cost(&mut self, kind: Cost, column: ColumnId) -> f64 {
+    fn cost(&mut self, kind: CostKind, column: ColumnId) -> f64 {
         // Nothing is plain zero, not one with a sign.
         let cost = 0.0 + self.visited.price(column) * self.visited.value(column);
         self.costs.add(kind, cost);
@@ -172,7 +174,7 @@ impl Scene<'_> {
     }
 
     /// The value of the column of a block, if there is one; counts its cost.
-    fn beyond(&mut self, kind: Cost, columns: &[ColumnId], block: usize) -> f64 {
+    fn beyond(&mut self, kind: CostKind, columns: &[ColumnId], block: usize) -> f64 {
         columns.get(block).map_or(0.0, |&column| {
             self.cost(kind, column);
             self.visited.value(column)
@@ -181,8 +183,8 @@ impl Scene<'_> {
 }
 
 impl Tables for SimulationTables {
-    fn tables(&self, _: &Problem) -> Vec<Table> {
-        self.writers().map(|writer| (writer.table)()).collect()
+    fn tables(&self, _: &Problem) -> Vec<TableSchema> {
+        self.writers().map(|writer| (writer.schema)()).collect()
     }
 
     fn fill(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
@@ -196,33 +198,4 @@ impl Tables for SimulationTables {
             (writer.fill)(&mut scene, rows);
         }
     }
-}
-
-/// The columns that say which block of which stage a row is about.
-fn block_columns() -> Vec<Column> {
-    let mut columns = stage_columns().to_vec();
-    columns.push(Column::new(
-        "block",
-        Kind::Integer,
-        "number of the block of the stage, from 1",
-    ));
-    columns.push(Column::number("hours", "h", "length of the block"));
-    columns
-}
-
-/// The columns of a thing's number and name.
-fn thing_columns(id: &'static str, name: &'static str, what: &str) -> [Column; 2] {
-    [
-        Column::new(
-            id,
-            Kind::Integer,
-            format!("number of the {what} in the case"),
-        ),
-        Column::new(name, Kind::Text, format!("name of the {what}")),
-    ]
-}
-
-/// The column of the number of a bus.
-fn bus_column(name: &'static str, meaning: &'static str) -> Column {
-    Column::new(name, Kind::Integer, meaning)
 }

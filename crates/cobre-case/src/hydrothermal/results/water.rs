@@ -1,40 +1,9 @@
-//! SimulatedHydro plants: by stage, and by block.
+//! Hydro plants: by stage, and by block.
 
-use cobre_sddp::{Column, Rows, Table, stage_columns};
+use cobre_results::Rows;
+use cobre_results::layout::{CostKind, hydro_blocks, hydros};
 
-use super::costs::Cost;
-use super::{Scene, block_columns, bus_column, thing_columns};
-
-/// The table of plants by stage.
-pub(super) fn hydros() -> Table {
-    let mut columns = stage_columns().to_vec();
-    columns.extend(thing_columns("hydro_id", "hydro", "hydro plant"));
-    columns.extend([
-        Column::number("storage_initial_hm3", "hm³", "water stored before the stage"),
-        Column::number("storage_hm3", "hm³", "water stored after the stage"),
-        Column::number(
-            "inflow_m3s",
-            "m³/s",
-            "natural inflow, after what config.json wants done about inflows below zero by truncation",
-        ),
-        Column::number(
-            "inflow_added_m3s",
-            "m³/s",
-            "water added to an inflow below zero, at a cost (method penalty)",
-        ),
-        Column::number(
-            "water_value_per_hm3",
-            "$/hm³",
-            "what one more hm³ of water in this stage saves now and later, in money of this stage",
-        ),
-        Column::number(
-            "min_storage_violation_hm3",
-            "hm³",
-            "what storage lacks to its minimum",
-        ),
-    ]);
-    Table::new("simulation/hydros", columns)
-}
+use super::Scene;
 
 pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
@@ -47,58 +16,25 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
             .inflow
             .map_or(drawn / stage.volume, |column| visited.value(column));
         if let Some(column) = layout.truncated {
-            scene.cost(Cost::InflowTruncation, column);
+            scene.cost(CostKind::InflowTruncation, column);
         }
-        let added = scene.beyond(Cost::InflowAdded, layout.added.as_slice(), 0);
-        let below = scene.beyond(Cost::MinStorage, layout.storage_below.as_slice(), 0);
+        let added = scene.beyond(CostKind::InflowAdded, layout.added.as_slice(), 0);
+        let below = scene.beyond(CostKind::MinStorage, layout.storage_below.as_slice(), 0);
         let dual = layout.water.map_or(0.0, |row| visited.dual(row));
-        rows.push(&[
-            visited.scenario.into(),
-            visited.stage.into(),
-            plant.thing.id.into(),
-            plant.thing.name.as_str().into(),
-            before.into(),
-            after.into(),
-            inflow.into(),
-            added.into(),
-            (0.0 - dual).into(),
-            below.into(),
-        ]);
+        let row = hydros::Row {
+            scenario: visited.scenario,
+            stage: visited.stage,
+            hydro_id: plant.thing.id,
+            hydro: &plant.thing.name,
+            storage_initial_hm3: before,
+            storage_hm3: after,
+            inflow_m3s: inflow,
+            inflow_added_m3s: added,
+            water_value_per_hm3: 0.0 - dual,
+            min_storage_violation_hm3: below,
+        };
+        rows.push(&row.cells());
     }
-}
-
-/// The table of plants by block.
-pub(super) fn blocks() -> Table {
-    let mut columns = block_columns();
-    columns.extend(thing_columns("hydro_id", "hydro", "hydro plant"));
-    columns.extend([
-        bus_column("bus_id", "number of the bus it feeds"),
-        Column::number("turbined_m3s", "m³/s", "flow through the turbines"),
-        Column::number("spilled_m3s", "m³/s", "flow past the turbines"),
-        Column::number("outflow_m3s", "m³/s", "turbined and spilled flow together"),
-        Column::number("generation_mw", "MW", "power generated"),
-        Column::number(
-            "min_turbined_violation_m3s",
-            "m³/s",
-            "what turbined flow lacks to its minimum",
-        ),
-        Column::number(
-            "min_generation_violation_mw",
-            "MW",
-            "what generation lacks to its minimum",
-        ),
-        Column::number(
-            "min_outflow_violation_m3s",
-            "m³/s",
-            "what outflow lacks to its minimum",
-        ),
-        Column::number(
-            "max_outflow_violation_m3s",
-            "m³/s",
-            "what outflow is above its maximum",
-        ),
-    ]);
-    Table::new("simulation/hydro_blocks", columns)
 }
 
 pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
@@ -106,32 +42,41 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
     for (block, &hours) in stage.hours.iter().enumerate() {
         for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
             let turbined = visited.value(layout.turbined[block]);
-            let spilled = scene.beyond(Cost::Spillage, &layout.spilled, block);
-            rows.push(&[
-                visited.scenario.into(),
-                visited.stage.into(),
-                (block + 1).into(),
-                hours.into(),
-                plant.thing.id.into(),
-                plant.thing.name.as_str().into(),
-                plant.thing.bus.into(),
-                turbined.into(),
-                spilled.into(),
-                (turbined + spilled).into(),
-                (plant.productivity * turbined).into(),
-                scene
-                    .beyond(Cost::MinTurbined, &layout.turbined_below, block)
-                    .into(),
-                scene
-                    .beyond(Cost::MinGeneration, &layout.generation_below, block)
-                    .into(),
-                scene
-                    .beyond(Cost::MinOutflow, &layout.outflow_below, block)
-                    .into(),
-                scene
-                    .beyond(Cost::MaxOutflow, &layout.outflow_above, block)
-                    .into(),
-            ]);
+            let spilled = scene.beyond(CostKind::Spillage, &layout.spilled, block);
+            let row = hydro_blocks::Row {
+                scenario: visited.scenario,
+                stage: visited.stage,
+                block: block + 1,
+                hours,
+                hydro_id: plant.thing.id,
+                hydro: &plant.thing.name,
+                bus_id: plant.thing.bus,
+                turbined_m3s: turbined,
+                spilled_m3s: spilled,
+                outflow_m3s: turbined + spilled,
+                generation_mw: plant.productivity * turbined,
+                min_turbined_violation_m3s: scene.beyond(
+                    CostKind::MinTurbined,
+                    &layout.turbined_below,
+                    block,
+                ),
+                min_generation_violation_mw: scene.beyond(
+                    CostKind::MinGeneration,
+                    &layout.generation_below,
+                    block,
+                ),
+                min_outflow_violation_m3s: scene.beyond(
+                    CostKind::MinOutflow,
+                    &layout.outflow_below,
+                    block,
+                ),
+                max_outflow_violation_m3s: scene.beyond(
+                    CostKind::MaxOutflow,
+                    &layout.outflow_above,
+                    block,
+                ),
+            };
+            rows.push(&row.cells());
         }
     }
 }
