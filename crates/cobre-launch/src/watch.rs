@@ -39,6 +39,8 @@ pub(crate) struct JobWatch<'a> {
     pub(crate) output: &'a Output,
     pub(crate) feeds: Vec<Feed>,
     pub(crate) console: Console,
+    /// Shows the progress of ranks; without a message it makes room for lines.
+    pub(crate) progress: Option<fn(Option<&str>)>,
     pub(crate) policy: ShutdownPolicy,
     pub(crate) supervisor_state: SupervisorState,
     /// The launcher of an MPI library that started the ranks, and is all that the supervisor started.
@@ -204,6 +206,11 @@ impl JobWatch<'_> {
                 }
                 LauncherMessage::Left { rank } => self.mpi_ranks.left(rank),
                 LauncherMessage::Joined { .. } => {}
+                LauncherMessage::Progress { text, .. } => {
+                    if let Some(show) = self.progress {
+                        show(Some(&text));
+                    }
+                }
                 LauncherMessage::Statement { rank, last, text } => {
                     self.statements.take(rank, last, &text);
                 }
@@ -249,6 +256,9 @@ impl JobWatch<'_> {
     }
 
     fn write(&mut self) {
+        if let Some(show) = self.progress.filter(|_| self.console.waiting() > 0) {
+            show(None);
+        }
         if let Err(error) = self.console.write() {
             self.console.close();
             let order = self

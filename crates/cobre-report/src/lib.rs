@@ -4,6 +4,7 @@
 //! pictures are two ways to draw the same description.
 
 mod chart;
+mod dates;
 mod gather;
 mod grid;
 mod input;

@@ -1,9 +1,11 @@
 //! `cobre run`: trains a policy, alone or as the ranks of a job.
 
+mod progress;
 mod report;
 mod show;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::mem::take;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +23,7 @@ use cobre_sddp::{
 };
 
 use self::report::{Failure, Voice};
-use self::show::Show;
+use self::show::{Show, Told};
 use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
@@ -133,6 +135,10 @@ pub(crate) struct Args {
     /// Ends with one line of JSON on standard output
     #[arg(long)]
     json: bool,
+
+    /// Prints also the ranges of numbers, and what solvers and ranks were busy with
+    #[arg(long, short)]
+    verbose: bool,
 
     /// Prints nothing but errors, and the JSON line if asked for
     #[arg(long)]
@@ -285,6 +291,11 @@ fn job_of(ranks: usize, args: &Args, resume: bool) -> Result<Launch, String> {
         "--retries",
     ]));
     let job = job::again(ranks, args.backend.as_deref(), words)?.grace(GRACE);
+    let job = if !args.quiet && std::io::stderr().is_terminal() {
+        job.progress(progress::of_ranks)
+    } else {
+        job
+    };
     Ok(if threads > NonZeroUsize::MIN {
         job.bind(Bind::None)
     } else {
@@ -423,8 +434,14 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
     let mut show = Show::new(
-        voice.first,
-        args.quiet,
+        &Told {
+            first: voice.first,
+            quiet: args.quiet,
+            verbose: args.verbose,
+            spoken_for: args.spoken_for,
+            // StochOptFormat has no units.
+            unit: if kind == "hydrothermal" { "$" } else { "" },
+        },
         interrupt,
         &settings,
         problem.is_risk_neutral(),
@@ -447,7 +464,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     };
     match perform(comm, problem, &settings, &start_from, &mut show) {
         Ok(results) => {
-            show.summary(sense, &results);
+            show.summary(sense, &results, args);
             let code = if results.interrupted {
                 exit::STOPPED
             } else {

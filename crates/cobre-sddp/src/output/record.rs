@@ -16,8 +16,10 @@ pub struct Visited<'a> {
     pub problem: &'a Problem,
     /// The number of the path, from 1.
     pub scenario: usize,
-    /// The number of the stage, from 1.
-    pub stage: usize,
+    /// The number of the stage, as the modeller gives it, else from 1.
+    pub stage: i64,
+    /// The first day of the stage; empty if there is none.
+    pub start_date: &'a str,
     /// The node visited.
     pub node: usize,
     /// The opening that happened there.
@@ -121,6 +123,7 @@ impl<'t> PathTables<'t> {
         let row = stages::Row {
             scenario: visited.scenario,
             stage: visited.stage,
+            start_date: visited.start_date,
             node: &problem.nodes[visited.node].name,
             opening: visited.opening + 1,
             discount: visited.discount,
@@ -128,7 +131,11 @@ impl<'t> PathTables<'t> {
             future_value: sign * answer.future,
         };
         rows[STAGES].push(&row.cells());
-        let mut states: Vec<Cell<'_>> = vec![visited.scenario.into(), visited.stage.into()];
+        let mut states: Vec<Cell<'_>> = vec![
+            visited.scenario.into(),
+            visited.stage.into(),
+            visited.start_date.into(),
+        ];
         states.extend(answer.outgoing.iter().map(|value| Cell::Number(*value)));
         rows[STATES].push(&states);
         self.others.fill(visited, &mut rows[OWN..]);

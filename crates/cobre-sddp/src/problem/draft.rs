@@ -79,6 +79,8 @@ struct DraftNode {
     openings: Vec<(f64, Vec<Change>)>,
     successors: Vec<Edge>,
     risk: Option<Risk>,
+    stage: Option<i64>,
+    start_date: String,
 }
 
 /// A problem in the making; [`build`](Self::build) checks it.
@@ -162,8 +164,16 @@ impl Draft {
             openings: Vec::new(),
             successors: Vec::new(),
             risk: None,
+            stage: None,
+            start_date: String::new(),
         });
         NodeId(self.nodes.len() - 1)
+    }
+
+    /// Says which stage a node is of, by the modeller's number, and its first day as YYYY-MM-DD: results have both.
+    pub fn node_stage(&mut self, node: NodeId, number: i64, start_date: String) {
+        let node = &mut self.nodes[node.0];
+        (node.stage, node.start_date) = (Some(number), start_date);
     }
 
     /// Adds an opening to a node.
@@ -303,6 +313,8 @@ impl Draft {
                 values_start,
                 future_bound: sign * self.future_bound,
                 risk: node.risk.unwrap_or(self.risk),
+                stage: node.stage,
+                start_date: node.start_date,
             });
         }
         Problem {

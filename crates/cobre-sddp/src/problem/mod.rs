@@ -80,6 +80,12 @@ pub struct Node {
     pub future_bound: f64,
     /// The risk measure of what follows.
     pub risk: Risk,
+    /// The number that the modeller gives its stage; none if the modeller numbers none.
+    #[serde(skip)]
+    pub stage: Option<i64>,
+    /// The first day of its stage, as YYYY-MM-DD; empty if there is none.
+    #[serde(skip)]
+    pub start_date: String,
 }
 
 /// One step of a [`Problem::validation`] scenario.

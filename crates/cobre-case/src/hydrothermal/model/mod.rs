@@ -41,6 +41,7 @@ pub(crate) fn build(
         let template = draft.template(program.lp);
         layouts.push(program.layout);
         let node = draft.node(format!("stage{}", stage.id), template);
+        draft.node_stage(node, stage.id.into(), stage.start_date.to_string());
         openings.add(node, &mut draft);
         let risk = options.risk.unwrap_or(stage.risk);
         draft.node_risk(node, risk);

@@ -30,6 +30,8 @@ pub(crate) struct SimulationTables {
 #[derive(Debug)]
 struct SimulatedStage {
     layout: Layout,
+    /// The number of each block in the case.
+    blocks: Vec<Id>,
     /// The length of each block, h.
     hours: Vec<f64>,
     /// hm³ that 1 m³/s brings in the stage.
@@ -48,6 +50,8 @@ struct Thing {
 struct SimulatedHydro {
     thing: Thing,
     productivity: f64,
+    /// The capacity of the reservoir by stage, hm³.
+    capacity: Vec<f64>,
 }
 
 #[derive(Debug)]
@@ -68,8 +72,10 @@ impl SimulationTables {
             bus,
         };
         let stages = layouts.into_iter().zip(&system.stages);
-        let stages = stages.map(|(layout, stage)| SimulatedStage {
+        let stages = stages.zip(&files.stages.stages);
+        let stages = stages.map(|((layout, stage), file)| SimulatedStage {
             layout,
+            blocks: file.blocks.iter().map(|block| block.id).collect(),
             hours: stage.hours.clone(),
             volume: stage.total_volume(),
         });
@@ -77,6 +83,7 @@ impl SimulationTables {
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
             productivity: plant.productivity,
+            capacity: plant.limits.iter().map(|limits| limits.max_storage).collect(),
         });
         let thermals = files.thermals.thermals.iter().zip(&system.thermals);
         let thermals = thermals.map(|(file, plant)| thing(file.id, &file.name, bus(plant.bus)));

@@ -1,0 +1,151 @@
+//! Progress of a run as a bar on a terminal: of this process, or told to the command that has started it and has the
+//! terminal.
+
+use std::cell::RefCell;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use cobre_comm::report;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// The time between two messages to the launcher.
+const PACE: Duration = Duration::from_millis(100);
+
+/// A part of a run that has a bar of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Training,
+    Simulation,
+}
+
+impl Part {
+    /// The name in messages, and that of the things that are counted.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Training => ("training", "iterations"),
+            Self::Simulation => ("simulation", "scenarios"),
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        let parts = [Self::Training, Self::Simulation];
+        parts.into_iter().find(|part| part.names().0 == name)
+    }
+}
+
+/// Where progress is shown.
+enum Place {
+    Nowhere,
+    /// The terminal of this process.
+    Terminal(RefCell<Bar>),
+    /// The launcher; with the time of the latest message.
+    Launcher(Option<Instant>),
+}
+
+/// The progress of a run.
+pub(super) struct RunProgress(Place);
+
+impl RunProgress {
+    /// Shows progress if there is anything to show it on.
+    pub(super) fn new(talks: bool, spoken_for: bool) -> Self {
+        Self(match (talks, spoken_for) {
+            (false, _) => Place::Nowhere,
+            (true, true) => Place::Launcher(None),
+            (true, false) if std::io::stderr().is_terminal() => {
+                Place::Terminal(RefCell::default())
+            }
+            (true, false) => Place::Nowhere,
+        })
+    }
+
+    /// So many of all are done; 0 of all is not known.
+    pub(super) fn at(&mut self, part: Part, done: usize, all: usize) {
+        match &mut self.0 {
+            Place::Nowhere => {}
+            Place::Terminal(bar) => bar.borrow_mut().at(part, done, all),
+            Place::Launcher(latest) => {
+                let now = Instant::now();
+                let early = latest.is_some_and(|latest| now - latest < PACE);
+                if !early || done == all {
+                    *latest = Some(now);
+                    report::progress(&format!("{} {done} {all}", part.names().0));
+                }
+            }
+        }
+    }
+
+    /// Writes lines that the bar must not run into.
+    pub(super) fn suspend(&self, write: impl FnOnce()) {
+        let Place::Terminal(bar) = &self.0 else {
+            return write();
+        };
+        match &bar.borrow().0 {
+            Some((_, bar)) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn clear(&self) {
+        if let Place::Terminal(bar) = &self.0 {
+            bar.borrow_mut().clear();
+        }
+    }
+}
+
+/// The bar of the present part.
+#[derive(Default)]
+struct Bar(Option<(Part, ProgressBar)>);
+
+impl Bar {
+    fn at(&mut self, part: Part, done: usize, all: usize) {
+        if self.0.as_ref().is_none_or(|(present, _)| *present != part) {
+            self.clear();
+            let bar = ProgressBar::new(all as u64).with_style(style(part, all));
+            // What was done before counts for no rate: a run that goes on has a place to begin with.
+            bar.set_position(done as u64);
+            bar.reset_eta();
+            self.0 = Some((part, bar));
+        }
+        if let Some((_, bar)) = &self.0 {
+            bar.set_position(done as u64);
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some((_, bar)) = self.0.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(part: Part, all: usize) -> ProgressStyle {
+    let (name, things) = part.names();
+    let template = if all == 0 {
+        format!("{name} {{spinner}} {{pos}} {things}, {{elapsed}}")
+    } else {
+        format!("{name} {{bar:30}} {{pos}}/{{len}} {things}, {{eta}} left")
+    };
+    ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+thread_local! {
+    /// The bar of the ranks that this process has started.
+    static OF_RANKS: RefCell<Bar> = RefCell::default();
+}
+
+/// Shows what a rank has told of its progress; with nothing to show it makes room for lines.
+pub(super) fn of_ranks(told: Option<&str>) {
+    OF_RANKS.with(|bar| {
+        let mut bar = bar.borrow_mut();
+        let Some(told) = told else {
+            return bar.clear();
+        };
+        let mut words = told.split(' ');
+        let part = words.next().and_then(Part::named);
+        let mut number = || words.next().and_then(|word| word.parse().ok());
+        if let (Some(part), Some(done), Some(all)) = (part, number(), number()) {
+            bar.at(part, done, all);
+        }
+    });
+}
