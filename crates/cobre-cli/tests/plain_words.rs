@@ -116,12 +116,9 @@ fn an_interrupted_simulation_is_no_finished_run() {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(500));
-    let pid = i32::try_from(child.id()).expect("a process");
     let asked = Instant::now();
-    // SAFETY: a signal to a child that was not waited for.
-    #[expect(unsafe_code, reason = "signals")]
-    let sent = unsafe { libc::kill(pid, libc::SIGINT) };
-    assert_eq!(sent, 0);
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("it can be started").success());
     let run = child.wait_with_output().expect("it ends");
     let took = asked.elapsed();
     assert!(took < Duration::from_secs(20), "it took {took:?}");

@@ -106,7 +106,10 @@ function drawPlot(panel, view, series, range, focus, width) {
   for (const place of across) {
     const label = dates ? dates[places.indexOf(place)] : fixed(place, digitsAcross);
     picture.append(svg("path", { d: `M${x(place)} ${area.top + area.height}v5`, class: "zero" }));
-    picture.append(svg("text", { x: x(place), y: area.top + area.height + 18, class: "tick middle" }, label));
+    // Those at the ends stay inside the picture.
+    const half = 3.8 * label.length;
+    const middle = Math.min(Math.max(x(place), half), width - half);
+    picture.append(svg("text", { x: middle, y: area.top + area.height + 18, class: "tick middle" }, label));
   }
   const inner = svg("g", { "clip-path": `url(#${clip})` });
   drawSeries(inner, places, series, x, y);
