@@ -191,3 +191,38 @@ fn the_price_of_truncation_is_in_no_figure() {
     assert!(!page.contains("inflow truncation"));
     assert!(page.contains("\"Jan 2026\""), "charts have no months");
 }
+
+#[test]
+fn tests_hear_interrupts_whoever_has_started_them() {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.expect("a mask").trim(), 16).expect("a mask");
+    assert_eq!(ignored & (1 << (2 - 1)), 0, "SIGINT is ignored: .cargo/config.toml has no runner that sets it right");
+}
+
+/// What a terminal of eighty columns gets from a run.
+fn on_a_terminal(options: &str, directory: &Path) -> String {
+    let cobre = env!("CARGO_BIN_EXE_cobre");
+    let case = example("five-years");
+    let words = format!("stty cols 80; exec {cobre} run {} {options}", case.display());
+    let mut command = Command::new("script");
+    command.args(["-qec", &words, "/dev/null"]).current_dir(directory);
+    command.env("TERM", "xterm").stdin(Stdio::null());
+    let run = finish(&mut command);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    text(&run.stdout)
+}
+
+#[test]
+fn a_bar_shows_training_and_simulation_also_of_ranks_and_after_a_resume() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for ranks in ["", "-n 2"] {
+        let told = on_a_terminal(&format!("{ranks} --iterations 12 --simulate 400"), directory.path());
+        assert!(told.contains("/12 iterations"), "{ranks}: {told}");
+        assert!(told.contains("/400 scenarios"), "{ranks}: {told}");
+    }
+    on_a_terminal("--iterations 4 --simulate 0 --output out", directory.path());
+    let told = on_a_terminal("--iterations 9 --simulate 0 --output out --resume", directory.path());
+    let first = told.find("/9 iterations").unwrap_or_else(|| panic!("no bar: {told}"));
+    assert!(told[..first].ends_with(" 4") || told[..first].ends_with(" 5"), "{told}");
+}

@@ -79,8 +79,8 @@ impl RunProgress {
         let Place::Terminal(bar) = &self.0 else {
             return write();
         };
-        match &bar.borrow().0 {
-            Some((_, bar)) => bar.suspend(write),
+        match &bar.borrow().drawn {
+            Some(bar) => bar.suspend(write),
             None => write(),
         }
     }
@@ -93,38 +93,54 @@ impl RunProgress {
     }
 }
 
-/// The bar of the present part.
+/// The bar of the present part, and where and when that began.
 #[derive(Default)]
-struct Bar(Option<(Part, ProgressBar)>);
+struct Bar {
+    drawn: Option<ProgressBar>,
+    since: Option<(Part, usize, Instant)>,
+}
 
 impl Bar {
     fn at(&mut self, part: Part, done: usize, all: usize) {
-        if self.0.as_ref().is_none_or(|(present, _)| *present != part) {
+        if self.since.is_none_or(|(present, ..)| present != part) {
             self.clear();
-            let bar = ProgressBar::new(all as u64).with_style(style(part, all));
             // What was done before counts for no rate: a run that goes on has a place to begin with.
-            bar.set_position(done as u64);
-            bar.reset_eta();
-            self.0 = Some((part, bar));
+            self.since = Some((part, done, Instant::now()));
         }
-        if let Some((_, bar)) = &self.0 {
-            bar.set_position(done as u64);
+        let make = || ProgressBar::new(all as u64).with_style(style(part, all));
+        let bar = self.drawn.get_or_insert_with(make);
+        if let Some(left) = self.since.and_then(|since| left(since, done, all)) {
+            bar.set_message(format!(", {left} left"));
         }
+        bar.set_position(done as u64);
     }
 
+    /// Takes it away until there is more to show.
     fn clear(&mut self) {
-        if let Some((_, bar)) = self.0.take() {
+        if let Some(bar) = self.drawn.take() {
             bar.finish_and_clear();
         }
     }
 }
 
+/// The time that the rest takes at the rate so far; none before there is one.
+fn left((_, first, start): (Part, usize, Instant), done: usize, all: usize) -> Option<String> {
+    let rate = done.checked_sub(first).filter(|count| *count > 0)? as f64;
+    let rest = all.checked_sub(done)? as f64;
+    let seconds = start.elapsed().as_secs_f64() / rate * rest;
+    Some(match seconds {
+        few if few < 90.0 => format!("{few:.0} s"),
+        some if some < 5400.0 => format!("{:.0} min", some / 60.0),
+        many => format!("{:.1} h", many / 3600.0),
+    })
+}
+
 fn style(part: Part, all: usize) -> ProgressStyle {
     let (name, things) = part.names();
     let template = if all == 0 {
-        format!("{name} {{spinner}} {{pos}} {things}, {{elapsed}}")
+        format!("{name} {{spinner}} {{pos}} {things}")
     } else {
-        format!("{name} {{bar:30}} {{pos}}/{{len}} {things}, {{eta}} left")
+        format!("{name} {{bar:30}} {{pos}}/{{len}} {things}{{msg}}")
     };
     ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
