@@ -3,7 +3,7 @@
 
 use super::system::InflowModel;
 
-/// Rounds through all stages, after which variances no longer move.
+/// Rounds through all stages, enough for variances to settle.
 const ROUNDS: usize = 60;
 /// The share by which a variance may be off: ratios are often rounded.
 const TOLERANCE: f64 = 0.05;

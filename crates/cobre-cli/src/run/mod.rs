@@ -23,7 +23,7 @@ use cobre_sddp::{
 };
 
 use self::report::{Failure, Voice};
-use self::show::{Show, Told};
+use self::show::{Show, OutputChoices};
 use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
@@ -434,7 +434,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
     let mut show = Show::new(
-        &Told {
+        &OutputChoices {
             first: voice.first,
             quiet: args.quiet,
             verbose: args.verbose,

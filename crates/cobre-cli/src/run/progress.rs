@@ -34,7 +34,7 @@ impl Part {
 }
 
 /// Where progress is shown.
-enum Place {
+enum ProgressTarget {
     Nowhere,
     /// The terminal of this process.
     Terminal(RefCell<Bar>),
@@ -43,27 +43,27 @@ enum Place {
 }
 
 /// The progress of a run.
-pub(super) struct RunProgress(Place);
+pub(super) struct RunProgress(ProgressTarget);
 
 impl RunProgress {
     /// Shows progress if there is anything to show it on.
     pub(super) fn new(talks: bool, spoken_for: bool) -> Self {
         Self(match (talks, spoken_for) {
-            (false, _) => Place::Nowhere,
-            (true, true) => Place::Launcher(None),
+            (false, _) => ProgressTarget::Nowhere,
+            (true, true) => ProgressTarget::Launcher(None),
             (true, false) if std::io::stderr().is_terminal() => {
-                Place::Terminal(RefCell::default())
+                ProgressTarget::Terminal(RefCell::default())
             }
-            (true, false) => Place::Nowhere,
+            (true, false) => ProgressTarget::Nowhere,
         })
     }
 
     /// So many of all are done; 0 of all is not known.
     pub(super) fn at(&mut self, part: Part, done: usize, all: usize) {
         match &mut self.0 {
-            Place::Nowhere => {}
-            Place::Terminal(bar) => bar.borrow_mut().at(part, done, all),
-            Place::Launcher(latest) => {
+            ProgressTarget::Nowhere => {}
+            ProgressTarget::Terminal(bar) => bar.borrow_mut().at(part, done, all),
+            ProgressTarget::Launcher(latest) => {
                 let now = Instant::now();
                 let early = latest.is_some_and(|latest| now - latest < PACE);
                 if !early || done == all {
@@ -76,7 +76,7 @@ impl RunProgress {
 
     /// Writes lines that the bar must not run into.
     pub(super) fn suspend(&self, write: impl FnOnce()) {
-        let Place::Terminal(bar) = &self.0 else {
+        let ProgressTarget::Terminal(bar) = &self.0 else {
             return write();
         };
         match &bar.borrow().drawn {
@@ -87,7 +87,7 @@ impl RunProgress {
 
     /// Takes the bar away.
     pub(super) fn clear(&self) {
-        if let Place::Terminal(bar) = &self.0 {
+        if let ProgressTarget::Terminal(bar) = &self.0 {
             bar.borrow_mut().clear();
         }
     }

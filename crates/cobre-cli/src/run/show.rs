@@ -16,7 +16,7 @@ use crate::terminal_table::plural;
 
 /// The choices of a run about its output.
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
-pub(super) struct Told {
+pub(super) struct OutputChoices {
     /// True on the first rank.
     pub(super) first: bool,
     pub(super) quiet: bool,
@@ -43,7 +43,7 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) fn new(
-        told: &Told,
+        told: &OutputChoices,
         interrupt: Option<Interrupt>,
         settings: &Settings,
         risk_neutral: bool,

@@ -24,7 +24,7 @@ pub(super) fn mean(system: &System, sampling: &OpeningSampler) -> Fictitious {
     if system.non_negativity != NonNegativity::Truncation || plants.is_empty() {
         return Fictitious::default();
     }
-    let walk = Walk::new(system, &plants, sampling);
+    let walk = InflowWalk::new(system, &plants, sampling);
     let start: History = plants
         .iter()
         .map(|&place| system.hydros[place].inflow.past.clone())
@@ -52,17 +52,17 @@ pub(super) fn mean(system: &System, sampling: &OpeningSampler) -> Fictitious {
 /// Past inflows by plant, the most recent first.
 type History = Vec<Vec<f64>>;
 
-struct Walk<'s> {
-    stages: Vec<WalkStage<'s>>,
+struct InflowWalk<'s> {
+    stages: Vec<InflowWalkStage<'s>>,
 }
 
-struct WalkStage<'s> {
+struct InflowWalkStage<'s> {
     openings: usize,
     /// By plant.
-    plants: Vec<WalkPlant<'s>>,
+    plants: Vec<InflowWalkPlant<'s>>,
 }
 
-struct WalkPlant<'s> {
+struct InflowWalkPlant<'s> {
     model: &'s InflowModel,
     /// The price of 1 m³/s, discounted.
     price: f64,
@@ -70,7 +70,7 @@ struct WalkPlant<'s> {
     drawn: Vec<f64>,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> InflowWalk<'s> {
     fn new(system: &'s System, plants: &[usize], sampling: &OpeningSampler) -> Self {
         let prices = plants.iter();
         let prices = prices.map(|&place| water::prices(system, &system.hydros[place]));
@@ -80,7 +80,7 @@ impl<'s> Walk<'s> {
             let drawn = sampling.draw(system, number);
             let plants = plants.iter().zip(&prices).map(|(&place, prices)| {
                 let model = &system.hydros[place].inflow.stages[number];
-                WalkPlant {
+                InflowWalkPlant {
                     model,
                     price: weight * prices[number],
                     drawn: drawn
@@ -89,7 +89,7 @@ impl<'s> Walk<'s> {
                         .collect(),
                 }
             });
-            let stage = WalkStage {
+            let stage = InflowWalkStage {
                 openings: drawn.len(),
                 plants: plants.collect(),
             };
@@ -128,7 +128,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-impl WalkStage<'_> {
+impl InflowWalkStage<'_> {
     /// The mean cost over the openings.
     fn cost(&self, history: &History) -> f64 {
         let costs = self.plants.iter().zip(history).map(|(plant, past)| {

@@ -43,12 +43,12 @@ impl Column {
 }
 
 /// A table of either kind.
-enum Source {
+enum TableSource {
     Parquet(Table),
     Csv(CsvTable),
 }
 
-impl Source {
+impl TableSource {
     fn columns(&self) -> &[TableColumn] {
         match self {
             Self::Parquet(table) => table.columns(),
@@ -73,7 +73,7 @@ impl Source {
 
 /// The columns of a file, to be taken one by one.
 pub(crate) struct Columns<'f> {
-    table: Source,
+    table: TableSource,
     at: Place,
     findings: &'f mut Findings,
 }
@@ -87,11 +87,11 @@ impl<'f> Columns<'f> {
         findings: &'f mut Findings,
     ) -> Option<Self> {
         let opened = if path.extension().is_some_and(|ending| ending == CSV) {
-            CsvTable::read(path, most).map(Source::Csv)
+            CsvTable::read(path, most).map(TableSource::Csv)
         } else {
             let file = cobre_files::open(path).map_err(TableError::from);
             let table = file.and_then(|file| Table::open(file, Most::Rows(most)));
-            table.map(Source::Parquet).map_err(|error| error.to_string())
+            table.map(TableSource::Parquet).map_err(|error| error.to_string())
         };
         let table = match opened {
             Ok(table) => table,
@@ -192,7 +192,7 @@ impl<'f> Columns<'f> {
 }
 
 /// Says which columns are missing, hold something else, come twice, or are none of the format.
-fn check_schema<R: Row>(table: &Source, at: &Place, findings: &mut Findings) -> bool {
+fn check_schema<R: Row>(table: &TableSource, at: &Place, findings: &mut Findings) -> bool {
     let before = findings.count();
     let found = table.columns();
     let known = R::columns();
