@@ -96,13 +96,6 @@ fn what_cannot_be_run_is_said_once() {
         ),
         (
             &example,
-            place("h"),
-            &["--csv", "--backend=bogus"],
-            64,
-            "usage",
-        ),
-        (
-            &example,
             place("g"),
             &["--retries=1", "--stop=statistical:9", "--risk=cvar:0.5,0.5"],
             64,
