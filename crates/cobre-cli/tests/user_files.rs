@@ -184,9 +184,8 @@ fn nothing_of_an_earlier_run_is_left_but_for_what_is_not_its_own() {
         !pictures.exists(),
         "a directory that it made, and that is empty"
     );
-    // The register is one of the files that are the same.
-    let register = left.remove(".cobre-files").expect("it is there");
-    assert!(String::from_utf8_lossy(&register).contains("charts/"));
+    let register = std::fs::read_to_string(output.join(".cobre-files")).expect("it is there");
+    assert!(register.contains("charts/"), "{register}");
     let mut expected = results(&fresh);
     expected.remove(".cobre-files");
     assert!(left == expected, "{:?} {:?}", left.keys(), expected.keys());
@@ -493,4 +492,20 @@ fn a_register_that_a_killed_process_left_keeps_no_run_out() {
     put(&output.join("simulation/.paths.parquet.part"), "half");
     succeeds(&finish(cobre(&["report"]).arg(&output)));
     succeeds(&run(&output, &["--simulate=5"]));
+}
+
+#[test]
+fn output_that_a_full_disk_does_not_take_is_an_error() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    succeeds(&run(scratch.path(), &[]));
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut summary = cobre(&["summary"]);
+    summary.arg(scratch.path());
+    summary.stdout(full.expect("Linux has it"));
+    summary.stderr(std::process::Stdio::piped());
+    let ended = summary
+        .spawn()
+        .and_then(std::process::Child::wait_with_output);
+    let ended = ended.expect("it ends");
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
 }

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
 use crate::below::{Blocked, EntryKind, EntryPlace, find, is_name, part_name};
 use crate::content::ContentProof;
 use crate::error::FileError;
@@ -269,7 +271,9 @@ impl Register {
         let path = self.directory().join(name);
         self.check_directory(name)?;
         if path.is_dir() {
-            return Ok(());
+            // Before anything in it, or beside it, is removed.
+            let refused = FileError::io("write to the directory", &path);
+            return access(&path, Access::WRITE_OK | Access::EXEC_OK).map_err(refused);
         }
         self.enter(&format!("{name}/"));
         self.append()?;
