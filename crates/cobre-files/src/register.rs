@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 use crate::below::{Blocked, EntryKind, EntryPlace, find, is_name, part_name};
 use crate::content::ContentProof;
 use crate::error::FileError;
-use crate::register_file::{Content, Entry, REGISTER, RegisterFile, is_entry, lines};
+use crate::register_file::{Content, REGISTER, RegisterEntry, RegisterFile, is_entry, lines};
 use crate::whole::WholeFile;
 
 /// The files that Cobre wrote below a directory. Names have a slash between their parts; that of a directory which
@@ -90,7 +90,7 @@ impl Register {
     }
 
     /// The entry of a name, which is made if it is not there; none if it may not be on a register.
-    fn enter(&mut self, name: &str) -> Option<&mut Entry> {
+    fn enter(&mut self, name: &str) -> Option<&mut RegisterEntry> {
         if !is_entry(name) {
             return None;
         }
@@ -158,7 +158,7 @@ impl Register {
     }
 
     /// True if a file is what an entry says.
-    fn is_own(&self, entry: &Entry, path: &Path) -> Result<bool, FileError> {
+    fn is_own(&self, entry: &RegisterEntry, path: &Path) -> Result<bool, FileError> {
         if self.by_name || entry.open {
             return Ok(true);
         }
@@ -350,7 +350,11 @@ impl Register {
     }
 
     /// The entry of a name for whose file, unfinished file or directory there is something, with the proof that holds.
-    fn still_there(&self, name: &str, mut entry: Entry) -> Result<Option<Entry>, FileError> {
+    fn still_there(
+        &self,
+        name: &str,
+        mut entry: RegisterEntry,
+    ) -> Result<Option<RegisterEntry>, FileError> {
         let path = self.directory().join(name);
         let refused = || FileError::io("look at", &path);
         let directory = name.strip_suffix('/');
@@ -550,7 +554,7 @@ mod tests {
         ];
         let mut text = "{\"cobre\":\"files\",\"format\":1,\"made\":true}\n".to_owned();
         for name in names {
-            text.push_str(&format!("{}\n", json!(name)));
+            text.extend([json!(name).to_string().as_str(), "\n"]);
         }
         text.push_str("nonsense\n\"cut off");
         std::fs::write(inside.join(".cobre-files"), text).expect("a file");

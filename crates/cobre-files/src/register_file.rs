@@ -36,7 +36,7 @@ const LARGEST: u64 = 16 << 20;
 
 /// The data on a name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Entry {
+pub(crate) struct RegisterEntry {
     /// What the file may hold: a file that is being replaced has two.
     pub(crate) proofs: Vec<ContentProof>,
     /// Whatever it holds is Cobre's.
@@ -48,7 +48,7 @@ pub(crate) struct Entry {
 /// The content of a register.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
-    pub(crate) entries: BTreeMap<String, Entry>,
+    pub(crate) entries: BTreeMap<String, RegisterEntry>,
     pub(crate) made: bool,
     pub(crate) is_there: bool,
 }
@@ -145,7 +145,7 @@ impl RegisterFile {
             }
         }
         for line in lines {
-            text.push_str(&format!("{line}\n"));
+            text.extend([line.to_string().as_str(), "\n"]);
         }
         file.write_all(text.as_bytes())
             .and_then(|()| file.sync_data())
@@ -157,7 +157,7 @@ impl RegisterFile {
         let mut text = header(content.made);
         for (name, entry) in &content.entries {
             for line in lines(name, entry) {
-                text.push_str(&format!("{line}\n"));
+                text.extend([line.to_string().as_str(), "\n"]);
             }
         }
         let path = self.path();
@@ -203,7 +203,7 @@ pub(crate) fn is_entry(name: &str) -> bool {
 }
 
 /// The lines of a name.
-pub(crate) fn lines(name: &str, entry: &Entry) -> Vec<Value> {
+pub(crate) fn lines(name: &str, entry: &RegisterEntry) -> Vec<Value> {
     let mut lines = Vec::new();
     if entry.open || entry.log {
         lines.push(json!({"name": name, "open": entry.open, "log": entry.log}));

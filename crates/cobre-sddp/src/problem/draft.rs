@@ -8,7 +8,7 @@ use super::limits::{
     MOST_OPENING_NUMBERS, check_bounds, check_coefficient, check_number, check_small,
 };
 use super::places::Places;
-use super::sizes::Sizes;
+use super::sizes::NumberSizes;
 use super::template::{ColumnId, RowId, StateColumns, Template};
 use super::{Node, Problem, Sense, State, ValidationStep};
 use crate::risk::Risk;
@@ -242,8 +242,8 @@ impl Draft {
     }
 
     /// The sizes of the numbers of each linear program.
-    fn sizes(&self) -> Vec<Sizes> {
-        let mut sizes: Vec<Sizes> = self.templates.iter().map(Sizes::of).collect();
+    fn sizes(&self) -> Vec<NumberSizes> {
+        let mut sizes: Vec<NumberSizes> = self.templates.iter().map(NumberSizes::of).collect();
         let openings = self.nodes.iter().flat_map(|node| {
             let changes = node.openings.iter().flat_map(|(_, changes)| changes);
             changes.map(|change| (node.template, *change))
@@ -284,7 +284,7 @@ impl Draft {
     }
 
     /// Sets to zero what rounding left of sums, in a problem that is checked.
-    fn drop_rests(&mut self, sizes: &[Sizes]) {
+    fn drop_rests(&mut self, sizes: &[NumberSizes]) {
         for node in &mut self.nodes {
             let changes = node.openings.iter_mut().flat_map(|(_, changes)| changes);
             changes.for_each(|change| sizes[node.template].drop_rest(change));
@@ -426,7 +426,7 @@ impl Draft {
         }
     }
 
-    fn check_templates(&mut self, sizes: &[Sizes], errors: &mut Vec<ProblemError>) {
+    fn check_templates(&mut self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
         let mut places: Vec<Option<String>> = vec![None; self.templates.len()];
         for node in &self.nodes {
             let place = &mut places[node.template];
@@ -487,7 +487,7 @@ impl Draft {
         template.states = ordered;
     }
 
-    fn check_nodes(&self, sizes: &[Sizes], errors: &mut Vec<ProblemError>) {
+    fn check_nodes(&self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
         let columns = (&self.incoming()[..], sizes);
         check_edges("root", &self.root, true, errors);
         for node in &self.nodes {
@@ -517,7 +517,7 @@ impl Draft {
         }
     }
 
-    fn check_validation(&self, sizes: &[Sizes], errors: &mut Vec<ProblemError>) {
+    fn check_validation(&self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
         let columns = (&self.incoming()[..], sizes);
         // By node the nodes that may follow it, and after those the nodes that may come first.
         let known: Vec<HashSet<usize>> = if self.validation.is_empty() {
@@ -555,7 +555,7 @@ impl Draft {
     fn check_changes(
         &self,
         place: &str,
-        (template, (incoming, sizes)): (usize, (&[HashSet<usize>], &[Sizes])),
+        (template, (incoming, sizes)): (usize, (&[HashSet<usize>], &[NumberSizes])),
         changes: &[Change],
         errors: &mut Vec<ProblemError>,
     ) {

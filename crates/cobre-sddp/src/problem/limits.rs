@@ -106,7 +106,7 @@ pub(crate) fn check_cut<'n>(
     intercept: f64,
     slopes: impl IntoIterator<Item = (&'n str, f64)>,
 ) -> Option<String> {
-    let beyond = |value: f64| !(value.abs() <= LARGEST_OF_CUT);
+    let beyond = |value: f64| value.is_nan() || value.abs() > LARGEST_OF_CUT;
     let found = match slopes.into_iter().find(|(_, slope)| beyond(*slope)) {
         Some((state, slope)) => format!("a slope of {slope:?} in state {state}"),
         None if beyond(intercept) => format!("an intercept of {intercept:?}"),

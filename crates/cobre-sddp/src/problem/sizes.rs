@@ -6,7 +6,7 @@ use super::template::Template;
 
 /// The sizes of the numbers of a linear program.
 #[derive(Debug, Clone)]
-pub(crate) struct Sizes {
+pub(crate) struct NumberSizes {
     /// By column, the largest value that any bounds allow, either way; may be infinite.
     pub(crate) reach: Vec<f64>,
     /// The largest cost, either way.
@@ -15,7 +15,7 @@ pub(crate) struct Sizes {
     rows: Vec<f64>,
 }
 
-impl Sizes {
+impl NumberSizes {
     pub(crate) fn of(template: &Template) -> Self {
         let largest = |values: &mut dyn Iterator<Item = f64>| {
             values.fold(0.0, |most: f64, value| most.max(value.abs()))

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::error::ProblemError;
 use super::limits::{check_bounds, check_coefficient, check_number, check_small, sum_of};
-use super::sizes::Sizes;
+use super::sizes::NumberSizes;
 
 /// A column of a [`Template`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,7 +138,7 @@ impl Template {
     }
 
     /// Checks the template; errors name `place`. Small numbers are judged by the `sizes` of all.
-    pub(crate) fn check(&self, place: &str, sizes: &Sizes, errors: &mut Vec<ProblemError>) {
+    pub(crate) fn check(&self, place: &str, sizes: &NumberSizes, errors: &mut Vec<ProblemError>) {
         let mut wrong = |problem: String| {
             errors.push(ProblemError::Program {
                 place: place.to_owned(),
