@@ -71,6 +71,10 @@ fn main() -> ExitCode {
             }
         }
     };
+    if code == exit::DONE && terminal::output_was_lost() {
+        let problem = "standard output did not take all of it";
+        return ExitCode::from(exit::fail(exit::IO, "cobre", problem));
+    }
     ExitCode::from(code)
 }
 

@@ -54,7 +54,10 @@ fn result_of(case: &Path, options: &[&str]) -> (Value, BTreeMap<String, Vec<u8>>
     line.as_object_mut().and_then(|line| line.remove("seconds"));
     let mut files = files(directory.path());
     let times = ["training/timings.parquet", "training/timings.csv"];
-    for name in times.into_iter().chain(["run.json", ".lock"]) {
+    for name in times
+        .into_iter()
+        .chain(["run.json", ".lock", ".cobre-files"])
+    {
         assert!(files.remove(name).is_some(), "{name}");
     }
     (line, files)
