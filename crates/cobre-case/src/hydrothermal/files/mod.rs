@@ -2,8 +2,10 @@
 
 pub(crate) mod config;
 pub(crate) mod constraints;
+pub(crate) mod hydraulics;
 pub(crate) mod initial;
 pub(crate) mod penalties;
+pub(crate) mod production;
 pub(crate) mod scenarios;
 pub(crate) mod stages;
 pub(crate) mod system;
@@ -16,6 +18,7 @@ use self::config::Config;
 use self::constraints::{HydroBounds, LineBounds, ThermalBounds};
 use self::initial::InitialConditions;
 use self::penalties::Penalties;
+use self::production::{Geometry, Hyperplanes, ProductionModels};
 use self::scenarios::{
     ArCoefficients, Correlation, InflowStats, LoadFactors, LoadStats, SourceFactors, SourceStats,
 };
@@ -27,21 +30,12 @@ use super::table::{self, Column, Row, Sizes};
 use crate::finding::{Findings, Place};
 
 /// Files of the format that this version refuses, with why.
-const REFUSED: [(&str, &str); 19] = [
+const REFUSED: &[(&str, &str)] = &[
     (
         "system/pumping_stations.json",
         "there are no pumping stations",
     ),
     ("system/energy_contracts.json", "there are no contracts"),
-    ("system/hydro_geometry.parquet", "productivity is constant"),
-    (
-        "system/hydro_production_models.json",
-        "productivity is constant",
-    ),
-    (
-        "system/fpha_hyperplanes.parquet",
-        "productivity is constant",
-    ),
     (
         "scenarios/inflow_history.parquet",
         "inflow models are given, not estimated",
@@ -170,6 +164,7 @@ files! {
     }
     optional {
         sources: Sources = system::SOURCES,
+        production_models: ProductionModels = production::PRODUCTION_MODELS,
         load_factors: LoadFactors = scenarios::LOAD_FACTORS,
         source_factors: SourceFactors = scenarios::SOURCE_FACTORS,
         correlation: Correlation = scenarios::CORRELATION,
@@ -191,6 +186,8 @@ files! {
         thermal_bounds: ThermalBounds,
         hydro_bounds: HydroBounds,
         line_bounds: LineBounds,
+        hyperplanes: Hyperplanes,
+        geometry: Geometry,
     }
 }
 
@@ -239,7 +236,7 @@ fn sound(text: &[u8], at: &Place, findings: &mut Findings) -> Option<Json> {
 
 /// Says which files in the directories of the format are refused, or none of its.
 fn strangers(case: &Path, findings: &mut Findings) {
-    for (file, why) in REFUSED {
+    for &(file, why) in REFUSED {
         if case.join(file).exists() {
             findings.wrong(
                 &Place::file(file),

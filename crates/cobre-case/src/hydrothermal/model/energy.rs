@@ -11,18 +11,17 @@ pub(super) fn add(program: &mut Program<'_>) {
     let blocks = program.stage.hours.len();
     let mut supply: Vec<Vec<Vec<(ColumnId, f64)>>> =
         vec![vec![Vec::new(); blocks]; system.buses.len()];
+    for (plant, layout) in system.hydros.iter().zip(&program.layout.hydros) {
+        for block in 0..blocks {
+            let (column, factor) = layout.generation(block);
+            supply[plant.bus][block].push((column, factor));
+        }
+    }
     let mut give = |bus: usize, columns: &[ColumnId], factor: f64| {
         for (block, column) in columns.iter().enumerate() {
             supply[bus][block].push((*column, factor));
         }
     };
-    for (place, plant) in system.hydros.iter().enumerate() {
-        give(
-            plant.bus,
-            &program.layout.hydros[place].turbined,
-            plant.productivity,
-        );
-    }
     for plant in &system.thermals {
         let limits = &plant.limits[program.number];
         let columns: Vec<ColumnId> = program

@@ -23,12 +23,13 @@ pub(crate) struct HydroLayout {
     pub(crate) storage: Option<[ColumnId; 2]>,
     /// Shortfall of storage below its minimum, hm³.
     pub(crate) storage_below: Option<ColumnId>,
-    /// The balance of water, in hm³.
-    pub(crate) water: Option<RowId>,
-    /// The row whose right-hand side is the inflow as it is drawn: in hm³, or in m³/s if it depends on the
-    /// past.
+    /// Storage after each period, hm³; the last is that after the stage.
+    pub(crate) levels: Vec<ColumnId>,
+    /// The balance of water of each period, in hm³.
+    pub(crate) water: Vec<RowId>,
+    /// The row whose right-hand side is the inflow as it is drawn: in hm³, or in m³/s if the inflow is a column.
     pub(crate) drawn: Option<RowId>,
-    /// The inflow, m³/s, if it depends on the past.
+    /// The inflow, m³/s, if it is a column.
     pub(crate) inflow: Option<ColumnId>,
     /// Slack that lifts such an inflow to zero, m³/s.
     pub(crate) truncated: Option<ColumnId>,
@@ -44,6 +45,44 @@ pub(crate) struct HydroLayout {
     pub(crate) generation_below: Vec<ColumnId>,
     pub(crate) outflow_below: Vec<ColumnId>,
     pub(crate) outflow_above: Vec<ColumnId>,
+    pub(crate) generation: Generation,
+    /// m³/s; empty without a diversion.
+    pub(crate) diverted: Vec<ColumnId>,
+    /// Shortfall of storage below the target of a filling, hm³.
+    pub(crate) filling_below: Option<ColumnId>,
+    /// By period, m³/s: evaporation, and how much it is too little or too much; empty without any.
+    pub(crate) evaporation: Vec<ColumnId>,
+    pub(crate) evaporation_below: Vec<ColumnId>,
+    pub(crate) evaporation_above: Vec<ColumnId>,
+    /// Withdrawal that is asked for, m³/s, and by how much too little or too much is taken.
+    pub(crate) withdrawal: Option<(f64, [ColumnId; 2])>,
+    /// Water under way after the stage, hm³, by period of arrival.
+    pub(crate) under_way: Vec<ColumnId>,
+}
+
+/// Where the generation of a hydro plant is.
+#[derive(Debug)]
+pub(crate) enum Generation {
+    /// Turbined flow times this, MW/(m³/s).
+    PerFlow(f64),
+    /// Columns by block, MW.
+    Columns(Vec<ColumnId>),
+}
+
+impl Default for Generation {
+    fn default() -> Self {
+        Self::PerFlow(0.0)
+    }
+}
+
+impl HydroLayout {
+    /// The column whose multiple is the generation of a block, MW, and the factor.
+    pub(crate) fn generation(&self, block: usize) -> (ColumnId, f64) {
+        match &self.generation {
+            Generation::PerFlow(productivity) => (self.turbined[block], *productivity),
+            Generation::Columns(columns) => (columns[block], 1.0),
+        }
+    }
 }
 
 /// Where a bus is.

@@ -45,7 +45,6 @@ struct Thing {
 #[derive(Debug)]
 struct SimulatedHydro {
     thing: Thing,
-    productivity: f64,
 }
 
 #[derive(Debug)]
@@ -74,7 +73,6 @@ impl SimulationTables {
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
-            productivity: plant.productivity,
         });
         let thermals = files.thermals.thermals.iter().zip(&system.thermals);
         let thermals = thermals.map(|(file, plant)| thing(file.id, &file.name, bus(plant.bus)));

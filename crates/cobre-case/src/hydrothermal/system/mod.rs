@@ -2,17 +2,28 @@
 //! up.
 
 mod buses;
+mod evaporation;
+mod fit;
+mod geometry;
+mod hull;
 mod hydros;
 mod index;
 mod inflow;
+mod phases;
+mod production;
 mod sources;
 mod thermals;
 mod time;
+mod travel;
 
 pub(crate) use buses::{Bus, Line};
-pub(crate) use hydros::{Hydro, HydroLimits};
+pub(crate) use fit::lowest;
+pub(crate) use geometry::ProductionFunction;
+pub(crate) use hydros::{Hydro, HydroCosts, HydroLimits};
 pub(crate) use index::Index;
 pub(crate) use inflow::InflowModel;
+pub(crate) use phases::Phase;
+pub(crate) use production::{PlantFit, Production};
 pub(crate) use sources::Source;
 pub(crate) use thermals::Thermal;
 pub(crate) use time::Stage;
@@ -20,6 +31,7 @@ pub(crate) use time::Stage;
 use super::files::Files;
 use super::files::config::NonNegativity;
 use super::files::constraints::{HydroBounds, LineBounds, ThermalBounds};
+use super::files::production::{Geometry, Hyperplanes};
 use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
 use super::table::Row;
@@ -62,13 +74,16 @@ impl System {
         let list = Place::file(names::HYDROS).key("hydros");
         let hydro_index = Index::new("hydro plant", named, &list, findings);
         let inflows = inflow::resolve(files, &hydro_index, &stages, &stage_index, findings);
+        let reservoirs = geometry::resolve(files, &hydro_index, findings);
+        let time = (&stages[..], &stage_index);
+        let productions = production::resolve(files, &hydro_index, &reservoirs, time, findings);
         let hydros = hydros::resolve(
             files,
-            &hydro_index,
-            &bus_index,
-            &stages,
-            inflows,
-            (&stage_index, findings),
+            (&hydro_index, &bus_index),
+            time,
+            (inflows, &reservoirs),
+            productions,
+            findings,
         );
         let thermals = thermals::resolve(files, &bus_index, &stages, &stage_index, findings);
         let (sources, source_index) =
@@ -136,6 +151,8 @@ fn check_tables(files: &Files, findings: &mut Findings) {
         (LineBounds::FILE, files.lines.lines.len()),
         (ThermalBounds::FILE, files.thermals.thermals.len()),
         (SourceStats::FILE, sources),
+        (Hyperplanes::FILE, hydros),
+        (Geometry::FILE, hydros),
     ];
     for (file, count) in things {
         if count > 0 && files.empty.contains(&file) {
