@@ -4,7 +4,10 @@
 mod bad_cases;
 mod balances;
 mod book;
+mod extensive_water;
 mod mutants;
 mod non_negativity;
 mod reference_cases;
 mod tables;
+mod water_tables;
+mod water_world;

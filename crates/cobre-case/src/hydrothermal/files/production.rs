@@ -93,9 +93,9 @@ object! {
     FphaConfig {
         /// Where they come from.
         source: PlaneSource,
-        /// Computed: storages of the grid, 2 to 100; 5 if left out.
+        /// Computed: storages of the grid, 2 to 30; 5 if left out.
         volume_discretization_points: Option<Id>,
-        /// Computed: turbined flows of the grid, 2 to 100; 5 if left out.
+        /// Computed: turbined flows of the grid, 2 to 30; 5 if left out.
         turbine_discretization_points: Option<Id>,
         /// Computed: accepted, 2 or more; the slope by spillage always has 9 points.
         spillage_discretization_points: Option<Id>,
@@ -139,11 +139,11 @@ table! {
         gamma_s: NonPositive,
         /// Factor of gamma_0 alone; 1 if left out.
         kappa: Option<PositiveShare>,
-        /// Nothing reads it.
+        /// The least storage it is meant for, hm³; a note that no linear program uses.
         valid_v_min_hm3: Option<Number>,
-        /// Nothing reads it.
+        /// The most storage it is meant for, hm³; a note that no linear program uses.
         valid_v_max_hm3: Option<Number>,
-        /// Nothing reads it.
+        /// The most turbined flow it is meant for, m³/s; a note that no linear program uses.
         valid_q_max_m3s: Option<Number>,
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct HydroLayout {
     pub(crate) evaporation_above: Vec<ColumnId>,
     /// Withdrawal that is asked for, m³/s, and by how much too little or too much is taken.
     pub(crate) withdrawal: Option<(f64, [ColumnId; 2])>,
+    /// Water that reaches the plant below during the stage, hm³; none if that is all it turbines and spills.
+    pub(crate) arriving: Option<Vec<(ColumnId, f64)>>,
     /// Water under way after the stage, hm³, by period of arrival.
     pub(crate) under_way: Vec<ColumnId>,
 }

@@ -20,10 +20,15 @@ pub(super) enum Cost {
     MaxOutflow,
     InflowAdded,
     InflowTruncation,
+    Turbined,
+    Diversion,
+    Evaporation,
+    Withdrawal,
+    Filling,
 }
 
 /// The column of each kind, in order, and what it means.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 18] = [
     ("thermal_cost", "generation of thermal plants"),
     (
         "source_cost",
@@ -51,6 +56,23 @@ const KINDS: [(&str, &str); 13] = [
     (
         "inflow_truncation_cost",
         "inflows below zero lifted to zero (method truncation, inflows that depend on the past)",
+    ),
+    (
+        "turbined_cost",
+        "flow through turbines of plants with hyperplanes",
+    ),
+    ("diversion_cost", "water diverted"),
+    (
+        "evaporation_violation_cost",
+        "evaporation that differs from that of the lake's area",
+    ),
+    (
+        "withdrawal_violation_cost",
+        "withdrawal that differs from what is asked for",
+    ),
+    (
+        "filling_violation_cost",
+        "storage below the target of a filling",
     ),
 ];
 

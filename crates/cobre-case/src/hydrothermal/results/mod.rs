@@ -4,6 +4,7 @@
 
 mod costs;
 mod energy;
+mod production;
 mod water;
 
 use cobre_sddp::{Column, ColumnId, Kind, Problem, Rows, Table, Tables, Visited, stage_columns};
@@ -12,7 +13,7 @@ use self::costs::{Cost, Costs};
 use super::files::Files;
 use super::model::Layout;
 use super::number::Id;
-use super::system::System;
+use super::system::{ProductionFunction, System};
 
 /// The data from which the tables of decisions are made.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ struct Thing {
 #[derive(Debug)]
 struct SimulatedHydro {
     thing: Thing,
+    /// The exact production function, if hyperplanes stand for it in some stage and there is a level curve.
+    exact: Option<ProductionFunction>,
 }
 
 #[derive(Debug)]
@@ -73,6 +76,11 @@ impl SimulationTables {
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
+            exact: {
+                let mut functions = plant.production.stages.iter();
+                let planes = functions.any(|own| !own.planes().is_empty());
+                plant.production.exact.clone().filter(|_| planes)
+            },
         });
         let thermals = files.thermals.thermals.iter().zip(&system.thermals);
         let thermals = thermals.map(|(file, plant)| thing(file.id, &file.name, bus(plant.bus)));
@@ -114,7 +122,7 @@ struct Writer {
 }
 
 /// All tables; that of costs comes last, as the others add them up.
-const WRITERS: [Writer; 7] = [
+const WRITERS: [Writer; 8] = [
     Writer {
         things: |results| results.hydros.len(),
         table: water::hydros,
@@ -124,6 +132,17 @@ const WRITERS: [Writer; 7] = [
         things: |results| results.hydros.len(),
         table: water::blocks,
         fill: water::fill_blocks,
+    },
+    Writer {
+        things: |results| {
+            results
+                .hydros
+                .iter()
+                .filter(|plant| plant.exact.is_some())
+                .count()
+        },
+        table: production::table,
+        fill: production::fill,
     },
     Writer {
         things: |results| results.thermals.len(),

@@ -225,6 +225,15 @@ fn hyperplanes(
         let (Some(plant), None | Some(Some(_))) = (plant, stage) else {
             continue;
         };
+        if let (Some(least), Some(most)) = (row.valid_v_min_hm3, row.valid_v_max_hm3)
+            && least.0 > most.0
+        {
+            let message = format!(
+                "valid_v_min_hm3, {}, is above valid_v_max_hm3, {}",
+                least.0, most.0
+            );
+            findings.wrong(&at, message);
+        }
         let plane = Plane {
             constant: row.kappa.map_or(1.0, |kappa| kappa.0) * row.gamma_0.0,
             storage: row.gamma_v.0,
