@@ -2,6 +2,7 @@
 //! as each that has the LP solver in it takes its time to link.
 
 mod bad_cases;
+mod bad_hydro;
 mod balances;
 mod book;
 mod extensive_water;
