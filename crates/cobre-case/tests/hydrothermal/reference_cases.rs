@@ -10,7 +10,7 @@ use cobre_sddp::{Cadence, Results, Sampling, Settings, Solver, StopRule, run};
 ///
 /// The inflows of d19 are uncertain by 0.001 m³/s, which moves its cost by 100 or so, and its value
 /// holds for the openings of another generator.
-const VALUES: [(&str, f64, f64); 11] = [
+const VALUES: [(&str, f64, f64); 16] = [
     ("d01-thermal-dispatch", 182_500.0, 1e-6),
     ("d02-single-hydro", 23_635_000.0 / 9.0, 1e-6),
     ("d03-two-hydro-cascade", 4_171_000.0 / 3.0, 1e-6),
@@ -22,6 +22,11 @@ const VALUES: [(&str, f64, f64); 11] = [
     ("d19-multi-hydro-par", 1_332_571.797, 4e-4),
     ("d25-discount-rate", 2_611_454.584_787_283, 1e-6),
     ("d27-per-stage-thermal-cost", 10_950_000.0, 1e-6),
+    ("d13-generic-constraint", 15_330_000.0, 1e-6),
+    ("x01-pumping", 865_288.888_888_889, 1e-6),
+    ("x04-exchange-factors", 4_148_050.0, 1e-6),
+    ("x15-contracts-b", 5_400_910.0, 1e-6),
+    ("x16-ncs-b", 263_714.75, 1e-6),
 ];
 
 fn reference() -> Option<PathBuf> {

@@ -2,9 +2,11 @@
 
 use cobre_sddp::{ColumnId, Draft};
 
-use super::{HydroLayout, Program};
+use super::{HydroLayout, Program, pumping};
 use crate::hydrothermal::files::config::NonNegativity;
-use crate::hydrothermal::system::{Hydro, HydroLimits, InflowModel, System};
+use crate::hydrothermal::system::{
+    Hydro, HydroCosts, HydroLimits, InflowModel, Stage, System, Variable,
+};
 
 const UNLIMITED: f64 = f64::INFINITY;
 
@@ -28,13 +30,16 @@ fn lag_name(plant: &Hydro, place: usize) -> String {
 pub(super) fn add(program: &mut Program<'_>) {
     let plants = &program.system.hydros;
     for plant in plants {
-        let limits = &plant.limits[program.number];
-        // Generation is turbined flow times productivity, so its limit is one of flow.
-        let most = limits
-            .max_turbined
-            .min(limits.max_generation / plant.productivity);
-        let turbined = program.by_block("turbined", &plant.label, 0.0, 0.0, most);
-        let cost = plant.costs.spillage;
+        let limits = &plant.block_limits[program.number];
+        let turbined = program.by_block_of("turbined", &plant.label, |block, _| {
+            // Generation is turbined flow times productivity, so its limit is one of flow.
+            let limits = &limits[block];
+            let most = limits
+                .max_turbined
+                .min(limits.max_generation / plant.productivity);
+            (0.0, 0.0, most)
+        });
+        let cost = plant.costs[program.number].spillage;
         let spilled = program.by_block("spilled", &plant.label, cost, 0.0, UNLIMITED);
         program.layout.hydros.push(HydroLayout {
             turbined,
@@ -44,7 +49,7 @@ pub(super) fn add(program: &mut Program<'_>) {
     }
     for (place, plant) in plants.iter().enumerate() {
         balance(program, place, plant);
-        minimums(program, place, plant, &plant.limits[program.number]);
+        minimums(program, place, plant);
     }
 }
 
@@ -68,7 +73,7 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
         if limits.min_storage > 0.0 {
             let below = lp.column(
                 format!("storage_below.{label}"),
-                plant.costs.storage_below,
+                plant.costs[program.number].storage_below,
                 0.0,
                 UNLIMITED,
             );
@@ -96,12 +101,15 @@ fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
             ]);
         }
     }
+    for (block, column, sign) in pumping::flows(program, place) {
+        terms.push((column, sign * program.stage.volume(block)));
+    }
     let volume = program.stage.total_volume();
     let model = &plant.inflow.stages[program.number];
     let name = format!("water.{label}");
     let hours = program.stage.total_hours();
     if program.system.non_negativity == NonNegativity::Penalty {
-        let cost = plant.costs.added_water * hours;
+        let cost = plant.costs[program.number].added_water * hours;
         // Where inflows do not depend on the past, openings say how much may be added.
         let most = if plant.inflow.past.is_empty() {
             shortfall(model.constant)
@@ -206,106 +214,152 @@ fn price(system: &System, plant: &Hydro, number: usize) -> f64 {
     prices[number]
 }
 
-/// A plant and those that its water flows to.
-fn course<'s>(system: &'s System, plant: &'s Hydro) -> impl Iterator<Item = &'s Hydro> {
-    let below = |plant: &&Hydro| plant.downstream.map(|below| &system.hydros[below]);
-    std::iter::successors(Some(plant), below)
+/// A plant and those that its water can get to: below it, and by pumps.
+fn course<'s>(system: &'s System, plant: &'s Hydro) -> impl Iterator<Item = (usize, &'s Hydro)> {
+    let start = system
+        .hydros
+        .iter()
+        .position(|other| std::ptr::eq(other, plant));
+    let mut reached = vec![false; system.hydros.len()];
+    let mut ahead: Vec<usize> = start.into_iter().collect();
+    while let Some(place) = ahead.pop() {
+        if !std::mem::replace(&mut reached[place], true) {
+            ahead.extend(system.hydros[place].downstream);
+            let pumps = system.pumping.iter();
+            let pumps = pumps.filter(|station| station.source == place);
+            ahead.extend(pumps.map(|station| station.destination));
+        }
+    }
+    let plants = system.hydros.iter().enumerate();
+    plants.filter(move |(place, _)| reached[*place])
 }
 
-/// The most that 1 m³/s for an hour can save in a plant and below it, $/(m³/s·h).
-pub(crate) fn saving(system: &System, plant: &Hydro) -> f64 {
+/// The most that a MWh can be worth, $: the dearest deficit, or the best price of an export.
+pub(super) fn dearest_energy(system: &System) -> f64 {
     let segments = system.buses.iter().flat_map(|bus| &bus.deficit);
-    let energy = segments.map(|(_, cost)| *cost).fold(0.0, f64::max);
+    let deficit = segments.map(|(_, cost)| *cost).fold(0.0, f64::max);
+    let contracts = system.contracts.iter();
+    let terms = contracts.flat_map(|contract| contract.terms.iter().flatten());
+    terms.map(|terms| -terms.price).fold(deficit, f64::max)
+}
+
+/// The dearest of a cost in all stages.
+fn dearest(plant: &Hydro, cost: fn(&HydroCosts) -> f64) -> f64 {
+    plant.costs.iter().map(cost).fold(0.0, f64::max)
+}
+
+/// The most that 1 m³/s for an hour can save in a plant and those that its water can get to, $/(m³/s·h).
+pub(crate) fn saving(system: &System, plant: &Hydro) -> f64 {
+    let energy = dearest_energy(system);
     let mut sum = 0.0;
-    for plant in course(system, plant) {
-        let costs = &plant.costs;
-        let asked =
-            |least: fn(&HydroLimits) -> f64| plant.limits.iter().any(|limits| least(limits) > 0.0);
-        sum += energy * plant.productivity;
-        if asked(|limits| limits.min_turbined) {
-            sum += costs.turbined_below;
+    for (place, plant) in course(system, plant) {
+        sum += energy * plant.productivity + by_constraints(system, place);
+        if plant.any_limit(|limits| limits.min_turbined > 0.0) {
+            sum += dearest(plant, |costs| costs.turbined_below);
         }
-        if asked(|limits| limits.min_outflow) {
-            sum += costs.outflow_below;
+        if plant.any_limit(|limits| limits.min_outflow > 0.0) {
+            sum += dearest(plant, |costs| costs.outflow_below);
         }
-        if asked(|limits| limits.min_generation) {
-            sum += costs.generation_below * plant.productivity;
+        if plant.any_limit(|limits| limits.min_generation > 0.0) {
+            sum += dearest(plant, |costs| costs.generation_below) * plant.productivity;
         }
-        if asked(|limits| limits.min_storage) {
+        if plant.any_limit(|limits| limits.min_storage > 0.0) {
             // Water that stays counts at the end of every stage.
-            sum += costs.storage_below * 3600.0 / 1e6 * system.stages.len() as f64;
+            let cost = dearest(plant, |costs| costs.storage_below);
+            sum += cost * 3600.0 / 1e6 * system.stages.len() as f64;
         }
     }
     sum
 }
 
-/// The most that 1 m³/s too much for an hour can cost in a plant and below it, $/(m³/s·h).
-fn burden(system: &System, plant: &Hydro) -> f64 {
-    let costs = course(system, plant).map(|plant| {
-        let limited = |limits: &HydroLimits| limits.max_outflow.is_finite();
-        let above = plant.limits.iter().any(limited);
-        plant.costs.spillage
-            + if above {
-                plant.costs.outflow_above
-            } else {
-                0.0
-            }
+/// The most that 1 m³/s too much for an hour can cost in a plant and those that its water can get to, $/(m³/s·h).
+pub(super) fn burden(system: &System, plant: &Hydro) -> f64 {
+    let costs = course(system, plant).map(|(place, plant)| {
+        let above = plant.any_limit(|limits| limits.max_outflow.is_finite());
+        let above = f64::from(u8::from(above));
+        dearest(plant, |costs| costs.spillage)
+            + above * dearest(plant, |costs| costs.outflow_above)
+            + by_constraints(system, place)
     });
     costs.sum()
 }
 
-/// The least and the most of flows and generation, with what it costs to miss them.
-fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro, limits: &HydroLimits) {
-    let (label, costs) = (&plant.label, plant.costs);
-    let layout = &program.layout.hydros[place];
-    let (turbined, spilled) = (layout.turbined.clone(), layout.spilled.clone());
-    for (what, least, factor, cost) in [
-        ("turbined", limits.min_turbined, 1.0, costs.turbined_below),
-        (
-            "generation",
-            limits.min_generation,
-            plant.productivity,
-            costs.generation_below,
-        ),
-    ] {
-        if least == 0.0 {
-            continue;
-        }
-        let below = program.by_block(&format!("{what}_below"), label, cost, 0.0, UNLIMITED);
-        for (block, _, name) in program.blocks() {
-            let terms = [(turbined[block], factor), (below[block], 1.0)];
-            let name = format!("min_{what}.{label}.{name}");
-            program.lp.row(name, least, UNLIMITED, &terms);
-        }
-        let layout = &mut program.layout.hydros[place];
-        if what == "turbined" {
-            layout.turbined_below = below;
-        } else {
-            layout.generation_below = below;
+/// The most that 1 m³/s for an hour in a plant can do to the slacks of generic constraints, $/(m³/s·h).
+fn by_constraints(system: &System, place: usize) -> f64 {
+    let hours: f64 = system.stages.iter().map(Stage::total_hours).sum();
+    let mut sum = 0.0;
+    for constraint in &system.constraints {
+        let penalty = constraint.penalty.unwrap_or(0.0);
+        let terms = constraint.terms.iter().filter(|term| term.thing == place);
+        for term in terms {
+            let effect = match term.variable {
+                // Water that stays counts in every stage.
+                Variable::HydroStorage => 3600.0 / 1e6 * hours,
+                Variable::HydroGeneration => system.hydros[place].productivity,
+                Variable::HydroTurbined | Variable::HydroSpillage | Variable::HydroOutflow => 1.0,
+                _ => 0.0,
+            };
+            sum += penalty * term.factor.abs() * effect;
         }
     }
-    let has_most = limits.max_outflow.is_finite();
-    if limits.min_outflow == 0.0 && !has_most {
+    sum
+}
+
+/// The least and the most of flows and generation, with what it costs to miss them.
+fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+    let (label, costs) = (&plant.label, plant.costs[program.number]);
+    let limits = &plant.block_limits[program.number];
+    let any = |is_set: fn(&HydroLimits) -> bool| limits.iter().any(is_set);
+    let turbined = program.layout.hydros[place].turbined.clone();
+    if any(|limits| limits.min_turbined > 0.0) {
+        let cost = costs.turbined_below;
+        let below = program.by_block("turbined_below", label, cost, 0.0, UNLIMITED);
+        for (block, _, name) in program.blocks() {
+            let terms = [(turbined[block], 1.0), (below[block], 1.0)];
+            let name = format!("min_turbined.{label}.{name}");
+            let least = limits[block].min_turbined;
+            program.lp.row(name, least, UNLIMITED, &terms);
+        }
+        program.layout.hydros[place].turbined_below = below;
+    }
+    if any(|limits| limits.min_generation > 0.0) {
+        let cost = costs.generation_below;
+        let below = program.by_block("generation_below", label, cost, 0.0, UNLIMITED);
+        for (block, _, name) in program.blocks() {
+            let terms = [(turbined[block], plant.productivity), (below[block], 1.0)];
+            let name = format!("min_generation.{label}.{name}");
+            let least = limits[block].min_generation;
+            program.lp.row(name, least, UNLIMITED, &terms);
+        }
+        program.layout.hydros[place].generation_below = below;
+    }
+    outflow(program, place, plant);
+}
+
+/// The least and the most outflow of every block.
+fn outflow(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+    let (label, costs) = (&plant.label, plant.costs[program.number]);
+    let limits = &plant.block_limits[program.number];
+    let has_least = limits.iter().any(|limits| limits.min_outflow > 0.0);
+    let has_most = limits.iter().any(|limits| limits.max_outflow.is_finite());
+    if !has_least && !has_most {
         return;
     }
     let mut beyond = |asked: bool, what: &str, cost: f64| {
         let columns = asked.then(|| program.by_block(what, label, cost, 0.0, UNLIMITED));
         columns.unwrap_or_default()
     };
-    let below = beyond(
-        limits.min_outflow > 0.0,
-        "outflow_below",
-        costs.outflow_below,
-    );
+    let below = beyond(has_least, "outflow_below", costs.outflow_below);
     let above = beyond(has_most, "outflow_above", costs.outflow_above);
+    let layout = &program.layout.hydros[place];
+    let (turbined, spilled) = (layout.turbined.clone(), layout.spilled.clone());
     for (block, _, name) in program.blocks() {
         let mut terms = vec![(turbined[block], 1.0), (spilled[block], 1.0)];
         terms.extend(below.get(block).map(|below| (*below, 1.0)));
         terms.extend(above.get(block).map(|above| (*above, -1.0)));
         let name = format!("outflow.{label}.{name}");
-        program
-            .lp
-            .row(name, limits.min_outflow, limits.max_outflow, &terms);
+        let (least, most) = (limits[block].min_outflow, limits[block].max_outflow);
+        program.lp.row(name, least, most, &terms);
     }
     let layout = &mut program.layout.hydros[place];
     (layout.outflow_below, layout.outflow_above) = (below, above);

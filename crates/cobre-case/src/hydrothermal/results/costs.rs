@@ -20,10 +20,16 @@ pub(super) enum Cost {
     MaxOutflow,
     InflowAdded,
     InflowTruncation,
+    Commitment,
+    Contract,
+    BatteryWear,
+    MinLevel,
+    MinPumping,
+    Constraint,
 }
 
 /// The column of each kind, in order, and what it means.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 19] = [
     ("thermal_cost", "generation of thermal plants"),
     (
         "source_cost",
@@ -51,6 +57,30 @@ const KINDS: [(&str, &str); 13] = [
     (
         "inflow_truncation_cost",
         "inflows below zero lifted to zero (method truncation, inflows that depend on the past)",
+    ),
+    (
+        "commitment_cost",
+        "generation of later stages that thermal plants are committed to in this one, discounted to it",
+    ),
+    (
+        "contract_cost",
+        "energy of contracts; below zero where revenue is larger",
+    ),
+    (
+        "battery_degradation_cost",
+        "wear of batteries by discharging",
+    ),
+    (
+        "min_level_violation_cost",
+        "levels of batteries below their minimum",
+    ),
+    (
+        "min_pumping_violation_cost",
+        "pumped flow below its minimum",
+    ),
+    (
+        "constraint_violation_cost",
+        "violations of generic constraints",
     ),
 ];
 
