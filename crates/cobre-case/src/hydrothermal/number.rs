@@ -88,6 +88,17 @@ number!(
     json!({"type": "number", "minimum": 0, "exclusiveMaximum": 100})
 );
 
+number!(
+    /// A number that is not above 0.
+    NonPositive, "a number that is at most 0", |value| value <= 0.0,
+    json!({"type": "number", "minimum": -LARGEST, "maximum": 0})
+);
+number!(
+    /// A share that is not nothing.
+    PositiveShare, "a number above 0 and at most 1", |value| value > 0.0 && value <= 1.0,
+    json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+);
+
 /// A whole number that names something.
 pub(crate) type Id = i32;
 

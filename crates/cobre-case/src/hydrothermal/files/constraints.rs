@@ -1,7 +1,7 @@
 //! `constraints/*.parquet`: bounds and costs that differ by stage. What a row leaves empty stays as
 //! it is.
 
-use crate::hydrothermal::number::{Id, NonNegative};
+use crate::hydrothermal::number::{Id, NonNegative, Number};
 use crate::hydrothermal::table::table;
 
 table! {
@@ -45,13 +45,14 @@ table! {
         min_generation_mw: Option<NonNegative>,
         /// The most generation, MW.
         max_generation_mw: Option<NonNegative>,
-        /// The block; all blocks if empty. A row of a block beats one of the stage, and has no storage.
+        /// The block; all blocks if empty. A row of a block beats one of the stage, and has neither storage, filling nor withdrawal.
         block_id: Option<Id>,
-    }
-    refused {
-        max_diversion_m3s: "water goes to one plant",
-        filling_inflow_m3s: "reservoirs are in operation",
-        water_withdrawal_m3s: "there are no withdrawals",
+        /// The most diverted flow, m³/s.
+        max_diversion_m3s: Option<NonNegative>,
+        /// The flow that filling has to keep back, m³/s.
+        filling_inflow_m3s: Option<NonNegative>,
+        /// Water taken out for other uses, m³/s; below 0 if water is returned.
+        water_withdrawal_m3s: Option<Number>,
     }
 }
 

@@ -4,9 +4,11 @@ pub(crate) mod config;
 pub(crate) mod constraints;
 pub(crate) mod equipment;
 pub(crate) mod generic;
+pub(crate) mod hydraulics;
 pub(crate) mod initial;
 pub(crate) mod penalties;
 pub(crate) mod penalty_overrides;
+pub(crate) mod production;
 pub(crate) mod scenarios;
 pub(crate) mod stages;
 pub(crate) mod system;
@@ -25,6 +27,7 @@ use self::generic::{GenericBounds, GenericConstraints};
 use self::initial::InitialConditions;
 use self::penalties::Penalties;
 use self::penalty_overrides::{BusOverrides, HydroOverrides, LineOverrides, SourceOverrides};
+use self::production::{Geometry, Hyperplanes, ProductionModels};
 use self::scenarios::{
     ArCoefficients, Correlation, InflowStats, LoadFactors, LoadStats, SourceFactors, SourceStats,
 };
@@ -36,16 +39,7 @@ use super::table::{self, Column, Row, Sizes};
 use crate::finding::{Findings, Place};
 
 /// Files of the format that this version refuses, with why.
-const REFUSED: [(&str, &str); 10] = [
-    ("system/hydro_geometry.parquet", "productivity is constant"),
-    (
-        "system/hydro_production_models.json",
-        "productivity is constant",
-    ),
-    (
-        "system/fpha_hyperplanes.parquet",
-        "productivity is constant",
-    ),
+const REFUSED: &[(&str, &str)] = &[
     (
         "scenarios/inflow_history.parquet",
         "inflow models are given, not estimated",
@@ -146,6 +140,7 @@ files! {
     }
     optional {
         sources: Sources = system::SOURCES,
+        production_models: ProductionModels = production::PRODUCTION_MODELS,
         load_factors: LoadFactors = scenarios::LOAD_FACTORS,
         source_factors: SourceFactors = scenarios::SOURCE_FACTORS,
         correlation: Correlation = scenarios::CORRELATION,
@@ -187,6 +182,8 @@ files! {
         line_overrides: LineOverrides,
         source_overrides: SourceOverrides,
         hydro_overrides: HydroOverrides,
+        hyperplanes: Hyperplanes,
+        geometry: Geometry,
     }
 }
 
@@ -235,7 +232,7 @@ fn sound(text: &[u8], at: &Place, findings: &mut Findings) -> Option<Json> {
 
 /// Says which files in the directories of the format are refused, or none of its.
 fn strangers(case: &Path, findings: &mut Findings) {
-    for (file, why) in REFUSED {
+    for &(file, why) in REFUSED {
         if case.join(file).exists() {
             findings.wrong(
                 &Place::file(file),

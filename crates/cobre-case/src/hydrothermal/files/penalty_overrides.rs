@@ -61,12 +61,15 @@ table! {
         generation_violation_below_cost: Option<Positive>,
         /// Method penalty: the cost of added water.
         inflow_nonnegativity_cost: Option<Positive>,
-    }
-    refused {
-        fpha_turbined_cost: "productivity is constant",
-        diversion_cost: "water goes to one plant",
-        filling_target_violation_cost: "reservoirs are in operation",
-        evaporation_violation_cost: "reservoirs do not evaporate",
-        water_withdrawal_violation_cost: "there are no withdrawals",
+        /// Turbined flow in stages with hyperplanes.
+        fpha_turbined_cost: Option<Positive>,
+        /// Water diverted.
+        diversion_cost: Option<Positive>,
+        /// Storage below the target of a filling.
+        filling_target_violation_cost: Option<Positive>,
+        /// Evaporation other than that of the lake's area, too little or too much.
+        evaporation_violation_cost: Option<Positive>,
+        /// Withdrawal other than what is asked for, too little or too much.
+        water_withdrawal_violation_cost: Option<Positive>,
     }
 }

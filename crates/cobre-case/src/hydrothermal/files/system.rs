@@ -1,5 +1,6 @@
 //! `system/*.json`: buses, lines, plants and sources.
 
+use super::hydraulics::{Diversion, Efficiency, Evaporation, Filling, HydraulicLosses, Tailrace};
 use super::penalties::DeficitSegment;
 use crate::hydrothermal::json::{choice, object};
 use crate::hydrothermal::number::{Id, LeadStages, NonNegative, Percent, Positive};
@@ -173,16 +174,26 @@ object! {
         generation: HydroGeneration,
         /// The costs of its violations, where they differ from penalties.json.
         penalties: Option<PenaltyOverrides>,
+        /// Evaporation of its reservoir; none if left out.
+        evaporation: Option<Evaporation>,
+        /// A channel to another plant; none if left out.
+        diversion: Option<Diversion>,
+        /// The first filling of its reservoir; it is full enough if left out.
+        filling: Option<Filling>,
+        /// The first stage in which the plant is in operation; the first of all if left out.
+        entry_stage_id: Option<Id>,
+        /// The first stage in which the plant is no longer there; it stays if left out.
+        exit_stage_id: Option<Id>,
+        /// Hours that released water needs to the plant below; 0 if left out.
+        travel_time_hours: Option<NonNegative>,
+        /// The level of the water below the plant, for computed hyperplanes; 0 m if left out.
+        tailrace: Option<Tailrace>,
+        /// Head lost on the way to the turbines, for computed hyperplanes; none if left out.
+        hydraulic_losses: Option<HydraulicLosses>,
+        /// Efficiency, for computed hyperplanes; 1 if left out.
+        efficiency: Option<Efficiency>,
     }
     refused {
-        evaporation: "reservoirs do not evaporate",
-        diversion: "water goes to one plant",
-        filling: "reservoirs are in operation",
-        entry_stage_id: "plants exist in all stages",
-        exit_stage_id: "plants exist in all stages",
-        tailrace: "productivity is constant",
-        hydraulic_losses: "productivity is constant",
-        efficiency: "productivity is constant",
         specific_productivity_mw_per_m3s_per_m: "productivity is constant",
     }
 }
@@ -225,7 +236,7 @@ object! {
 }
 
 object! {
-    /// Outflow limits of a plant, turbined and spilled.
+    /// Outflow limits of a plant: turbined, spilled and diverted.
     Outflow {
         /// The least, m³/s.
         min_outflow_m3s: NonNegative,
@@ -237,12 +248,12 @@ object! {
 choice! {
     /// The production function.
     GenerationModel {
-        /// In proportion.
+        /// Generation in proportion to the turbined flow.
         ConstantProductivity = "constant_productivity",
-    }
-    refused {
-        "linearized_head": "use constant_productivity",
-        "fpha": "use constant_productivity",
+        /// The same.
+        LinearizedHead = "linearized_head",
+        /// Generation below hyperplanes of storage, turbined and spilled flow.
+        Fpha = "fpha",
     }
 }
 
@@ -251,8 +262,8 @@ object! {
     HydroGeneration {
         /// The production function.
         model: GenerationModel,
-        /// Energy of water, MW/(m³/s).
-        productivity_mw_per_m3s: Positive,
+        /// Energy of water, MW/(m³/s); may be left out where no stage needs it.
+        productivity_mw_per_m3s: Option<Positive>,
         /// The least turbined flow, m³/s.
         min_turbined_m3s: NonNegative,
         /// The most turbined flow, m³/s.
@@ -281,13 +292,16 @@ object! {
         generation_violation_below_cost: Option<NonNegative>,
         /// Method penalty: the cost of added water.
         inflow_nonnegativity_cost: Option<NonNegative>,
-    }
-    refused {
-        fpha_turbined_cost: "productivity is constant",
-        diversion_cost: "water goes to one plant",
-        filling_target_violation_cost: "reservoirs are in operation",
-        evaporation_violation_cost: "reservoirs do not evaporate",
-        water_withdrawal_violation_cost: "there are no withdrawals",
+        /// Turbined flow in stages with hyperplanes.
+        fpha_turbined_cost: Option<NonNegative>,
+        /// Water diverted.
+        diversion_cost: Option<NonNegative>,
+        /// Storage below the target of a filling.
+        filling_target_violation_cost: Option<NonNegative>,
+        /// Evaporation other than that of the lake's area, too little or too much.
+        evaporation_violation_cost: Option<NonNegative>,
+        /// Withdrawal other than what is asked for, too little or too much.
+        water_withdrawal_violation_cost: Option<NonNegative>,
     }
 }
 

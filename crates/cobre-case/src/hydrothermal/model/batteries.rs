@@ -36,7 +36,15 @@ fn add_battery(program: &mut Program<'_>, battery: &Battery) -> BatteryLayout {
     let before = lp.column(format!("level_before.{label}"), 0.0, -UNLIMITED, UNLIMITED);
     let after = lp.column(format!("level.{label}"), 0.0, 0.0, battery.capacity);
     lp.state(format!("level.{label}"), before, after);
+    let mut levels: Vec<ColumnId> = (1..program.stage.periods())
+        .map(|period| {
+            let name = program.period_name("level", label, period - 1);
+            program.lp.column(name, 0.0, 0.0, battery.capacity)
+        })
+        .collect();
+    levels.push(after);
     let mut layout = BatteryLayout {
+        levels,
         charge,
         discharge,
         level: [before, after],
@@ -57,30 +65,38 @@ fn add_battery(program: &mut Program<'_>, battery: &Battery) -> BatteryLayout {
     layout
 }
 
-/// level after − what is left of the level before − Σ τ · (charge efficiency · charge − discharge / discharge
-/// efficiency) = 0, over all blocks of the stage.
+/// In every period: level after − what is left of the level before − Σ τ · (charge efficiency · charge − discharge /
+/// discharge efficiency) = 0.
 fn balances(
     program: &mut Program<'_>,
     battery: &Battery,
     layout: &BatteryLayout,
 ) -> Vec<cobre_sddp::RowId> {
-    let hours = program.stage.total_hours();
-    let [before, after] = layout.level;
-    let mut terms = vec![(after, 1.0)];
-    // A battery that is not there keeps its level.
-    let retained = if battery.is_there[program.number] {
-        battery.retained(hours)
-    } else {
-        1.0
-    };
-    if retained > NOTHING {
-        terms.push((before, -retained));
+    let mut rows = Vec::new();
+    let mut before = layout.level[0];
+    for (period, &after) in layout.levels.iter().enumerate() {
+        let blocks = program.blocks();
+        let blocks = blocks.filter(|(block, _, _)| program.stage.period_of(*block) == period);
+        let blocks: Vec<(usize, f64)> = blocks.map(|(block, hours, _)| (block, hours)).collect();
+        let hours: f64 = blocks.iter().map(|(_, hours)| hours).sum();
+        // A battery that is not there keeps its level.
+        let retained = if battery.is_there[program.number] {
+            battery.retained(hours)
+        } else {
+            1.0
+        };
+        let mut terms = vec![(after, 1.0)];
+        if retained > NOTHING {
+            terms.push((before, -retained));
+        }
+        for (block, hours) in blocks {
+            terms.extend(flows(battery, layout, block, hours));
+        }
+        let name = program.period_name("energy_stored", &battery.label, period);
+        rows.push(program.lp.row(name, 0.0, 0.0, &terms));
+        before = after;
     }
-    for (block, hours, _) in program.blocks() {
-        terms.extend(flows(battery, layout, block, hours));
-    }
-    let name = format!("energy_stored.{}", battery.label);
-    vec![program.lp.row(name, 0.0, 0.0, &terms)]
+    rows
 }
 
 /// The terms of what a block takes from the store.

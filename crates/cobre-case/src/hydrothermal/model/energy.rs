@@ -12,19 +12,21 @@ pub(super) fn add(program: &mut Program<'_>) {
     let blocks = program.stage.hours.len();
     let mut supply: Vec<Vec<Vec<(ColumnId, f64)>>> =
         vec![vec![Vec::new(); blocks]; system.buses.len()];
+    for (plant, layout) in system.hydros.iter().zip(&program.layout.hydros) {
+        for block in 0..blocks {
+            if plant.units.is_empty() {
+                supply[plant.bus][block].push(layout.generation(block));
+            }
+            for (group, unit) in plant.units.iter().zip(&layout.units) {
+                supply[group.bus][block].push(unit.generation(block));
+            }
+        }
+    }
     let mut give = |bus: usize, columns: &[ColumnId], factor: f64| {
         for (block, column) in columns.iter().enumerate() {
             supply[bus][block].push((*column, factor));
         }
     };
-    for (plant, layout) in system.hydros.iter().zip(&program.layout.hydros) {
-        if plant.units.is_empty() {
-            give(plant.bus, &layout.turbined, plant.productivity);
-        }
-        for (group, unit) in plant.units.iter().zip(&layout.units) {
-            give(group.bus, &unit.turbined, plant.productivity);
-        }
-    }
     for (plant, layout) in system.thermals.iter().zip(&program.layout.thermals) {
         give(plant.bus, &layout.generation, 1.0);
     }

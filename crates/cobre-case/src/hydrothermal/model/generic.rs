@@ -43,6 +43,12 @@ fn add_row(
                 .map(|(column, factor)| (*column, term.factor * factor)),
         );
     }
+    let known: f64 = constraint
+        .terms
+        .iter()
+        .map(|term| known(program, term))
+        .sum();
+    let (lower, upper) = (bound.lower - known, bound.upper - known);
     let written = terms.clone();
     let mut slack = |what: &str, asked: bool, sign: f64| {
         let cost = constraint.penalty.filter(|_| asked)? * hours;
@@ -54,16 +60,29 @@ fn add_row(
     let below = slack("below", bound.lower.is_finite(), 1.0);
     let above = slack("above", bound.upper.is_finite(), -1.0);
     let name = format!("constraint.{label}");
-    let row = program.lp.row(name, bound.lower, bound.upper, &terms);
+    let row = program.lp.row(name, lower, upper, &terms);
     ConstraintLayout {
         constraint: place,
         block: bound.block,
         hours,
         bounds: [bound.lower, bound.upper],
+        known,
         terms: written,
         row,
         below,
         above,
+    }
+}
+
+/// The part of a term that does not depend on decisions.
+fn known(program: &Program<'_>, term: &Term) -> f64 {
+    let withdrawal = &program.layout.hydros;
+    let withdrawal = withdrawal
+        .get(term.thing)
+        .and_then(|plant| plant.withdrawal.as_ref());
+    match (term.variable, withdrawal) {
+        (Variable::HydroWithdrawal, Some((asked, _))) => term.factor * asked,
+        _ => 0.0,
     }
 }
 
@@ -83,9 +102,26 @@ fn columns(program: &Program<'_>, term: &Term, block: usize) -> Vec<(ColumnId, f
             (hydro(thing).turbined[block], 1.0),
             (hydro(thing).spilled[block], 1.0),
         ],
-        Variable::HydroGeneration => {
-            let productivity = system.hydros[thing].productivity;
-            vec![(hydro(thing).turbined[block], productivity)]
+        Variable::HydroGeneration => vec![hydro(thing).generation(block)],
+        Variable::HydroDiversion => {
+            let diverted = hydro(thing).diverted.get(block);
+            diverted.map(|column| (*column, 1.0)).into_iter().collect()
+        }
+        // The mean of the stage.
+        Variable::HydroEvaporation => {
+            let periods = hydro(thing).evaporation.iter().enumerate();
+            let whole = program.stage.total_volume();
+            let share = |period: usize| program.stage.period_volume(period) / whole;
+            periods
+                .map(|(period, column)| (*column, share(period)))
+                .collect()
+        }
+        // What is asked for is known; what is taken less or more is not.
+        Variable::HydroWithdrawal => {
+            let slacks = hydro(thing).withdrawal.iter();
+            slacks
+                .flat_map(|(_, [below, above])| [(*below, -1.0), (*above, 1.0)])
+                .collect()
         }
         Variable::ThermalGeneration => vec![(layout.thermals[thing].generation[block], 1.0)],
         Variable::LineDirect => vec![(layout.lines[thing][0][block], 1.0)],

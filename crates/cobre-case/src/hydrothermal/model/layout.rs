@@ -67,8 +67,10 @@ pub(crate) struct BatteryLayout {
     pub(crate) charge: Vec<ColumnId>,
     /// MW.
     pub(crate) discharge: Vec<ColumnId>,
-    /// Levels before and after, MWh.
+    /// Levels before and after the stage, MWh.
     pub(crate) level: [ColumnId; 2],
+    /// The level at the end of each period, MWh.
+    pub(crate) levels: Vec<ColumnId>,
     /// The balances of energy stored, MWh.
     pub(crate) balance: Vec<RowId>,
     /// Shortfall of the level below its minimum, MWh.
@@ -91,8 +93,9 @@ pub(crate) struct ConstraintLayout {
     pub(crate) block: Option<usize>,
     /// Its hours.
     pub(crate) hours: f64,
-    /// The least and the most of its terms, and these.
+    /// The least and the most of its terms, what is known of them beforehand, and what is decided.
     pub(crate) bounds: [f64; 2],
+    pub(crate) known: f64,
     pub(crate) terms: Vec<(ColumnId, f64)>,
     pub(crate) row: RowId,
     /// Amounts by which the left-hand side is below and above its bounds, where that is possible.
@@ -105,9 +108,17 @@ pub(crate) struct ConstraintLayout {
 pub(crate) struct UnitLayout {
     /// m³/s.
     pub(crate) turbined: Vec<ColumnId>,
+    pub(crate) generation: Generation,
     /// Shortfall below the minimum of flow and generation; empty where there is none.
     pub(crate) turbined_below: Vec<ColumnId>,
     pub(crate) generation_below: Vec<ColumnId>,
+}
+
+impl UnitLayout {
+    /// The column whose multiple is the generation of a block, MW, and the factor.
+    pub(crate) fn generation(&self, block: usize) -> (ColumnId, f64) {
+        self.generation.of(&self.turbined, block)
+    }
 }
 
 /// Where a hydro plant is.
@@ -117,12 +128,13 @@ pub(crate) struct HydroLayout {
     pub(crate) storage: Option<[ColumnId; 2]>,
     /// Shortfall of storage below its minimum, hm³.
     pub(crate) storage_below: Option<ColumnId>,
-    /// The balance of water, in hm³.
-    pub(crate) water: Option<RowId>,
-    /// The row whose right-hand side is the inflow as it is drawn: in hm³, or in m³/s if it depends on the
-    /// past.
+    /// Storage after each period, hm³; the last is that after the stage.
+    pub(crate) levels: Vec<ColumnId>,
+    /// The balance of water of each period, in hm³.
+    pub(crate) water: Vec<RowId>,
+    /// The row whose right-hand side is the inflow as it is drawn: in hm³, or in m³/s if the inflow is a column.
     pub(crate) drawn: Option<RowId>,
-    /// The inflow, m³/s, if it depends on the past.
+    /// The inflow, m³/s, if it is a column.
     pub(crate) inflow: Option<ColumnId>,
     /// Slack that lifts such an inflow to zero, m³/s.
     pub(crate) truncated: Option<ColumnId>,
@@ -140,6 +152,51 @@ pub(crate) struct HydroLayout {
     pub(crate) outflow_above: Vec<ColumnId>,
     /// Groups of units that feed buses of their own; empty if the plant feeds one.
     pub(crate) units: Vec<UnitLayout>,
+    pub(crate) generation: Generation,
+    /// m³/s; empty without a diversion.
+    pub(crate) diverted: Vec<ColumnId>,
+    /// Shortfall of storage below the target of a filling, hm³.
+    pub(crate) filling_below: Option<ColumnId>,
+    /// By period, m³/s: evaporation, and how much it is too little or too much; empty without any.
+    pub(crate) evaporation: Vec<ColumnId>,
+    pub(crate) evaporation_below: Vec<ColumnId>,
+    pub(crate) evaporation_above: Vec<ColumnId>,
+    /// Withdrawal that is asked for, m³/s, and by how much too little or too much is taken.
+    pub(crate) withdrawal: Option<(f64, [ColumnId; 2])>,
+    /// Water under way after the stage, hm³, by period of arrival.
+    pub(crate) under_way: Vec<ColumnId>,
+}
+
+/// Where the generation of a hydro plant is.
+#[derive(Debug)]
+pub(crate) enum Generation {
+    /// Turbined flow times this, MW/(m³/s).
+    PerFlow(f64),
+    /// Columns by block, MW.
+    Columns(Vec<ColumnId>),
+}
+
+impl Default for Generation {
+    fn default() -> Self {
+        Self::PerFlow(0.0)
+    }
+}
+
+impl Generation {
+    /// The column whose multiple is the generation of a block, given those of turbined flow, and the factor.
+    fn of(&self, turbined: &[ColumnId], block: usize) -> (ColumnId, f64) {
+        match self {
+            Self::PerFlow(productivity) => (turbined[block], *productivity),
+            Self::Columns(columns) => (columns[block], 1.0),
+        }
+    }
+}
+
+impl HydroLayout {
+    /// The column whose multiple is the generation of a block, MW, and the factor.
+    pub(crate) fn generation(&self, block: usize) -> (ColumnId, f64) {
+        self.generation.of(&self.turbined, block)
+    }
 }
 
 /// Where a bus is.

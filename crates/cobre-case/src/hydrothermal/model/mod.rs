@@ -6,19 +6,25 @@
 mod batteries;
 mod commitments;
 mod energy;
+mod evaporation;
 mod generic;
+mod inflow;
 mod layout;
+mod limits;
 mod openings;
+mod production;
 mod pumping;
 mod thermals;
+mod travel;
 mod units;
 mod water;
+mod water_worth;
 
 use cobre_sddp::{ColumnId, Draft, Problem, Sense, Template};
 
-pub(crate) use self::layout::{BusLayout, HydroLayout, Layout};
+pub(crate) use self::layout::{BusLayout, Generation, HydroLayout, Layout};
 use self::openings::Openings;
-pub(crate) use self::water::saving;
+pub(crate) use self::water_worth::saving;
 use super::sampling::OpeningSampler;
 use super::system::{Stage, System};
 use crate::Options;
@@ -40,9 +46,10 @@ pub(crate) fn build(
     let mut layouts = Vec::new();
     for (number, stage) in system.stages.iter().enumerate() {
         let mut program = Program::new(system, number);
-        pumping::add(&mut program);
         water::add(&mut program);
         units::add(&mut program);
+        pumping::add(&mut program);
+        water::balance(&mut program);
         thermals::add(&mut program);
         batteries::add(&mut program);
         energy::add(&mut program);
@@ -95,6 +102,8 @@ struct Program<'s> {
     stage: &'s Stage,
     lp: Template,
     layout: Layout,
+    /// The terms of water balances so far, in hm³ that leave, by hydro plant and period.
+    water: Vec<Vec<Vec<(ColumnId, f64)>>>,
 }
 
 impl<'s> Program<'s> {
@@ -105,6 +114,42 @@ impl<'s> Program<'s> {
             stage: &system.stages[number],
             lp: Template::new(),
             layout: Layout::default(),
+            water: vec![vec![Vec::new(); system.stages[number].periods()]; system.hydros.len()],
+        }
+    }
+
+    /// Lets a flow of a block, m³/s, leave one hydro plant and reach another, either of which may be none.
+    fn move_water(&mut self, from: Option<usize>, to: Option<usize>, block: usize, flow: ColumnId) {
+        let (period, volume) = (self.stage.period_of(block), self.stage.volume(block));
+        for (plant, volume) in [(from, volume), (to, -volume)] {
+            if let Some(plant) = plant {
+                self.add_volume(plant, period, flow, volume);
+            }
+        }
+    }
+
+    /// Adds a term to the water balance of a hydro plant, in hm³ that leave it.
+    fn add_volume(&mut self, plant: usize, period: usize, column: ColumnId, hm3: f64) {
+        self.water[plant][period].push((column, hm3));
+    }
+
+    /// The storage of a hydro plant before and after a period, if it can store.
+    fn storages(&self, plant: usize, period: usize) -> Option<[ColumnId; 2]> {
+        let layout = &self.layout.hydros[plant];
+        let [first, _] = layout.storage?;
+        let before = match period {
+            0 => first,
+            period => layout.levels[period - 1],
+        };
+        Some([before, layout.levels[period]])
+    }
+
+    /// The name of a thing in a period: with the block where blocks have periods of their own.
+    fn period_name(&self, what: &str, thing: &str, period: usize) -> String {
+        if self.stage.chronological {
+            format!("{what}.{thing}.{}", self.stage.block_labels[period])
+        } else {
+            format!("{what}.{thing}")
         }
     }
 

@@ -2,7 +2,8 @@
 
 use cobre_sddp::{Change, Draft, NodeId};
 
-use super::{Program, water};
+use super::Program;
+use super::inflow::shortfall;
 use crate::hydrothermal::files::config::NonNegativity;
 use crate::hydrothermal::sampling::{Kinds, OpeningSampler};
 
@@ -107,29 +108,28 @@ fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Cha
     let layout = &program.layout.hydros[place];
     let Some(row) = layout.drawn else { return };
     let value = model.constant + model.deviation * drawn;
-    if !plant.inflow.past.is_empty() {
-        changes.push(Change::RowBounds {
-            row,
-            lower: value,
-            upper: value,
-        });
-        return;
-    }
+    let depends = !plant.inflow.past.is_empty();
     let value = match program.system.non_negativity {
-        NonNegativity::Truncation => value.max(0.0),
-        NonNegativity::None | NonNegativity::Penalty => value,
+        NonNegativity::Truncation if !depends => value.max(0.0),
+        NonNegativity::Truncation | NonNegativity::None | NonNegativity::Penalty => value,
     };
-    let volume = program.stage.total_volume() * value;
+    let bound = match layout.inflow {
+        Some(_) => value,
+        None => program.stage.total_volume() * value,
+    };
     changes.push(Change::RowBounds {
         row,
-        lower: volume,
-        upper: volume,
+        lower: bound,
+        upper: bound,
     });
+    if depends {
+        return;
+    }
     if let Some(column) = layout.added {
         changes.push(Change::ColumnBounds {
             column,
             lower: 0.0,
-            upper: water::shortfall(value),
+            upper: shortfall(value),
         });
     }
 }

@@ -1,19 +1,22 @@
 //! Pumping stations: water that is lifted from one plant to another.
 
-use cobre_sddp::ColumnId;
-
 use super::Program;
 use super::layout::PumpingLayout;
-use super::water::{burden, dearest_energy, saving};
+use super::water_worth::{burden, dearest_energy, saving};
 use crate::hydrothermal::system::{Pumping, System};
 
-/// Adds the flows of pumping stations to the program of a stage; balances of water and energy have terms of them.
+/// Adds the flows of pumping stations to the program of a stage and to the balances of water; those of energy have terms
+/// of them.
 pub(super) fn add(program: &mut Program<'_>) {
     for station in &program.system.pumping {
         let limits = &station.limits[program.number];
         let flow = program.by_block_of("pumped", &station.label, |block, _| {
             (0.0, 0.0, limits[block][1])
         });
+        for (block, &column) in flow.iter().enumerate() {
+            let (from, to) = (Some(station.source), Some(station.destination));
+            program.move_water(from, to, block, column);
+        }
         let mut layout = PumpingLayout {
             flow,
             below: Vec::new(),
@@ -37,24 +40,7 @@ pub(super) fn add(program: &mut Program<'_>) {
 /// More than 1 m³/s that is not pumped for an hour can save, $/(m³/s·h): at this price a minimum is missed only where
 /// there is no water for it.
 fn price(system: &System, station: &Pumping) -> f64 {
-    let source = saving(system, &system.hydros[station.source]);
-    let destination = burden(system, &system.hydros[station.destination]);
+    let source = saving(system, station.source);
+    let destination = burden(system, station.destination);
     1.1 * (dearest_energy(system) * station.consumption + source + destination)
-}
-
-/// The flows that pumping stations take from a plant, with factor 1, and bring to it, with factor −1: block, column
-/// and factor.
-pub(super) fn flows(
-    program: &Program<'_>,
-    plant: usize,
-) -> impl Iterator<Item = (usize, ColumnId, f64)> {
-    let stations = program.system.pumping.iter();
-    let layouts = program.layout.pumping.iter();
-    stations.zip(layouts).flat_map(move |(station, layout)| {
-        let factor = f64::from(u8::from(station.source == plant))
-            - f64::from(u8::from(station.destination == plant));
-        let columns = layout.flow.iter().enumerate();
-        let flows = columns.map(move |(block, &column)| (block, column, factor));
-        flows.filter(move |_| factor != 0.0)
-    })
 }

@@ -70,7 +70,7 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
                 hours.into(),
                 constraint.id.into(),
                 constraint.name.as_str().into(),
-                (value + constraint.constant).into(),
+                (value + layout.known + constraint.constant).into(),
                 lower,
                 upper,
                 price.into(),

@@ -246,6 +246,8 @@ pub(super) fn fill_units(scene: &mut Scene<'_>, rows: &mut Rows) {
         for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
             for (group, unit) in plant.units.iter().zip(&layout.units) {
                 let turbined = visited.value(unit.turbined[block]);
+                let (column, factor) = unit.generation(block);
+                let generation = 0.0 + factor * visited.value(column);
                 rows.push(&[
                     visited.scenario.into(),
                     visited.stage.into(),
@@ -257,7 +259,7 @@ pub(super) fn fill_units(scene: &mut Scene<'_>, rows: &mut Rows) {
                     group.name.as_str().into(),
                     group.bus.into(),
                     turbined.into(),
-                    (plant.productivity * turbined).into(),
+                    generation.into(),
                     scene
                         .beyond(Cost::MinTurbined, &unit.turbined_below, block)
                         .into(),

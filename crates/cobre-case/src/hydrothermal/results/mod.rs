@@ -54,7 +54,6 @@ struct Thing {
 #[derive(Debug)]
 struct SimulatedHydro {
     thing: Thing,
-    productivity: f64,
     /// Groups of units that feed buses of their own.
     units: Vec<Thing>,
 }
@@ -112,7 +111,6 @@ impl SimulationTables {
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
-            productivity: plant.productivity,
             units: file
                 .groups()
                 .iter()

@@ -51,7 +51,7 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
         }
         let added = scene.beyond(Cost::InflowAdded, layout.added.as_slice(), 0);
         let below = scene.beyond(Cost::MinStorage, layout.storage_below.as_slice(), 0);
-        let dual = layout.water.map_or(0.0, |row| visited.dual(row));
+        let dual = layout.water.first().map_or(0.0, |&row| visited.dual(row));
         rows.push(&[
             visited.scenario.into(),
             visited.stage.into(),
@@ -110,6 +110,8 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
         for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
             let turbined = visited.value(layout.turbined[block]);
             let spilled = scene.beyond(Cost::Spillage, &layout.spilled, block);
+            let (column, factor) = layout.generation(block);
+            let generation = 0.0 + factor * visited.value(column);
             rows.push(&[
                 visited.scenario.into(),
                 visited.stage.into(),
@@ -121,7 +123,7 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                 turbined.into(),
                 spilled.into(),
                 (turbined + spilled).into(),
-                (plant.productivity * turbined).into(),
+                generation.into(),
                 scene
                     .beyond(Cost::MinTurbined, &layout.turbined_below, block)
                     .into(),

@@ -70,8 +70,11 @@ macro_rules! variables {
 
 variables! {
     HydroStorage = "hydro_storage" of hydros, stage;
+    HydroEvaporation = "hydro_evaporation" of hydros, stage;
+    HydroWithdrawal = "hydro_withdrawal" of hydros, stage;
     HydroTurbined = "hydro_turbined" of hydros;
     HydroSpillage = "hydro_spillage" of hydros;
+    HydroDiversion = "hydro_diversion" of hydros;
     HydroOutflow = "hydro_outflow" of hydros;
     HydroGeneration = "hydro_generation" of hydros;
     ThermalGeneration = "thermal_generation" of thermals;

@@ -6,16 +6,23 @@ mod bounds;
 mod buses;
 mod commitment;
 mod contracts;
+mod evaporation;
 mod expression;
+mod fit;
 mod generic;
+mod geometry;
+mod hull;
 mod hydros;
 mod index;
 mod inflow;
 mod lines;
+mod phases;
+mod production;
 mod pumping;
 mod sources;
 mod thermals;
 mod time;
+mod travel;
 mod units;
 mod window;
 
@@ -23,11 +30,15 @@ pub(crate) use batteries::Battery;
 pub(crate) use buses::Bus;
 pub(crate) use commitment::{Commitment, mean_limits};
 pub(crate) use contracts::Contract;
+pub(crate) use fit::lowest;
 pub(crate) use generic::{ActiveBound, Constraint, Term, Variable};
+pub(crate) use geometry::ProductionFunction;
 pub(crate) use hydros::{Hydro, HydroCosts, HydroLimits};
 pub(crate) use index::Index;
 pub(crate) use inflow::InflowModel;
 pub(crate) use lines::Line;
+pub(crate) use phases::Phase;
+pub(crate) use production::{PlantFit, Production};
 pub(crate) use pumping::Pumping;
 pub(crate) use sources::Source;
 pub(crate) use thermals::Thermal;
@@ -41,6 +52,7 @@ use super::files::equipment::SourceBounds;
 use super::files::penalty_overrides::{
     BusOverrides, HydroOverrides, LineOverrides, SourceOverrides,
 };
+use super::files::production::{Geometry, Hyperplanes};
 use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
 use super::table::Row;
@@ -92,13 +104,16 @@ impl System {
         let list = Place::file(names::HYDROS).key("hydros");
         let hydro_index = Index::new("hydro plant", named, &list, findings);
         let inflows = inflow::resolve(files, &hydro_index, &stages, &stage_index, findings);
+        let reservoirs = geometry::resolve(files, &hydro_index, findings);
+        let time = (&stages[..], &stage_index);
+        let productions = production::resolve(files, &hydro_index, &reservoirs, time, findings);
         let hydros = hydros::resolve(
             files,
-            &hydro_index,
-            &bus_index,
-            &stages,
-            inflows,
-            (&stage_index, findings),
+            (&hydro_index, &bus_index),
+            time,
+            (inflows, &reservoirs),
+            productions,
+            findings,
         );
         let (thermals, thermal_index) =
             thermals::resolve(files, &bus_index, &stages, &stage_index, findings);
@@ -190,6 +205,8 @@ fn check_tables(files: &Files, findings: &mut Findings) {
         (LineOverrides::FILE, files.lines.lines.len()),
         (SourceOverrides::FILE, sources),
         (SourceBounds::FILE, sources),
+        (Hyperplanes::FILE, hydros),
+        (Geometry::FILE, hydros),
     ];
     for (file, count) in things {
         if count > 0 && files.empty.contains(&file) {

@@ -4,7 +4,7 @@ use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::equipment::{self, ContractKind};
 use crate::hydrothermal::files::{Files, generic, system as names};
 use crate::hydrothermal::number::Id;
-use crate::hydrothermal::system::{Pumping, System, Variable};
+use crate::hydrothermal::system::{Production, Pumping, System, Variable};
 
 /// Power of imports and batteries in a block, MW.
 pub(super) fn capacity(system: &System, stage: usize, block: usize) -> f64 {
@@ -61,7 +61,9 @@ fn way_back(system: &System, station: &Pumping) -> Option<f64> {
         if place == station.source {
             return Some(sum);
         }
-        sum += system.hydros[place].productivity;
+        let functions = system.hydros[place].production.stages.iter();
+        let most = functions.map(Production::per_flow);
+        sum += most.fold(0.0, f64::max);
     }
     None
 }

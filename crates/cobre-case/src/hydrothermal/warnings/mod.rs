@@ -26,10 +26,11 @@ const SCALE: f64 = 1e9;
 
 /// Says what looks wrong with a system.
 pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
-    for (plant, file) in system.hydros.iter().zip(&files.hydros.hydros) {
+    for (place, file) in files.hydros.hydros.iter().enumerate() {
+        let plant = &system.hydros[place];
         let thing = format!("hydro plant {} ({})", file.id, file.name);
         inflows(system, plant, &thing, findings);
-        cheap_water(system, plant, &thing, findings);
+        cheap_water(system, place, &thing, findings);
         let at = Place::file(names::HYDROS).rows(thing);
         let most = plant
             .limits
@@ -103,12 +104,11 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
 }
 
 /// Water that can be added to an inflow above zero, for less than it saves.
-fn cheap_water(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings) {
+fn cheap_water(system: &System, place: usize, thing: &str, findings: &mut Findings) {
+    let plant = &system.hydros[place];
     let costs = plant.costs.iter().map(|costs| costs.added_water);
-    let (cost, saving) = (
-        costs.fold(f64::INFINITY, f64::min),
-        model::saving(system, plant),
-    );
+    let cost = costs.fold(f64::INFINITY, f64::min);
+    let saving = model::saving(system, place);
     let unlimited = !plant.inflow.past.is_empty();
     if system.non_negativity == NonNegativity::Penalty && unlimited && cost < saving {
         let at = Place::file(config::FILE).key("modeling.inflow_non_negativity");
@@ -159,12 +159,7 @@ fn load(system: &System, findings: &mut Findings) {
             let load: f64 = load
                 .map(|bus| bus.load[number].mean * bus.factors[number][block])
                 .sum();
-            let hydro = system.hydros.iter().map(|plant| {
-                let limits = &plant.limits[number];
-                limits
-                    .max_generation
-                    .min(limits.max_turbined * plant.productivity)
-            });
+            let hydro = system.hydros.iter().map(|plant| plant.capacity(number));
             let thermal = system
                 .thermals
                 .iter()
