@@ -200,11 +200,11 @@ fn a_key_that_is_there_twice_is_an_error() {
 #[test]
 fn files_that_are_refused_or_unknown_are_named() {
     let mut files = sound();
-    files.insert("constraints/generic_constraints.json", "{}");
+    files.insert("constraints/generic_parameters.json", "{}");
     files.insert("scenarios/inflow_seasonal_stat.parquet", "x");
     let found = errors(&files);
     assert!(
-        found[0].contains("constraints/generic_constraints.json: not supported"),
+        found[0].contains("constraints/generic_parameters.json: not supported"),
         "{found:#?}"
     );
     assert!(

@@ -30,6 +30,11 @@ const VALUES: &[(&str, f64, f64)] = &[
     ("d24-productivity-override", 23_945_000.0 / 9.0, 1e-6),
     ("x03-diversion", 1_915_490.333_333_333_3, 1e-6),
     ("x18-fpha-planes-b", 4_501_702.353_333_333_5, 1e-6),
+    ("d13-generic-constraint", 15_330_000.0, 1e-6),
+    ("x01-pumping", 865_288.888_888_889, 1e-6),
+    ("x04-exchange-factors", 4_148_050.0, 1e-6),
+    ("x15-contracts-b", 5_400_910.0, 1e-6),
+    ("x16-ncs-b", 263_714.75, 1e-6),
 ];
 
 fn reference() -> Option<PathBuf> {

@@ -15,6 +15,8 @@ object! {
         filling_storage: Vec<Storage>,
         /// Inflows of the stages before the first.
         past_inflows: Option<Vec<PastInflows>>,
+        /// Generation of the first stages that thermal plants are committed to already.
+        past_anticipated_commitments: Option<Vec<PastCommitments>>,
         /// Releases before the first stage, of plants with a travel time.
         past_defluences: Option<Vec<PastDefluence>>,
     }
@@ -30,6 +32,16 @@ object! {
         hydro_id: Id,
         /// The water, hm³.
         value_hm3: NonNegative,
+    }
+}
+
+object! {
+    /// Commitments of a thermal plant that were made before the first stage.
+    PastCommitments {
+        /// The plant.
+        thermal_id: Id,
+        /// Mean power, MW, of the first stage, of the second, and so on.
+        values_mw: Vec<NonNegative>,
     }
 }
 

@@ -4,7 +4,7 @@ use cobre_sddp::ColumnId;
 
 use super::Program;
 use super::water::UNLIMITED;
-use crate::hydrothermal::system::{Hydro, Phase};
+use crate::hydrothermal::system::{Hydro, HydroLimits, Phase};
 
 /// Adds the limits of a plant in a stage.
 pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
@@ -52,13 +52,18 @@ fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
 /// The least turbined flow and generation of each block.
 fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let number = program.number;
-    let (limits, costs) = (&plant.limits[number], *plant.costs(number));
+    let (limits, costs) = (&plant.block_limits[number], *plant.costs(number));
     let label = &plant.label;
-    for (what, least, cost) in [
-        ("turbined", limits.min_turbined, costs.turbined_below),
-        ("generation", limits.min_generation, costs.generation_below),
-    ] {
-        if least == 0.0 {
+    let kinds: [(&str, fn(&HydroLimits) -> f64, f64); 2] = [
+        ("turbined", |own| own.min_turbined, costs.turbined_below),
+        (
+            "generation",
+            |own| own.min_generation,
+            costs.generation_below,
+        ),
+    ];
+    for (what, least, cost) in kinds {
+        if limits.iter().all(|limits| least(limits) == 0.0) {
             continue;
         }
         let below = program.by_block(&format!("{what}_below"), label, cost, 0.0, UNLIMITED);
@@ -70,6 +75,7 @@ fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro) {
                 layout.generation(block)
             };
             let name = format!("min_{what}.{label}.{name}");
+            let least = least(&limits[block]);
             program
                 .lp
                 .row(name, least, UNLIMITED, &[own, (below[block], 1.0)]);
@@ -86,9 +92,10 @@ fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro) {
 /// The least and the most outflow of each block: turbined, spilled and diverted.
 fn outflow(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let number = program.number;
-    let (limits, costs) = (&plant.limits[number], *plant.costs(number));
-    let has_most = limits.max_outflow.is_finite();
-    if limits.min_outflow == 0.0 && !has_most {
+    let (limits, costs) = (&plant.block_limits[number], *plant.costs(number));
+    let has_least = limits.iter().any(|limits| limits.min_outflow > 0.0);
+    let has_most = limits.iter().any(|limits| limits.max_outflow.is_finite());
+    if !has_least && !has_most {
         return;
     }
     let label = &plant.label;
@@ -96,11 +103,7 @@ fn outflow(program: &mut Program<'_>, place: usize, plant: &Hydro) {
         let columns = asked.then(|| program.by_block(what, label, cost, 0.0, UNLIMITED));
         columns.unwrap_or_default()
     };
-    let below = beyond(
-        limits.min_outflow > 0.0,
-        "outflow_below",
-        costs.outflow_below,
-    );
+    let below = beyond(has_least, "outflow_below", costs.outflow_below);
     let above = beyond(has_most, "outflow_above", costs.outflow_above);
     for (block, _, name) in program.blocks() {
         let layout = &program.layout.hydros[place];
@@ -110,6 +113,7 @@ fn outflow(program: &mut Program<'_>, place: usize, plant: &Hydro) {
         terms.extend(below.get(block).map(|below| (*below, 1.0)));
         terms.extend(above.get(block).map(|above| (*above, -1.0)));
         let name = format!("outflow.{label}.{name}");
+        let limits = &limits[block];
         program
             .lp
             .row(name, limits.min_outflow, limits.max_outflow, &terms);

@@ -73,21 +73,30 @@ fn changes(program: &Program<'_>, drawn: &[f64]) -> Vec<Change> {
         let share = source.availability[stage];
         if share.deviation > 0.0 {
             let share = (share.mean + share.deviation * drawn[number]).clamp(0.0, 1.0);
-            let columns = program.layout.sources[place]
-                .iter()
-                .zip(&source.factors[stage]);
-            changes.extend(columns.map(|(&column, factor)| {
-                let most = source.capacity * share * factor;
-                let lower = if source.may_curtail { 0.0 } else { most };
-                Change::ColumnBounds {
-                    column,
-                    lower,
-                    upper: most,
-                }
-            }));
+            sources(program, place, share, &mut changes);
         }
     }
     changes
+}
+
+/// The changes of a source that has a share of its capacity.
+fn sources(program: &Program<'_>, place: usize, share: f64, changes: &mut Vec<Change>) {
+    let source = &program.system.sources[place];
+    for (block, &column) in program.layout.sources[place].iter().enumerate() {
+        let most = source.available(program.number, block, share);
+        let lower = if source.may_curtail { 0.0 } else { most };
+        changes.push(Change::ColumnBounds {
+            column,
+            lower,
+            upper: most,
+        });
+        let curtailed = program.layout.curtailed[place].as_ref();
+        changes.extend(curtailed.map(|curtailed| Change::RowBounds {
+            row: curtailed.rows[block],
+            lower: most,
+            upper: most,
+        }));
+    }
 }
 
 fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Change>) {

@@ -20,8 +20,10 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
         Production::Planes(planes) => planes,
     };
     let label = &plant.label;
-    let most = plant.limits[number].max_generation;
-    let generation = program.by_block("generation", label, 0.0, 0.0, most);
+    let limits = &plant.block_limits[number];
+    let generation = program.by_block_of("generation", label, |block, _| {
+        (0.0, 0.0, limits[block].max_generation)
+    });
     for (block, _, name) in program.blocks() {
         let period = program.stage.period_of(block);
         let storages = program.storages(place, period);

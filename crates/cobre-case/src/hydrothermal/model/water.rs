@@ -43,19 +43,21 @@ pub(super) fn add(program: &mut Program<'_>) {
 /// The flows of a plant by block.
 fn flows(program: &mut Program<'_>, plant: &Hydro) {
     let number = program.number;
-    let (limits, costs) = (&plant.limits[number], *plant.costs(number));
+    let (limits, costs) = (&plant.block_limits[number], *plant.costs(number));
     let phase = plant.phases[number];
     let works = phase == Phase::Operating;
-    let (most, cost) = match plant.production(number) {
-        _ if !works => (0.0, 0.0),
-        // Generation is turbined flow times productivity, so its limit is one of flow.
-        Production::Constant(productivity) => {
-            let most = limits.max_generation / productivity;
-            (limits.max_turbined.min(most), 0.0)
+    let turbined = program.by_block_of("turbined", &plant.label, |block, hours| {
+        let limits = &limits[block];
+        match plant.production(number) {
+            _ if !works => (0.0, 0.0, 0.0),
+            // Generation is turbined flow times productivity, so its limit is one of flow.
+            Production::Constant(productivity) => {
+                let most = limits.max_generation / productivity;
+                (0.0, 0.0, limits.max_turbined.min(most))
+            }
+            Production::Planes(_) => (costs.turbined * hours, 0.0, limits.max_turbined),
         }
-        Production::Planes(_) => (limits.max_turbined, costs.turbined),
-    };
-    let turbined = program.by_block("turbined", &plant.label, cost, 0.0, most);
+    });
     // All water flows past a plant that is not there, whichever way.
     let (least, cost) = if phase.passes() {
         (-UNLIMITED, 0.0)
@@ -64,8 +66,14 @@ fn flows(program: &mut Program<'_>, plant: &Hydro) {
     };
     let spilled = program.by_block("spilled", &plant.label, cost, least, UNLIMITED);
     let diverted = if plant.diverts_to.is_some() {
-        let most = if works { limits.max_diversion } else { 0.0 };
-        program.by_block("diverted", &plant.label, costs.diversion, 0.0, most)
+        program.by_block_of("diverted", &plant.label, |block, hours| {
+            let most = if works {
+                limits[block].max_diversion
+            } else {
+                0.0
+            };
+            (costs.diversion * hours, 0.0, most)
+        })
     } else {
         Vec::new()
     };

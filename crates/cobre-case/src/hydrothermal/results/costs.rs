@@ -25,10 +25,16 @@ pub(super) enum Cost {
     Evaporation,
     Withdrawal,
     Filling,
+    Commitment,
+    Contract,
+    BatteryWear,
+    MinLevel,
+    MinPumping,
+    Constraint,
 }
 
 /// The column of each kind, in order, and what it means.
-const KINDS: [(&str, &str); 18] = [
+const KINDS: [(&str, &str); 24] = [
     ("thermal_cost", "generation of thermal plants"),
     (
         "source_cost",
@@ -73,6 +79,30 @@ const KINDS: [(&str, &str); 18] = [
     (
         "filling_violation_cost",
         "storage below the target of a filling",
+    ),
+    (
+        "commitment_cost",
+        "generation of later stages that thermal plants are committed to in this one, discounted to it",
+    ),
+    (
+        "contract_cost",
+        "energy of contracts; below zero where revenue is larger",
+    ),
+    (
+        "battery_degradation_cost",
+        "wear of batteries by discharging",
+    ),
+    (
+        "min_level_violation_cost",
+        "levels of batteries below their minimum",
+    ),
+    (
+        "min_pumping_violation_cost",
+        "pumped flow below its minimum",
+    ),
+    (
+        "constraint_violation_cost",
+        "violations of generic constraints",
     ),
 ];
 

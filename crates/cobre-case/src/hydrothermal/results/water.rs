@@ -177,7 +177,10 @@ pub(super) fn blocks() -> Table {
     let mut columns = block_columns();
     columns.extend(thing_columns("hydro_id", "hydro", "hydro plant"));
     columns.extend([
-        bus_column("bus_id", "number of the bus it feeds"),
+        bus_column(
+            "bus_id",
+            "number of the bus it feeds; the first one if its groups of units feed several",
+        ),
         Column::number("turbined_m3s", "m³/s", "flow through the turbines"),
         Column::number(
             "spilled_m3s",

@@ -1,5 +1,6 @@
 //! Hydro plants: what they can do, and what water follows from what.
 
+use super::bounds::{apply, everywhere};
 use super::evaporation::{self, Evaporation};
 use super::geometry::Reservoir;
 use super::index::{Index, by_stage};
@@ -8,13 +9,15 @@ use super::phases::{self, Phase};
 use super::production::{PlantProduction, Production};
 use super::time::Stage;
 use super::travel::{self, Travel};
+use super::units::{self, UnitGroup};
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::constraints::HydroBounds;
 use crate::hydrothermal::files::penalties::HydroPenalties;
+use crate::hydrothermal::files::penalty_overrides::HydroOverrides;
 use crate::hydrothermal::files::scenarios::InflowStats;
 use crate::hydrothermal::files::{config, initial, system};
-use crate::hydrothermal::number::NonNegative;
+use crate::hydrothermal::number::{NonNegative, Positive};
 use crate::hydrothermal::table::Row;
 
 /// The cost of added water where no file gives one, $/(m³/s·h).
@@ -27,9 +30,14 @@ pub(crate) struct Hydro {
     pub(crate) bus: usize,
     pub(crate) downstream: Option<usize>,
     pub(crate) production: PlantProduction,
-    pub(crate) costs: HydroCosts,
+    /// By stage.
+    pub(crate) costs: Vec<HydroCosts>,
     /// By stage.
     pub(crate) limits: Vec<HydroLimits>,
+    /// By stage and block; storage is that of the stage.
+    pub(crate) block_limits: Vec<Vec<HydroLimits>>,
+    /// Groups of units with buses of their own; empty if all feed `bus`.
+    pub(crate) units: Vec<UnitGroup>,
     /// hm³.
     pub(crate) initial_storage: f64,
     pub(crate) inflow: Inflow,
@@ -50,8 +58,8 @@ impl Hydro {
     }
 
     /// The costs of a stage.
-    pub(crate) fn costs(&self, _stage: usize) -> &HydroCosts {
-        &self.costs
+    pub(crate) fn costs(&self, stage: usize) -> &HydroCosts {
+        &self.costs[stage]
     }
 
     /// The most generation of a stage, MW.
@@ -74,6 +82,11 @@ impl Hydro {
     /// True if it can store water.
     pub(crate) fn stores(&self) -> bool {
         self.initial_storage > 0.0 || self.limits.iter().any(|limits| limits.max_storage > 0.0)
+    }
+
+    /// True if a limit is set in any block of any stage.
+    pub(crate) fn any_limit(&self, is_set: impl Fn(&HydroLimits) -> bool) -> bool {
+        self.block_limits.iter().flatten().any(is_set)
     }
 }
 
@@ -108,6 +121,29 @@ pub(crate) struct HydroCosts {
     pub(crate) withdrawal_below: f64,
     /// $/(m³/s·h).
     pub(crate) withdrawal_above: f64,
+}
+
+impl HydroCosts {
+    /// These with what a row gives in place of them.
+    fn changed(self, row: &HydroOverrides) -> Self {
+        let or = |value: Option<Positive>, old: f64| value.map_or(old, |value| value.0);
+        Self {
+            spillage: or(row.spillage_cost, self.spillage),
+            storage_below: or(row.storage_violation_below_cost, self.storage_below),
+            turbined_below: or(row.turbined_violation_below_cost, self.turbined_below),
+            outflow_below: or(row.outflow_violation_below_cost, self.outflow_below),
+            outflow_above: or(row.outflow_violation_above_cost, self.outflow_above),
+            generation_below: or(row.generation_violation_below_cost, self.generation_below),
+            added_water: or(row.inflow_nonnegativity_cost, self.added_water),
+            turbined: or(row.fpha_turbined_cost, self.turbined),
+            diversion: or(row.diversion_cost, self.diversion),
+            filling_below: or(row.filling_target_violation_cost, self.filling_below),
+            evaporation_below: or(row.evaporation_violation_cost, self.evaporation_below),
+            evaporation_above: or(row.evaporation_violation_cost, self.evaporation_above),
+            withdrawal_below: or(row.water_withdrawal_violation_cost, self.withdrawal_below),
+            withdrawal_above: or(row.water_withdrawal_violation_cost, self.withdrawal_above),
+        }
+    }
 }
 
 /// Limits of a plant in a stage.
@@ -213,23 +249,36 @@ pub(super) fn resolve(
     findings: &mut Findings,
 ) -> Vec<Hydro> {
     let list = Place::file(system::HYDROS).key("hydros");
+    let by_block = block_limits(files, index, stages, stage_index, findings);
+    let whole_rows = files.hydro_bounds.iter().copied();
+    let whole_rows = whole_rows.filter(|row| row.block_id.is_none());
     let bounds = by_stage(
-        &files.hydro_bounds,
+        &whole_rows.collect::<Vec<_>>(),
         HydroBounds::FILE,
+        index,
+        stage_index,
+        |row| (row.hydro_id, row.stage_id, *row),
+        // What is wrong with rows is said of all of them together.
+        &mut Findings::default(),
+    );
+    let overrides = by_stage(
+        &files.hydro_overrides,
+        HydroOverrides::FILE,
         index,
         stage_index,
         |row| (row.hydro_id, row.stage_id, *row),
         findings,
     );
+    let mut units = units::resolve(files, buses, (index, stages, stage_index), findings);
     let mut storage = initial_storage(files, index, findings);
     let mut found = Vec::new();
     let mut downstream = Vec::new();
-    let given = inflows.into_iter().zip(productions);
-    for (place, (plant, (inflow, production))) in files.hydros.hydros.iter().zip(given).enumerate()
-    {
+    let given = inflows.into_iter().zip(productions).zip(by_block);
+    let plants = files.hydros.hydros.iter().zip(given);
+    for (place, (plant, ((inflow, production), by_block))) in plants.enumerate() {
         let at = list.index(place);
         let thing = format!("hydro plant {} ({})", plant.id, plant.name);
-        let bus = buses.find(plant.bus_id, &at.key("bus_id"), findings);
+        let bus = units::bus(plant, buses, &at, findings);
         let below = plant
             .downstream_id
             .and_then(|id| index.find(id, &at.key("downstream_id"), findings));
@@ -244,25 +293,22 @@ pub(super) fn resolve(
                 findings.wrong(&at.key(key), format!("{least} is above the most, {most}"));
             }
         }
-        let rows = bounds[place].iter();
-        let limits: Vec<HydroLimits> = rows
-            .map(|row| row.map_or(whole, |row| whole.changed(&row)))
-            .collect();
-        for (limits, stage) in limits
-            .iter()
-            .zip(stages)
-            .filter(|(limits, _)| **limits != whole)
-        {
-            for (key, least, most) in limits
-                .pairs()
-                .into_iter()
-                .filter(|(_, least, most)| least > most)
-            {
+        for (limits, stage) in by_block.iter().zip(stages) {
+            let changed = limits.iter().filter(|limits| **limits != whole);
+            let pairs = changed.flat_map(HydroLimits::pairs);
+            for (key, least, most) in pairs.filter(|(_, least, most)| least > most).take(1) {
                 let at = Place::file(HydroBounds::FILE)
                     .rows(format!("hydro plant {}, stage {}", plant.id, stage.id));
                 findings.wrong(&at, format!("{key}: {least} is above the most, {most}"));
             }
         }
+        let usual = costs(files, plant, &files.penalties.hydro);
+        let costs = overrides[place].iter();
+        let costs = costs.map(|row| row.map_or(usual, |row| usual.changed(&row)));
+        let limits: Vec<HydroLimits> = by_block
+            .iter()
+            .map(|blocks| blocks.first().copied().unwrap_or(whole))
+            .collect();
         let mut phases = phases::resolve(plant, stages, stage_index, &at, findings);
         set_targets(&mut phases, plant, stages, &limits, &bounds[place]);
         check_bounds(plant, stages, &bounds[place], findings);
@@ -271,8 +317,10 @@ pub(super) fn resolve(
             bus: bus.unwrap_or(0),
             downstream: below,
             production,
-            costs: costs(files, plant, &files.penalties.hydro),
+            costs: costs.collect(),
             limits,
+            block_limits: by_block,
+            units: std::mem::take(&mut units[place]),
             initial_storage: check_storage(
                 (plant, &phases),
                 place,
@@ -299,6 +347,43 @@ pub(super) fn resolve(
     }
     travel::check_past(files, index, findings);
     cascade(&downstream, files, &list, findings);
+    found
+}
+
+/// The limits of plants by stage and block.
+fn block_limits(
+    files: &Files,
+    index: &Index,
+    stages: &[Stage],
+    stage_index: &Index,
+    findings: &mut Findings,
+) -> Vec<Vec<Vec<HydroLimits>>> {
+    let plants = files.hydros.hydros.iter();
+    let whole = plants.map(|plant| everywhere(stages, HydroLimits::new(plant)));
+    let mut found: Vec<_> = whole.collect();
+    let rows = files.hydro_bounds.iter().enumerate();
+    for (number, row) in rows.filter(|(_, row)| row.block_id.is_some()) {
+        for (column, is_there) in [
+            ("min_storage_hm3", row.min_storage_hm3.is_some()),
+            ("max_storage_hm3", row.max_storage_hm3.is_some()),
+            ("filling_inflow_m3s", row.filling_inflow_m3s.is_some()),
+            ("water_withdrawal_m3s", row.water_withdrawal_m3s.is_some()),
+        ] {
+            if is_there {
+                let at = Place::file(HydroBounds::FILE).row(number);
+                let message = format!("{column} is one value of a stage: give it without block_id");
+                findings.wrong(&at, message);
+            }
+        }
+    }
+    apply(
+        &files.hydro_bounds,
+        (index, stage_index),
+        |row: &HydroBounds| (row.hydro_id, row.stage_id, row.block_id),
+        |limits: &mut HydroLimits, row| *limits = limits.changed(row),
+        &mut found,
+        findings,
+    );
     found
 }
 

@@ -22,6 +22,12 @@ pub(crate) struct Sizes {
     pub(crate) lines: Option<usize>,
     pub(crate) thermals: Option<usize>,
     pub(crate) sources: Option<usize>,
+    pub(crate) pumping: Option<usize>,
+    pub(crate) contracts: Option<usize>,
+    pub(crate) batteries: Option<usize>,
+    pub(crate) constraints: Option<usize>,
+    /// Unit groups of all hydro plants together.
+    pub(crate) unit_groups: Option<usize>,
 }
 
 impl Sizes {

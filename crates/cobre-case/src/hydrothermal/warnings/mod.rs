@@ -1,5 +1,7 @@
 //! Warnings: input that is legal but suspicious.
 
+mod equipment;
+
 use cobre_sddp::{Magnitudes, Problem};
 
 use super::files::config::NonNegativity;
@@ -8,7 +10,7 @@ use super::files::system as names;
 use super::files::{Files, config, stages};
 use super::hydraulic_warnings;
 use super::model;
-use super::system::{Hydro, System};
+use super::system::{Hydro, Stage, System};
 use super::table::Row;
 use crate::finding::{Findings, Place};
 
@@ -48,6 +50,7 @@ pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
     discount(files, findings);
     dear_plants(files, system, findings);
     hours(files, system, findings);
+    equipment::find(files, system, findings);
 }
 
 fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings) {
@@ -105,7 +108,9 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
 /// Water that can be added to an inflow above zero, for less than it saves.
 fn cheap_water(system: &System, place: usize, thing: &str, findings: &mut Findings) {
     let plant = &system.hydros[place];
-    let (cost, saving) = (plant.costs(0).added_water, model::saving(system, place));
+    let costs = plant.costs.iter().map(|costs| costs.added_water);
+    let cost = costs.fold(f64::INFINITY, f64::min);
+    let saving = model::saving(system, place);
     let unlimited = !plant.inflow.past.is_empty();
     if system.non_negativity == NonNegativity::Penalty && unlimited && cost < saving {
         let at = Place::file(config::FILE).key("modeling.inflow_non_negativity");
@@ -164,8 +169,9 @@ fn load(system: &System, findings: &mut Findings) {
             let sources = system
                 .sources
                 .iter()
-                .map(|source| source.capacity * source.factors[number][block]);
-            let capacity: f64 = hydro.chain(thermal).chain(sources).sum();
+                .map(|source| source.available(number, block, 1.0));
+            let others = equipment::capacity(system, number, block);
+            let capacity: f64 = hydro.chain(thermal).chain(sources).sum::<f64>() + others;
             if load > capacity {
                 let at = Place::file(LoadStats::FILE).rows(format!(
                     "stage {}, block {}",
@@ -190,8 +196,7 @@ fn dear_plants(files: &Files, system: &System, findings: &mut Findings) {
             .iter()
             .map(|(_, cost)| *cost);
         let short = short.fold(0.0, f64::max);
-        let cost = plant.limits.iter().flatten().map(|limits| limits.cost);
-        let cost = cost.fold(f64::INFINITY, f64::min);
+        let cost = plant.cheapest();
         if cost > short {
             let at = Place::file(names::THERMALS)
                 .rows(format!("thermal plant {} ({})", file.id, file.name));
