@@ -1,11 +1,13 @@
 //! Random systems with all that hydro plants can have, against their extensive form: one linear program of the whole
 //! scenario tree, written from the page about hydro plants and not from the model.
 
+use std::num::NonZero;
+
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, ColumnId, Draft, Problem, Sampling, Selection, Sense, Settings, Solver, StopRule,
-    Stopping, Template, run,
+    Cadence, ColumnId, Draft, Problem, Selection, Sense, Settings, Solver, StopRule, Stopping,
+    Template, run,
 };
 
 use crate::water_world::{
@@ -354,17 +356,12 @@ impl<'w> Tree<'w> {
 fn solved(problem: Problem, iterations: usize, solver: Solver) -> f64 {
     let settings = Settings {
         seed: 3,
-        passes: 4,
+        passes: NonZero::new(4).expect("not 0"),
         selection: Selection::ALL,
         stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
-        threads: 1,
-        simulate: 0,
-        sampling: Sampling::Fresh,
         solver,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     };
     run(&LocalBackend, problem, &settings, &mut ())
         .expect("it runs")
