@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cobre_case::{CaseError, ProductionFit};
+use cobre_comm::ClassifiedError;
 use serde_json::{Value, json};
 
 use crate::exit::{self, say};
@@ -42,13 +43,17 @@ pub(crate) fn run(args: &Args) -> u8 {
             }
             exit::DONE
         }
-        Err(error) => refuse(&error),
+        Err(error) => refuse(args, &error),
     }
 }
 
-fn refuse(error: &CaseError) -> u8 {
-    let code = exit::of_case(error);
-    exit::fail(code, NAME, &exit::told(error))
+fn refuse(args: &Args, error: &CaseError) -> u8 {
+    let (code, told) = (exit::of(error.kind()), exit::told(error));
+    if args.json {
+        exit::say_json(&exit::error_json(error.kind(), &told, error.fields()));
+        return code;
+    }
+    exit::fail(code, NAME, &told)
 }
 
 fn tell(args: &Args, fits: &[ProductionFit]) {
