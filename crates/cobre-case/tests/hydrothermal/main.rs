@@ -6,5 +6,7 @@ mod balances;
 mod book;
 mod mutants;
 mod non_negativity;
+#[path = "../../../cobre-sddp/tests/random/mod.rs"]
+mod random;
 mod reference_cases;
 mod tables;

@@ -6,7 +6,9 @@ mod costs;
 mod energy;
 mod water;
 
-use cobre_results::layout::{self, CostKind};
+use cobre_results::layout::{
+    self, CostKind, buses, hydro_blocks, hydros, lines, sources, thermals,
+};
 use cobre_results::{Rows, TableSchema};
 use cobre_sddp::{ColumnId, Problem, Tables, Visited};
 
@@ -117,43 +119,41 @@ struct Writer {
     fill: fn(&mut Scene<'_>, &mut Rows),
 }
 
+impl Writer {
+    const fn new(
+        things: fn(&SimulationTables) -> usize,
+        schema: fn() -> TableSchema,
+        fill: fn(&mut Scene<'_>, &mut Rows),
+    ) -> Self {
+        Self {
+            things,
+            schema,
+            fill,
+        }
+    }
+}
+
 /// All tables; that of costs comes last, as the others add them up.
 const WRITERS: [Writer; 7] = [
-    Writer {
-        things: |results| results.hydros.len(),
-        schema: layout::hydros::schema,
-        fill: water::fill_hydros,
-    },
-    Writer {
-        things: |results| results.hydros.len(),
-        schema: layout::hydro_blocks::schema,
-        fill: water::fill_blocks,
-    },
-    Writer {
-        things: |results| results.thermals.len(),
-        schema: layout::thermals::schema,
-        fill: energy::fill_thermals,
-    },
-    Writer {
-        things: |results| results.sources.len(),
-        schema: layout::sources::schema,
-        fill: energy::fill_sources,
-    },
-    Writer {
-        things: |results| results.buses.len(),
-        schema: layout::buses::schema,
-        fill: energy::fill_buses,
-    },
-    Writer {
-        things: |results| results.lines.len(),
-        schema: layout::lines::schema,
-        fill: energy::fill_lines,
-    },
-    Writer {
-        things: |_| 1,
-        schema: layout::costs::schema,
-        fill: costs::fill,
-    },
+    Writer::new(|all| all.hydros.len(), hydros::schema, water::fill_hydros),
+    Writer::new(
+        |all| all.hydros.len(),
+        hydro_blocks::schema,
+        water::fill_blocks,
+    ),
+    Writer::new(
+        |all| all.thermals.len(),
+        thermals::schema,
+        energy::fill_thermals,
+    ),
+    Writer::new(
+        |all| all.sources.len(),
+        sources::schema,
+        energy::fill_sources,
+    ),
+    Writer::new(|all| all.buses.len(), buses::schema, energy::fill_buses),
+    Writer::new(|all| all.lines.len(), lines::schema, energy::fill_lines),
+    Writer::new(|_| 1, layout::costs::schema, costs::fill),
 ];
 
 /// A stage of a path, with its costs so far.
