@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use cobre_results::layout::{SCENARIO, STAGE, paths, stages};
 use cobre_results::{Results, ResultsError, Table};
 use serde::Serialize;
 
@@ -67,7 +68,7 @@ pub(crate) enum Blocks {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantity {
     pub(crate) table: &'static str,
-    /// Name of the column that identifies an entity.
+    /// The column with the name of an entity.
     pub(crate) entity: &'static str,
     pub(crate) column: &'static str,
     /// A column to take off it, if any.
@@ -92,25 +93,25 @@ impl Quantity {
 impl SimulationData {
     /// Reads what all sections need; none if the run did not simulate.
     pub(crate) fn open(results: &Rc<Results>) -> Result<Option<Self>, ResultsError> {
-        let Some(paths) = results.table("simulation/paths")? else {
+        let Some(table) = results.table(paths::TABLE)? else {
             return Ok(None);
         };
-        let totals = paths.all_numbers("value")?;
-        let numbers = paths.all_integers("scenario")?;
+        let totals = table.all_numbers(paths::VALUE)?;
+        let numbers = table.all_integers(SCENARIO)?;
         let counted = numbers
             .iter()
             .zip(1..)
             .all(|(found, number)| *found == number);
         if totals.is_empty() || !counted || totals.iter().any(|value| value.is_nan()) {
-            return Err(paths.damaged("scenarios should be numbered from 1, each with a value"));
+            return Err(table.damaged("scenarios should be numbered from 1, each with a value"));
         }
-        let stages = results.needed("simulation/stages")?;
-        let last = stages.all_integers("stage")?.into_iter().max();
+        let table = results.needed(stages::TABLE)?;
+        let last = table.all_integers(STAGE)?.into_iter().max();
         let last = last.and_then(|last| usize::try_from(last).ok());
         // No scenario has more stages than there are rows.
-        let rows = stages.all_integers("scenario")?.len();
+        let rows = table.all_integers(SCENARIO)?.len();
         let last = last.filter(|last| (1..=rows).contains(last));
-        let last = last.ok_or_else(|| stages.damaged("stages should be numbered from 1"))?;
+        let last = last.ok_or_else(|| table.damaged("stages should be numbered from 1"))?;
         let single = single(&totals);
         Ok(Some(Self {
             results: Rc::clone(results),
@@ -137,12 +138,12 @@ impl SimulationData {
 
     /// A table of the simulation; none if the case has nothing to write there.
     pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ResultsError> {
-        self.results.table(&format!("simulation/{name}"))
+        self.results.table(name)
     }
 
     /// A table every simulation has.
     pub(crate) fn required(&self, name: &str) -> Result<Table, ResultsError> {
-        self.results.needed(&format!("simulation/{name}"))
+        self.results.needed(name)
     }
 
     /// The places, from 0, of the stages and scenarios of the rows of a group.
@@ -151,8 +152,8 @@ impl SimulationData {
         table: &Table,
         group: usize,
     ) -> Result<Vec<(usize, usize)>, ResultsError> {
-        let stages = table.integers(group, "stage")?;
-        let scenarios = table.integers(group, "scenario")?;
+        let stages = table.integers(group, STAGE)?;
+        let scenarios = table.integers(group, SCENARIO)?;
         let place = |(stage, scenario): (i64, i64)| {
             let stage = usize::try_from(stage - 1)
                 .ok()

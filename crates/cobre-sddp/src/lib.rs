@@ -76,10 +76,7 @@ pub use error::{ClassifiedError, ErrorKind, FieldName, Fields, SddpError};
 pub use events::{Iteration, Observer, TimeSplit};
 pub use lp::{LpFailure, LpFailureKind, LpStatistics, NodeSolution};
 pub use noise::{Noise, Purpose, choose};
-pub use output::{
-    About, Cell, Column, Kind, PlainTables, Rows, Table, Tables, Visited, read_policy,
-    stage_columns, write_policy,
-};
+pub use output::{About, PlainTables, Tables, Visited, read_policy, write_policy};
 pub use policy::{InitialState, Manifest, Policy, Selection, SelectionRule, StoredCut};
 pub use problem::{
     Change, ColumnId, Draft, Edge, Graph, LARGEST, LARGEST_COEFFICIENT, LpColumn, LpRow,

@@ -2,9 +2,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use cobre_results::Rows;
+
 use crate::lp::{Detail, LpFailure, NodeSolution, Visit};
 use crate::noise::{Noise, choose};
-use crate::output::{PathTables, Rows, Visited};
+use crate::output::{PathTables, Visited};
 use crate::problem::Problem;
 use crate::rank_work::{NodeSolvers, TrainingState};
 use crate::ranks::Backend;

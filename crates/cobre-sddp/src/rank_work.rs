@@ -1,15 +1,16 @@
 //! The work of a rank: the state that its threads share, and their work units.
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use parquet::errors::ParquetError;
+use cobre_results::RowGroup;
 
 use crate::error::SddpError;
 use crate::lp::{LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::noise::{Noise, Purpose};
-use crate::output::{PathTables, RowGroup};
+use crate::output::PathTables;
 use crate::path::{PathSimulator, TrialPoint, TrialPoints};
 use crate::policy::CutPool;
 use crate::problem::Problem;
@@ -122,7 +123,7 @@ pub(crate) struct SimulationUnit {
     pub(crate) paths: Range<usize>,
     pub(crate) simulator: PathSimulator,
     /// The encoded rows of its paths, table by table.
-    pub(crate) row_groups: Result<Vec<RowGroup>, ParquetError>,
+    pub(crate) row_groups: io::Result<Vec<RowGroup>>,
 }
 
 /// All work units of this rank.

@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use cobre_comm::host_name;
+use cobre_results::layout::validation;
+use cobre_results::{RowGroup, note};
+
 use crate::agreement::agree;
 use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
 use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
-use crate::output::{
-    About, Directory, Facts, PathTables, PlainTables, RowGroup, VALIDATION, host, note,
-};
+use crate::output::{About, Facts, PathTables, PlainTables, RunOutput};
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy};
 use crate::problem::Problem;
@@ -320,7 +322,7 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
 /// Simulates and validates, unless interrupted.
 fn simulate_policy<C: Backend>(
     job: &mut Trainer<'_, '_, '_, C>,
-    directory: Option<&Directory>,
+    directory: Option<&RunOutput>,
     settings: &Settings,
     observer: &mut dyn Observer,
     results: &mut Results,
@@ -332,7 +334,7 @@ fn simulate_policy<C: Backend>(
         }
         let sink = &mut |row_groups: Vec<RowGroup>| {
             let mut files = files.iter_mut().zip(row_groups);
-            files.try_for_each(|(file, row_group)| file.splice(row_group))
+            files.try_for_each(|(file, row_group)| Ok(file.splice(row_group)?))
         };
         let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
         let Some(values) = values else {
@@ -374,7 +376,7 @@ fn resume<C: Backend>(
 fn directory<C: Backend>(
     job: &Trainer<'_, '_, '_, C>,
     settings: &Settings,
-) -> Result<Option<Directory>, SddpError> {
+) -> Result<Option<RunOutput>, SddpError> {
     let Some(path) = settings.output.as_ref().filter(|_| job.ranks.is_first()) else {
         return Ok(None);
     };
@@ -383,8 +385,8 @@ fn directory<C: Backend>(
     let simulated = shared.tables.as_ref().filter(|_| settings.simulate > 0);
     let simulated = simulated.map_or(&[][..], |tables| &tables.tables);
     let mut names: Vec<&str> = simulated.iter().map(|table| &*table.name).collect();
-    names.extend((!shared.problem.validation.is_empty()).then_some(VALIDATION));
-    Directory::create(path, settings.csv, &names).map(Some)
+    names.extend((!shared.problem.validation.is_empty()).then_some(validation::TABLE));
+    RunOutput::create(path, settings.csv, &names).map(Some)
 }
 
 /// The host and the threads of each rank, on the first rank. Collective.
@@ -393,7 +395,7 @@ fn machines<C: Backend>(
     settings: &Settings,
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
     let mut own = ByteBlocks::default();
-    own.push(&(host(), settings.threads.get()));
+    own.push(&(host_name(), settings.threads.get()));
     let all = ranks.gather_to_first(ranks.size(), &own)?;
     let machines = all.iter().flat_map(ByteBlocks::iter);
     let read = |machine| postcard::from_bytes::<(String, usize)>(machine).unwrap_or_default();

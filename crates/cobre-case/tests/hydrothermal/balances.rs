@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use cobre_case::template::{CaseFiles, TemplateColumn};
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
+use cobre_results::{Rows, TableSchema};
 use cobre_sddp::{
-    About, Cadence, Draft, Noise, Problem, Purpose, Rows, Sense, Settings, Solver, Start, StopRule,
-    Stopping, Table, Tables, Template, Visited, run_from,
+    About, Cadence, Draft, Noise, Problem, Purpose, Sense, Settings, Solver, Start, StopRule,
+    Stopping, Tables, Template, Visited, run_from,
 };
 use serde_json::json;
 
@@ -551,7 +552,7 @@ type Decision = (Vec<f64>, f64, Vec<f64>);
 struct Kept(Mutex<Option<Decision>>);
 
 impl Tables for Kept {
-    fn tables(&self, _: &Problem) -> Vec<Table> {
+    fn tables(&self, _: &Problem) -> Vec<TableSchema> {
         Vec::new()
     }
 

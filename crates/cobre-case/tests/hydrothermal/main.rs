@@ -8,6 +8,8 @@ mod book;
 mod extensive_water;
 mod mutants;
 mod non_negativity;
+#[path = "../../../cobre-sddp/tests/random/mod.rs"]
+mod random;
 mod reference_cases;
 mod tables;
 mod water_tables;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use cobre_case::{Case, Options};
 use cobre_comm::{BackendKind, CommBackend, Communicator, ErrorKind, cpus, create_communicator};
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
+use cobre_results::layout::POLICY;
 use cobre_sddp::{
     About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Policy, Risk, SddpError,
     Selection, Settings, Solver, Start, StopRule, Stopping, read_policy, run_from, simulate,
@@ -25,8 +26,6 @@ use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
-/// The policy's part of an output directory.
-const POLICY: &str = "policy";
 /// The grace period in which ranks that are asked to end finish an iteration and save.
 const GRACE: Duration = Duration::from_secs(60);
 

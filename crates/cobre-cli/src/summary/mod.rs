@@ -4,10 +4,11 @@ mod costs;
 mod system;
 mod water;
 
-pub(crate) use self::costs::{by_kind, plain};
+pub(crate) use self::costs::by_kind;
 
 use std::path::PathBuf;
 
+use cobre_results::layout::{STAGE, convergence, paths, stage_columns, states};
 use cobre_results::statistics::{mean, percentile, sorted};
 use cobre_results::{Results, ResultsError};
 use serde_json::Value;
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Args) -> u8 {
 fn show(results: &Results) -> Result<(), ResultsError> {
     facts(results);
     convergence(results)?;
-    if results.table("simulation/paths")?.is_none() {
+    if results.table(paths::TABLE)?.is_none() {
         title("no scenarios were simulated: cobre run --simulate N", false);
         return Ok(());
     }
@@ -161,11 +162,17 @@ fn simulation(results: &Results) -> String {
 
 /// About ten iterations, the first and the last among them.
 fn convergence(results: &Results) -> Result<(), ResultsError> {
-    let table = results.needed("training/convergence")?;
+    let table = results.needed(convergence::TABLE)?;
     let column = |name: &str| table.all_numbers(name);
-    let (bounds, means) = (column("bound")?, column("estimate_mean")?);
-    let (halves, gaps) = (column("estimate_half_width_95")?, column("gap")?);
-    let (iterations, cuts) = (column("iteration")?, column("cuts")?);
+    let (bounds, means) = (
+        column(convergence::BOUND)?,
+        column(convergence::ESTIMATE_MEAN)?,
+    );
+    let (halves, gaps) = (
+        column(convergence::ESTIMATE_HALF_WIDTH_95)?,
+        column(convergence::GAP)?,
+    );
+    let (iterations, cuts) = (column(convergence::ITERATION)?, column(convergence::CUTS)?);
     title("convergence", false);
     let mut table = TerminalTable::new(["iteration", "bound", "estimate", "± 95 %", "gap", "cuts"]);
     for row in some(bounds.len()) {
@@ -215,14 +222,14 @@ pub(crate) fn spread(values: &[f64], told: impl Fn(f64) -> String) -> [String; 3
 
 /// The states that the last stage leaves.
 fn states(results: &Results) -> Result<(), ResultsError> {
-    let Some(table) = results.table("simulation/states")? else {
+    let Some(table) = results.table(states::TABLE)? else {
         return Ok(());
     };
-    let stages = table.all_integers("stage")?;
+    let stages = table.all_integers(STAGE)?;
     let last = stages.iter().copied().max().unwrap_or(0);
     title(&format!("states after stage {last}"), false);
     let mut shown = TerminalTable::new(["state", "mean", "p5", "p95"]);
-    for name in table.columns().iter().skip(2) {
+    for name in table.columns().iter().skip(stage_columns().len()) {
         let values = table.all_numbers(name)?;
         let at_end = values
             .iter()

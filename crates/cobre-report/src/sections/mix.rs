@@ -1,6 +1,7 @@
 //! Where the energy comes from.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{buses, hydro_blocks, sources, thermals};
 use cobre_results::statistics::mean;
 
 use crate::chart::{Section, Series, SeriesMark, View};
@@ -15,26 +16,41 @@ const KINDS: [(&str, usize, Quantity); 4] = [
     (
         "hydro",
         palette::BLUE,
-        quantity("hydro_blocks", "hydro", "generation_mw", Blocks::Mean),
+        quantity(
+            hydro_blocks::TABLE,
+            hydro_blocks::HYDRO,
+            hydro_blocks::GENERATION_MW,
+            Blocks::Mean,
+        ),
     ),
     (
         "wind, sun and others",
         palette::GREEN,
-        quantity("sources", "source", "generation_mw", Blocks::Mean),
+        quantity(
+            sources::TABLE,
+            sources::SOURCE,
+            sources::GENERATION_MW,
+            Blocks::Mean,
+        ),
     ),
     (
         "thermal",
         palette::VERMILION,
-        quantity("thermals", "thermal", "generation_mw", Blocks::Mean),
+        quantity(
+            thermals::TABLE,
+            thermals::THERMAL,
+            thermals::GENERATION_MW,
+            Blocks::Mean,
+        ),
     ),
     (
         "deficit",
         palette::PURPLE,
-        quantity("buses", "bus", "deficit_mw", Blocks::Mean),
+        quantity(buses::TABLE, buses::BUS, buses::DEFICIT_MW, Blocks::Mean),
     ),
 ];
 
-const LOAD: Quantity = quantity("buses", "bus", "load_mw", Blocks::Mean);
+const LOAD: Quantity = quantity(buses::TABLE, buses::BUS, buses::LOAD_MW, Blocks::Mean);
 
 /// The generation of each stage by kind, as mean and in single scenarios.
 pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsError> {

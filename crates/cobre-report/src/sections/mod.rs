@@ -12,6 +12,7 @@ mod totals;
 mod violations;
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{buses, controls, duals, hydros, stages, states};
 
 use crate::chart::Section;
 use crate::input::ReportInput;
@@ -77,7 +78,12 @@ fn hydrothermal(
             all: Some("All reservoirs together"),
             what: "storage",
             unit: "hm³",
-            quantity: quantity("hydros", "hydro", "storage_hm3", Blocks::None),
+            quantity: quantity(
+                hydros::TABLE,
+                hydros::HYDRO,
+                hydros::STORAGE_HM3,
+                Blocks::None,
+            ),
         },
         Ribbons {
             id: "inflow",
@@ -88,7 +94,12 @@ fn hydrothermal(
             all: Some("All plants together"),
             what: "inflow",
             unit: "m³/s",
-            quantity: quantity("hydros", "hydro", "inflow_m3s", Blocks::None),
+            quantity: quantity(
+                hydros::TABLE,
+                hydros::HYDRO,
+                hydros::INFLOW_M3S,
+                Blocks::None,
+            ),
         },
     ];
     for ribbon in ribbons {
@@ -107,7 +118,12 @@ fn hydrothermal(
             all: None,
             what: "marginal cost",
             unit: "$/MWh",
-            quantity: quantity("buses", "bus", "marginal_cost_per_mwh", Blocks::Mean),
+            quantity: quantity(
+                buses::TABLE,
+                buses::BUS,
+                buses::MARGINAL_COST_PER_MWH,
+                Blocks::Mean,
+            ),
         },
         Ribbons {
             id: "water-value",
@@ -118,7 +134,12 @@ fn hydrothermal(
             all: None,
             what: "water value",
             unit: "$/hm³",
-            quantity: quantity("hydros", "hydro", "water_value_per_hm3", Blocks::None),
+            quantity: quantity(
+                hydros::TABLE,
+                hydros::HYDRO,
+                hydros::WATER_VALUE_PER_HM3,
+                Blocks::None,
+            ),
         },
     ];
     for ribbon in ribbons {
@@ -135,8 +156,8 @@ fn generic(
     sections: &mut Vec<Section>,
 ) -> Result<(), ResultsError> {
     let mut total = totals::section(input, simulation);
-    let stages = simulation.required("stages")?;
-    let grid = simulation.column(&stages, "stage_value")?;
+    let table = simulation.required(stages::TABLE)?;
+    let grid = simulation.column(&table, stages::STAGE_VALUE)?;
     total.panels.push(ribbon::stage_values(simulation, &grid));
     sections.push(total);
     let tables = [
@@ -145,21 +166,21 @@ fn generic(
             "States",
             "Each state at the end of each stage",
             "State",
-            "states",
+            states::TABLE,
         ),
         (
             "controls",
             "Controls",
             "Each control in each stage",
             "Control",
-            "controls",
+            controls::TABLE,
         ),
         (
             "duals",
             "Duals",
             "The dual of each row in each stage",
             "Row",
-            "duals",
+            duals::TABLE,
         ),
     ];
     for (id, title, chart, pick, table) in tables {

@@ -1,6 +1,7 @@
 //! Many scenarios in one chart: ribbons of percentiles, and single scenarios over them.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{SCENARIO, STAGE};
 use cobre_results::statistics::mean;
 
 use crate::chart::{Panel, Positions, Section, Series, SeriesMark, View};
@@ -82,7 +83,7 @@ pub(super) fn columns(
     pick: &str,
     table: &str,
 ) -> Result<Option<Section>, ResultsError> {
-    let known = ["scenario", "stage", "node"];
+    let known = [SCENARIO, STAGE];
     let gathered = simulation.gather_columns(table, &known)?;
     let Some(gathered) = gathered.filter(|gathered| gathered.count > 0) else {
         return Ok(None);

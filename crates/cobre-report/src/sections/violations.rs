@@ -1,17 +1,17 @@
 //! Limits that were not kept, at a penalty.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{CostKind, hydro_blocks, hydros};
 use cobre_results::statistics::mean;
 
 use crate::chart::{Section, Series, SeriesMark, TextTable, View, rounded};
 use crate::grid::Grid;
 use crate::palette;
-use crate::sections::cost::words;
 use crate::sections::ribbon::over_stages;
 use crate::simulation::SimulationData;
 
 /// Where violations are written.
-const TABLES: [&str; 2] = ["hydros", "hydro_blocks"];
+const TABLES: [&str; 2] = [hydros::TABLE, hydro_blocks::TABLE];
 /// Violations up to this are the solver's tolerance.
 const TOLERANCE: f64 = 1e-6;
 
@@ -89,10 +89,12 @@ fn unit(column: &str) -> (String, &'static str) {
         ("_mwh", "MWh"),
         ("_mw", "MW"),
     ];
-    let found = units
-        .into_iter()
-        .find_map(|(end, unit)| column.strip_suffix(end).map(|name| (words(name), unit)));
-    found.unwrap_or_else(|| (words(column), ""))
+    let found = units.into_iter().find_map(|(end, unit)| {
+        column
+            .strip_suffix(end)
+            .map(|name| (CostKind::words(name), unit))
+    });
+    found.unwrap_or_else(|| (CostKind::words(column), ""))
 }
 
 fn table(simulation: &SimulationData, kinds: &[ViolationKind]) -> TextTable {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::identity::Identity;
 use self::store::Store;
 use crate::error::SddpError;
-use crate::output::Directory;
+use crate::output::RunOutput;
 use crate::policy::SavedCuts;
 use crate::rank_work::RankWork;
 use crate::ranks::{Backend, ByteBlocks, Ranks, split};
@@ -64,7 +64,7 @@ impl Checkpoints {
     /// # Errors
     /// When there are files of an unfinished run that this one would lose.
     pub(crate) fn new(
-        directory: Option<&Directory>,
+        directory: Option<&RunOutput>,
         provenance: &Provenance,
         settings: &Settings,
     ) -> Result<Self, SddpError> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use cobre_files::{FileError, Register};
+use cobre_results::layout::CHECKPOINT;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -19,8 +20,6 @@ use crate::fingerprint::Fingerprint;
 const FORMAT: u64 = 4;
 /// The key of a manifest's own fingerprint.
 const CHECK: &str = "manifest_sha256";
-/// Beside the results.
-const PLACE: &str = "checkpoint";
 /// Checkpoints that are kept.
 const KEPT: usize = 2;
 /// Notes that the run has written all its results.
@@ -47,7 +46,7 @@ impl Store {
     /// When something that Cobre did not write is in the way.
     pub(super) fn open(output: &Path, identity: Identity) -> Result<Self, SddpError> {
         Ok(Self {
-            directory: output.join(PLACE),
+            directory: output.join(CHECKPOINT),
             register: Arc::new(Mutex::new(survey(output)?)),
             identity,
             damaged: Vec::new(),
@@ -197,8 +196,8 @@ pub(super) fn numbers_in(output: &Path) -> Vec<usize> {
 /// When something that Cobre did not write is in the way.
 pub(super) fn survey(output: &Path) -> Result<Register, FileError> {
     // A link is not followed.
-    Register::open(output)?.check_directory(PLACE)?;
-    let directory = output.join(PLACE);
+    Register::open(output)?.check_directory(CHECKPOINT)?;
+    let directory = output.join(CHECKPOINT);
     // A damaged checkpoint is one still: its manifest says what it should hold.
     let mut register = Register::open_by_name(&directory)?;
     let names: Vec<String> = names(&directory).collect();

@@ -2,9 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cobre_results::layout::FORMAT;
 use serde_json::{Map, Value, json};
 
-use super::{FORMAT, Tables};
+use super::Tables;
 use crate::checkpoint::Provenance;
 use crate::run::Results;
 use crate::settings::Settings;
@@ -104,12 +105,6 @@ impl Facts<'_> {
             "sampling": settings.sampling.name(),
         })
     }
-}
-
-/// The name of this machine.
-pub(crate) fn host() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    host.trim().to_owned()
 }
 
 /// The time in UTC, to the second.

@@ -308,51 +308,26 @@ impl Draft {
                 column.cost *= sign;
             }
         }
+        let mut validation = ValidationPaths::new(&self.validation, self.nodes.len());
         let mut values = Vec::new();
         let mut nodes = Vec::with_capacity(self.nodes.len());
-        let mut validation: Vec<Vec<ValidationStep>> = vec![Vec::new(); self.validation.len()];
-        let mut steps_at: Vec<Vec<(usize, usize, &Vec<Change>)>> =
-            vec![Vec::new(); self.nodes.len()];
-        for (path, steps) in self.validation.iter().enumerate() {
-            for (at, step) in steps.iter().enumerate() {
-                steps_at[step.node.0].push((path, at, &step.changes));
-            }
-        }
         for (number, mut node) in self.nodes.into_iter().enumerate() {
             if node.openings.is_empty() {
                 node.openings.push((1.0, Vec::new()));
             }
-            let steps = &steps_at[number];
-            let changes = node.openings.iter().map(|(_, changes)| changes);
-            let changes = changes.chain(steps.iter().map(|(_, _, changes)| *changes));
+            let changes = node.openings.iter().map(|(_, changes)| changes.as_slice());
+            let changes = changes.chain(validation.changes(number));
             let places = Places::of(changes.clone().flatten());
             let values_start = values.len();
             for changes in changes {
                 places.values(&self.templates[node.template], changes, sign, &mut values);
             }
-            let openings = node.openings.len();
-            for (place, (path, at, _)) in steps.iter().enumerate() {
-                let path = &mut validation[*path];
-                path.resize(
-                    path.len().max(at + 1),
-                    ValidationStep {
-                        node: 0,
-                        opening: 0,
-                    },
-                );
-                path[*at] = ValidationStep {
-                    node: number,
-                    opening: openings + place,
-                };
-            }
+            validation.place(number, node.openings.len());
+            let probabilities = node.openings.iter().map(|(probability, _)| *probability);
             nodes.push(Node {
                 name: node.name,
                 template: node.template,
-                probabilities: node
-                    .openings
-                    .iter()
-                    .map(|(probability, _)| *probability)
-                    .collect(),
+                probabilities: probabilities.collect(),
                 places,
                 values_start,
                 future_bound: sign * self.future_bound,
@@ -367,7 +342,7 @@ impl Draft {
             graph,
             risk: self.risk,
             values,
-            validation,
+            validation: validation.placed,
         }
     }
 
@@ -619,6 +594,47 @@ impl Draft {
 /// As [`check_number`]; the words are made if they are needed.
 fn check_number_of(what: impl Fn() -> String, value: f64) -> Option<String> {
     check_number("", value).and_then(|_| check_number(&what(), value))
+}
+
+/// The validation scenarios while nodes get their values: each step is one more opening of its node.
+struct ValidationPaths<'a> {
+    /// By node: the scenario, the number of its step, and the changes there.
+    steps: Vec<Vec<(usize, usize, &'a [Change])>>,
+    /// The scenarios as a problem has them.
+    placed: Vec<Vec<ValidationStep>>,
+}
+
+impl<'a> ValidationPaths<'a> {
+    fn new(paths: &'a [Vec<Step>], nodes: usize) -> Self {
+        let mut steps = vec![Vec::new(); nodes];
+        for (path, of_path) in paths.iter().enumerate() {
+            for (at, step) in of_path.iter().enumerate() {
+                steps[step.node.0].push((path, at, step.changes.as_slice()));
+            }
+        }
+        let nowhere = ValidationStep {
+            node: 0,
+            opening: 0,
+        };
+        let placed = paths.iter().map(|path| vec![nowhere; path.len()]);
+        Self {
+            steps,
+            placed: placed.collect(),
+        }
+    }
+
+    /// The changes of the steps at a node.
+    fn changes(&self, node: usize) -> impl Iterator<Item = &'a [Change]> + Clone {
+        self.steps[node].iter().map(|(_, _, changes)| *changes)
+    }
+
+    /// Notes that the steps at a node come after its `openings` openings.
+    fn place(&mut self, node: usize, openings: usize) {
+        for (place, &(path, at, _)) in self.steps[node].iter().enumerate() {
+            let opening = openings + place;
+            self.placed[path][at] = ValidationStep { node, opening };
+        }
+    }
 }
 
 /// The number that a change puts in place, by the modeller's names.

@@ -3,11 +3,13 @@
 use serde::Serialize;
 use std::sync::Mutex;
 
+use cobre_results::RowGroup;
+
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::lp::LpFailure;
 use crate::noise::{Noise, Purpose};
-use crate::output::{PathTables, RowGroup};
+use crate::output::PathTables;
 use crate::path::{PathRecorder, PathSimulator};
 use crate::rank_work::{NodeSolvers, PATHS_PER_UNIT, SimulationUnit, Task, TrainingState};
 use crate::ranks::{Backend, ByteBlocks};
