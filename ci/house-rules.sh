@@ -57,6 +57,33 @@ Values          the values of a column, read and written
 # Lines of production code that cobre-sddp may have: those outside tests.
 sddp_lines_limit=12851
 
+# Functions of more than 60 lines that stay: lists of things that no reader wants in parts. Another one fails.
+long_functions='
+crates/cobre-case/src/hydrothermal/model/energy.rs add
+crates/cobre-case/src/hydrothermal/model/water.rs balance
+crates/cobre-case/src/hydrothermal/system/hydros.rs resolve
+crates/cobre-case/src/hydrothermal/system/sources.rs resolve
+crates/cobre-case/src/hydrothermal/system/thermals.rs bounds
+crates/cobre-case/src/template/four_regions.rs make
+crates/cobre-case/src/template/grown.rs grow
+crates/cobre-case/src/template/parts.rs buses
+crates/cobre-cli/src/bench/sddp.rs measure
+crates/cobre-cli/src/run/mod.rs arguments
+crates/cobre-cli/src/run/mod.rs solve
+crates/cobre-cli/src/summary/mod.rs facts
+crates/cobre-comm/src/backends/shm/collectives.rs gather_through_rings
+crates/cobre-comm/src/backends/tcp/rendezvous.rs join
+crates/cobre-comm/src/backends/wire.rs decode
+crates/cobre-comm/src/backends/wire.rs encode
+crates/cobre-launch/src/message.rs message
+crates/cobre-launch/src/supervisor/mod.rs start
+crates/cobre-report/src/sections/deficit.rs section
+crates/cobre-report/src/sections/mod.rs hydrothermal
+crates/cobre-sddp/src/kernel/reduced_lp.rs finish
+crates/cobre-testkit/src/bin/victim.rs go
+crates/cobre-testkit/src/bin/victim.rs main
+'
+
 # The only files that may write to the terminal: what makes text safe, and the output of ranks, as it is.
 terminal_files='
 crates/cobre-comm/src/terminal.rs
@@ -100,6 +127,20 @@ outside_tests='FNR == 1 { on = 1; held = "" }
 production() {
     library | grep "^$1/" | grep -vE '/tests(\.rs|/)' | xargs -r awk "$outside_tests"
 }
+
+# Functions of more than 60 lines, as "file name:line:lines"; a declaration without a body is none.
+# shellcheck disable=SC2016
+long='FNR == 1 { name = "" }
+    name == "" && match($0, /^ *(pub(\([a-z: ]+\))? )?(const )?(unsafe )?(extern "C" )?fn [a-z_0-9]+/) {
+        head = substr($0, 1, RLENGTH); indent = match(head, /[^ ]/) - 1
+        sub(/.* /, "", head); name = head; start = FNR
+    }
+    name != "" && /;$/ && match($0, /[^ ]/) - 1 == indent { name = "" }
+    name != "" && /^ *\) ?(->.*)?;$/ { name = "" }
+    name != "" && /^ *}/ && match($0, /[^ ]/) - 1 == indent {
+        if (FNR - start + 1 > 60) print FILENAME " " name ":" start ": " FNR - start + 1 " lines"
+        name = ""
+    }'
 
 # over LIMIT < lines: the lines, if there are more than LIMIT.
 over() {
@@ -175,6 +216,8 @@ rules() {
         breach 'cobre-case depends on cobre-sddp, cobre-files and cobre-results only'
     production crates/cobre-sddp | over "$sddp_lines_limit" | tail -1 |
         breach "cobre-sddp has more than $sddp_lines_limit lines of production code"
+    library | grep -v '/tests\.rs$' | xargs -r awk "$long" | except "$long_functions" |
+        breach 'a function of more than 60 lines'
     library | grep -vE '^crates/cobre-(results|testkit)/|/tests\.rs$' | xargs -r awk "$outside_tests" |
         in_text '"(training|policy|simulation)/[a-z_]+|"(run|manifest)\.json"|"dictionary\.csv"' |
         breach 'files and tables of results are named in cobre-results only'
@@ -225,6 +268,7 @@ crates/cobre-case/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
 crates/cobre-sddp/src/a.rs|//! Two lines are one\n//! too many here.
 crates/x/src/a.rs|table("simulation/paths")
 crates/x/src/a.rs|join("run.json")
+crates/x/src/a.rs|fn long() {\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n}
 LIST
     rm -rf "${dir:?}/crates"
     mkdir -p "$dir/crates/x/src"

@@ -1,5 +1,31 @@
 //! Readers of problem files into problems that `cobre-sddp` can solve: hydrothermal cases and
 //! StochOptFormat files.
+//!
+//! - [`load`] reads a case directory or a StochOptFormat file into a [`Case`]: the problem, the tables of its
+//!   simulations, its settings and warnings. A [`CaseError`] has everything that is wrong, each [`Finding`] with its file
+//!   and place.
+//! - [`template`] has complete cases to start from, as `cobre init` writes them.
+//!
+//! A case is written, loaded and trained:
+//!
+//! ```
+//! use cobre_case::template::Template;
+//! use cobre_case::{Options, load};
+//! use cobre_comm::LocalBackend;
+//! use cobre_sddp::{Settings, StopRule, Stopping, run};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let template = Template::find("one-reservoir").expect("cobre init has it");
+//! template.files().write(directory.path())?;
+//!
+//! let case = load(directory.path(), &Options::default())?;
+//! assert_eq!(case.kind, "hydrothermal");
+//! let stopping = Stopping::any(vec![StopRule::Iterations(5)]);
+//! let settings = Settings { stopping, ..Settings::default() };
+//! let results = run(&LocalBackend, case.problem, &settings, &mut ())?;
+//! assert!(results.trained.bound > 0.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod duplicate_keys;
 mod error;
@@ -12,7 +38,7 @@ pub mod template;
 
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
-pub use hydrothermal::{TableDescription, schemas, tables};
+pub use hydrothermal::{FittedPlane, ProductionFit, TableDescription, schemas, tables};
 pub use output_place::output_inside;
 
 use std::path::Path;
@@ -134,6 +160,27 @@ fn directory<T>(
         return Err(CaseError::NotACase { path });
     }
     read().map_err(|findings| CaseError::Case { path, findings })
+}
+
+/// The fitted production functions of the hydrothermal case in a directory.
+///
+/// # Errors
+/// What is no such case, and everything that is wrong with one.
+pub fn fits(path: &Path) -> Result<Vec<ProductionFit>, CaseError> {
+    let unreadable = |source| CaseError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    std::fs::metadata(path).map_err(unreadable)?;
+    if !path.is_dir() || !hydrothermal::is_case(path) {
+        return Err(CaseError::NotACase {
+            path: path.to_owned(),
+        });
+    }
+    hydrothermal::read_fits(path).map_err(|findings| CaseError::Case {
+        path: path.to_owned(),
+        findings,
+    })
 }
 
 /// The name of the schema of a file, given by its path below a case.

@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use outputs::finish;
-use processes::wait_until;
+use processes::{ranks_of, wait_until};
 use serde_json::Value;
 
 fn example() -> PathBuf {
@@ -91,13 +91,6 @@ fn what_cannot_be_run_is_said_once() {
             &example,
             place("f"),
             &[&policy, "--simulate-only"],
-            64,
-            "usage",
-        ),
-        (
-            &example,
-            place("h"),
-            &["--csv", "--backend=bogus"],
             64,
             "usage",
         ),
@@ -245,35 +238,6 @@ fn results_longer_than_a_pipe_arrive_whole() {
         line(&ended)["validation"].take()
     });
     assert!(found[0] == found[1]);
-}
-
-/// The ranks that a launcher has started, by number.
-fn ranks_of(launcher: u32) -> Vec<u32> {
-    let children = |pid: u32| -> Vec<u32> {
-        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let list = list.unwrap_or_default();
-        list.split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect()
-    };
-    let number = |pid: &u32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let texts = environment
-            .split(|byte| *byte == 0)
-            .map(String::from_utf8_lossy);
-        let mut numbers = texts.filter_map(|text| {
-            text.strip_prefix("COBRE_LAUNCH_RANK=")?
-                .parse::<usize>()
-                .ok()
-        });
-        numbers.next()
-    };
-    // Below the launcher are its guard, the guard's supervisor, and the ranks.
-    let guard = children(launcher).into_iter();
-    let mut ranks: Vec<u32> = guard.flat_map(children).flat_map(children).collect();
-    ranks.retain(|pid| number(pid).is_some());
-    ranks.sort_by_key(number);
-    ranks
 }
 
 #[test]

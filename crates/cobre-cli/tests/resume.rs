@@ -13,10 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use processes::{command, wait_until};
+use processes::{command, ranks_of, wait_until};
 
 /// Files that hold times, or that are no results.
-const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
+const DIFFERENT: [&str; 4] = [
+    "run.json",
+    "training/timings.parquet",
+    ".lock",
+    ".cobre-files",
+];
 
 fn problem() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")
@@ -485,19 +490,6 @@ fn a_lost_rank_is_made_good_by_retries() {
         0,
     );
     assert_eq!(results(&output), results(&fresh));
-}
-
-/// The ranks that a launcher has started: the children of its guard's child, the supervisor.
-fn ranks_of(launcher: u32) -> Vec<u32> {
-    let children = |pid: u32| -> Vec<u32> {
-        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let list = list.unwrap_or_default();
-        list.split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect()
-    };
-    let guard = children(launcher).into_iter();
-    guard.flat_map(children).flat_map(children).collect()
 }
 
 #[test]

@@ -243,8 +243,7 @@ impl Launch {
             progress: self.progress,
             policy: ShutdownPolicy::new(self.ranks, self.timeout, self.grace, start),
             supervisor_state: SupervisorState::nothing(self.ranks),
-            through: self.through,
-            mpi_ranks: MpiRanks::default(),
+            mpi_ranks: MpiRanks::new(self.through),
             statements: Statements::default(),
         };
         let program = Executable {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use cobre_files::Register;
+use cobre_files::{Most, Register, Table};
 use serde_json::Value;
 
 use crate::dictionary;
-use crate::layout::{self, DICTIONARY, POLICY, POLICY_FILES, REPORT, REPORT_MARK, RUN};
+use crate::layout::{
+    self, DICTIONARY, MANIFEST, POLICY, REPORT, REPORT_MARK, RUN, convergence, cuts, timings,
+};
 use crate::writer::{Proofs, TRAINING_TABLES};
 
 /// The most bytes of a manifest that are read.
@@ -29,9 +31,16 @@ pub(crate) fn adopt(register: &mut Register, proofs: &Proofs) {
     let mut names: Vec<String> = Vec::new();
     names.extend(run.then(|| RUN.to_owned()));
     if policy {
-        names.extend(POLICY_FILES.map(layout::in_policy));
+        names.push(layout::in_policy(MANIFEST));
+        let table = layout::parquet(cuts::TABLE);
+        names.extend(is_cuts(&directory.join(&table)).then_some(table));
     }
-    names.extend(known);
+    let schemas = [convergence::schema(), timings::schema()];
+    for (name, schema) in known.iter().zip(schemas) {
+        let columns: Vec<&str> = schema.columns.iter().map(|column| &*column.name).collect();
+        let is_own = has_columns(&directory.join(name), |found| found == columns);
+        names.extend(is_own.then(|| name.clone()));
+    }
     names.extend(explained(&directory));
     let page = read(&directory.join(REPORT));
     let page = page.map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -52,24 +61,51 @@ pub(crate) fn adopt(register: &mut Register, proofs: &Proofs) {
 fn explained(directory: &Path) -> Vec<String> {
     let text = read(&directory.join(DICTIONARY));
     let text = text.and_then(|text| String::from_utf8(text).ok());
-    let Some(entries) = text.as_deref().and_then(dictionary::entries) else {
+    let Some(tables) = text.as_deref().and_then(tables) else {
         return Vec::new();
     };
-    let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (file, column) in entries {
-        if let Some(table) = layout::table_in(file).filter(|name| is_table(name)) {
-            tables.entry(table).or_default().extend(column);
-        }
-    }
     let mut names = vec![DICTIONARY.to_owned()];
     for (table, columns) in tables {
-        names.push(layout::parquet(table));
+        let parquet = layout::parquet(table);
+        // A name with a comma or a quote is quoted in the dictionary.
+        let is_own = has_columns(&directory.join(&parquet), |found| {
+            found.len() == columns.len()
+        });
+        names.extend(is_own.then_some(parquet));
         let csv = layout::csv(table);
         if first_line(&directory.join(&csv)) == Some(columns.join(",")) {
             names.push(csv);
         }
     }
     names
+}
+
+/// The tables that a dictionary explains, with their columns.
+fn tables(text: &str) -> Option<BTreeMap<&str, Vec<&str>>> {
+    let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (file, column) in dictionary::entries(text)? {
+        if let Some(table) = layout::table_in(file).filter(|name| is_table(name)) {
+            tables.entry(table).or_default().extend(column);
+        }
+    }
+    Some(tables)
+}
+
+/// True if a file is a table of cuts.
+pub fn is_cuts(place: &Path) -> bool {
+    has_columns(place, |found| found.starts_with(&cuts::COLUMNS))
+}
+
+/// True if a file is a Parquet table whose columns have such names.
+fn has_columns(place: &Path, is_own: impl FnOnce(&[&str]) -> bool) -> bool {
+    let is_file = place.symlink_metadata().is_ok_and(|found| found.is_file());
+    let file = is_file.then(|| cobre_files::open(place).ok()).flatten();
+    let table = file.and_then(|file| Table::open(file, Most::Written).ok());
+    table.is_some_and(|table| {
+        let columns = table.columns().iter();
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        is_own(&names)
+    })
 }
 
 fn is_run(text: &[u8]) -> bool {
@@ -107,15 +143,12 @@ mod tests {
 
     #[test]
     fn names_of_columns_name_no_files() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let place = directory.path().join(DICTIONARY);
         let text = "file,column,unit,meaning\n\
              simulation/buses.parquet,\"x\n../mine.parquet,\",,\"a, b\"\nsimulation/buses.parquet,y,,\n\
              ../mine.parquet,z,,\n/etc/passwd.parquet,z,,\n";
-        std::fs::write(&place, text).expect("a file");
-        let found = explained(directory.path());
-        assert_eq!(found, [DICTIONARY, "simulation/buses.parquet"]);
-        std::fs::write(&place, "name,meaning\n").expect("a file");
-        assert!(explained(directory.path()).is_empty());
+        let found = tables(text).expect("a dictionary");
+        let names: Vec<&str> = found.into_keys().collect();
+        assert_eq!(names, ["simulation/buses"]);
+        assert_eq!(tables("name,meaning\n"), None);
     }
 }

@@ -35,6 +35,7 @@
 //! writer.write_table(convergence::schema(), &rows)?;
 //! writer.write_json(&in_policy(MANIFEST), &serde_json::json!({"sense": "min"}))?;
 //! writer.finish(&serde_json::json!({"cobre": "0.1.0"}))?;
+//! drop(writer); // another run may write there now
 //!
 //! let results = Results::open(&path)?;
 //! let table = results.needed(convergence::TABLE)?;
@@ -56,6 +57,7 @@ mod table;
 mod table_file;
 mod writer;
 
+pub use earlier::is_cuts;
 pub use error::ResultsError;
 pub use results::Results;
 pub use row_group::RowGroup;

@@ -101,7 +101,7 @@ impl ResultsWriter {
         register.claim(kept.iter().map(String::as_str))?;
         // First the file that says that all others are there.
         register.remove(RUN)?;
-        let earlier = register.names().filter(|name| {
+        let earlier = register.names_of_results().filter(|name| {
             let made = name.strip_suffix('/');
             let in_use = made.is_some_and(|name| DIRECTORIES.contains(&name));
             !in_use && !kept.iter().any(|kept| kept == name)
@@ -174,6 +174,13 @@ fn survey(path: &Path, names: &[String], proofs: &Proofs) -> Result<Register, Fi
     earlier::adopt(&mut register, proofs);
     for name in names {
         register.check(name)?;
+    }
+    // What an earlier run has left goes, unless it was changed since.
+    for name in register
+        .names_of_results()
+        .filter(|name| !name.ends_with('/'))
+    {
+        register.check_content(name)?;
     }
     Ok(register)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use cobre_comm::host_name;
 use cobre_results::layout::validation;
 use cobre_results::{RowGroup, note};
 
@@ -12,7 +13,7 @@ use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
-use crate::output::{About, Facts, PathTables, PlainTables, RunOutput, host};
+use crate::output::{About, Facts, PathTables, PlainTables, RunOutput};
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy};
 use crate::problem::{Fictitious, Problem};
@@ -433,7 +434,7 @@ fn machines<C: Backend>(
     settings: &Settings,
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
     let mut own = ByteBlocks::default();
-    own.push(&(host(), settings.threads.get()));
+    own.push(&(host_name(), settings.threads.get()));
     let all = ranks.gather_to_first(ranks.size(), &own)?;
     let machines = all.iter().flat_map(ByteBlocks::iter);
     let read = |machine| postcard::from_bytes::<(String, usize)>(machine).unwrap_or_default();

@@ -7,30 +7,14 @@ use std::time::{Duration, Instant};
 use cobre_case::template::{CaseFiles, Template};
 use cobre_case::{Options, load};
 
+use crate::random::{Random, setting};
+
 /// Mutants of each file if nobody says it.
 const USUAL: u64 = 150;
 /// The longest that one may take, on a machine with much else to do.
 const LONGEST: Duration = Duration::from_secs(20);
 /// The most memory that the process may come to have, in KiB.
 const MOST_KIB: u64 = 2 << 20;
-
-fn setting(name: &str, usual: u64) -> u64 {
-    let text = std::env::var(name).ok();
-    text.map_or(usual, |text| text.parse().expect("a whole number"))
-}
-
-/// Numbers that look random, the same for one seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) as usize % end.max(1)
-    }
-}
 
 /// Numbers that are too large, too small or none, as they stand in JSON.
 const ODD: [&str; 9] = [

@@ -13,9 +13,6 @@ use crate::statistics::half_width;
 pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
     let table = &input.convergence;
     let iterations = table.all_numbers(convergence::ITERATION)?;
-    let bound = table.all_numbers(convergence::BOUND)?;
-    let estimate = table.all_numbers(convergence::ESTIMATE_MEAN)?;
-    let width = table.all_numbers(convergence::ESTIMATE_HALF_WIDTH_95)?;
     let cuts = table.all_numbers(convergence::CUTS)?;
     let mut section = Section::new("convergence", "Convergence");
     if iterations.is_empty() {
@@ -23,65 +20,11 @@ pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
         section.text.push(text.to_owned());
         return Ok(section);
     }
-    let edges = estimate.iter().zip(&width);
-    let (low, high) = edges
-        .map(|(mean, width)| (mean - width, mean + width))
-        .unzip();
-    let band = "estimate, 95 % confidence";
-    let sided = if input.maximised {
-        "upper bound"
-    } else {
-        "lower bound"
-    };
-    let mut series = Vec::new();
-    // One forward pass says nothing of its confidence.
-    if width.iter().any(|width| width.is_finite()) {
-        series.push(Series::band(band, palette::ORANGE, 24, low, high));
-    }
-    let name = "estimate (mean of the forward passes)";
-    series.push(Series::new(
-        name,
-        SeriesMark::Line,
-        palette::ORANGE,
-        estimate,
-    ));
-    if let Some(simulation) = &input.simulation {
-        let level = mean(simulation.totals.iter().copied());
-        let half = half_width(&simulation.totals);
-        let flat = |value: f64| vec![value; iterations.len()];
-        series.push(Series::band(
-            "simulated, 95 % confidence",
-            palette::GREEN,
-            24,
-            flat(level - half),
-            flat(level + half),
-        ));
-        let name = "mean of the simulated scenarios";
-        series.push(Series::new(
-            name,
-            SeriesMark::Dashes,
-            palette::GREEN,
-            flat(level),
-        ));
-    }
-    series.push(Series::new(sided, SeriesMark::Line, palette::BLUE, bound));
+    let series = series(input, iterations.len())?;
     let (word, unit) = (input.value_word(), input.value_unit());
     let mut view = View::scaled("", word, unit, series);
     view.focus = focus(&view.series);
-    let outside = if view.focus.is_some() {
-        " The first iterations leave the chart; “All values” shows them."
-    } else {
-        ""
-    };
-    let meets = if input.neutral {
-        "The policy is near its best when the bound meets the estimate."
-    } else {
-        "The policy is averse to risk, and so is the bound: it need not meet the mean."
-    };
-    let about = format!(
-        "The {sided} of each iteration, and the {word} that its forward passes estimate. \
-         {meets}{outside}"
-    );
+    let about = about(input, view.focus.is_some());
     let panel = |id: &str, title: &str, about: &str, view: View| Panel {
         id: id.to_owned(),
         title: title.to_owned(),
@@ -102,6 +45,67 @@ pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
         .panels
         .push(panel("cuts", "Cuts in use", about, view));
     Ok(section)
+}
+
+/// The side from which the bound comes.
+fn sided(input: &ReportInput) -> &'static str {
+    if input.maximised {
+        "upper bound"
+    } else {
+        "lower bound"
+    }
+}
+
+/// The estimate of each iteration, the simulated mean beside it, and the bound.
+fn series(input: &ReportInput, iterations: usize) -> Result<Vec<Series>, ResultsError> {
+    let table = &input.convergence;
+    let bound = table.all_numbers(convergence::BOUND)?;
+    let estimate = table.all_numbers(convergence::ESTIMATE_MEAN)?;
+    let width = table.all_numbers(convergence::ESTIMATE_HALF_WIDTH_95)?;
+    let mut series = Vec::new();
+    // One forward pass says nothing of its confidence.
+    if width.iter().any(|width| width.is_finite()) {
+        let edges = estimate.iter().zip(&width);
+        let edges = edges.map(|(mean, width)| (mean - width, mean + width));
+        let (low, high) = edges.unzip();
+        let band = "estimate, 95 % confidence";
+        series.push(Series::band(band, palette::ORANGE, 24, low, high));
+    }
+    let name = "estimate (mean of the forward passes)";
+    let (line, dashes) = (SeriesMark::Line, SeriesMark::Dashes);
+    series.push(Series::new(name, line, palette::ORANGE, estimate));
+    if let Some(simulation) = &input.simulation {
+        let level = mean(simulation.totals.iter().copied());
+        let half = half_width(&simulation.totals);
+        let flat = |value: f64| vec![value; iterations];
+        let (low, high) = (flat(level - half), flat(level + half));
+        let band = "simulated, 95 % confidence";
+        series.push(Series::band(band, palette::GREEN, 24, low, high));
+        let name = "mean of the simulated scenarios";
+        series.push(Series::new(name, dashes, palette::GREEN, flat(level)));
+    }
+    let line = SeriesMark::Line;
+    series.push(Series::new(sided(input), line, palette::BLUE, bound));
+    Ok(series)
+}
+
+/// The text above the chart.
+fn about(input: &ReportInput, focused: bool) -> String {
+    let (sided, word) = (sided(input), input.value_word());
+    let outside = if focused {
+        " The first iterations leave the chart; “All values” shows them."
+    } else {
+        ""
+    };
+    let meets = if input.neutral {
+        "The policy is near its best when the bound meets the estimate."
+    } else {
+        "The policy is averse to risk, and so is the bound: it need not meet the mean."
+    };
+    format!(
+        "The {sided} of each iteration, and the {word} that its forward passes estimate. \
+         {meets}{outside}"
+    )
 }
 
 /// The range in which the gap is seen: the bound and the middle half of the estimates of the later iterations, and the

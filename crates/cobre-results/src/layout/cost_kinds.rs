@@ -29,11 +29,33 @@ pub enum CostKind {
     InflowAdded,
     /// Inflows below zero lifted to zero.
     InflowTruncation,
+    /// Flow through turbines of plants with hyperplanes.
+    Turbined,
+    /// Water diverted.
+    Diversion,
+    /// Evaporation that differs from that of the lake's area.
+    Evaporation,
+    /// Withdrawal that differs from what is asked for.
+    Withdrawal,
+    /// Storage below the target of a filling.
+    Filling,
+    /// Generation of later stages that thermal plants are committed to in this one, discounted to it.
+    Commitment,
+    /// Energy of contracts.
+    Contract,
+    /// Wear of batteries by discharging.
+    BatteryWear,
+    /// Levels of batteries below their minimum.
+    MinLevel,
+    /// Pumped flow below its minimum.
+    MinPumping,
+    /// Violations of generic constraints.
+    Constraint,
 }
 
 impl CostKind {
     /// All kinds, in the order of their columns.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 24] = [
         Self::Thermal,
         Self::Source,
         Self::Exchange,
@@ -47,6 +69,17 @@ impl CostKind {
         Self::MaxOutflow,
         Self::InflowAdded,
         Self::InflowTruncation,
+        Self::Turbined,
+        Self::Diversion,
+        Self::Evaporation,
+        Self::Withdrawal,
+        Self::Filling,
+        Self::Commitment,
+        Self::Contract,
+        Self::BatteryWear,
+        Self::MinLevel,
+        Self::MinPumping,
+        Self::Constraint,
     ];
 
     /// The column of the kind, and its meaning.
@@ -80,6 +113,47 @@ impl CostKind {
                 "inflow_truncation_cost",
                 "inflows below zero lifted to zero (method truncation, inflows that depend on the past): nobody pays it, and \
                  no sum contains it",
+            ),
+            Self::Turbined => (
+                "turbined_cost",
+                "flow through turbines of plants with hyperplanes",
+            ),
+            Self::Diversion => ("diversion_cost", "water diverted"),
+            Self::Evaporation => (
+                "evaporation_violation_cost",
+                "evaporation that differs from that of the lake's area",
+            ),
+            Self::Withdrawal => (
+                "withdrawal_violation_cost",
+                "withdrawal that differs from what is asked for",
+            ),
+            Self::Filling => (
+                "filling_violation_cost",
+                "storage below the target of a filling",
+            ),
+            Self::Commitment => (
+                "commitment_cost",
+                "generation of later stages that thermal plants are committed to in this one, discounted to it",
+            ),
+            Self::Contract => (
+                "contract_cost",
+                "energy of contracts; below zero where revenue is larger",
+            ),
+            Self::BatteryWear => (
+                "battery_degradation_cost",
+                "wear of batteries by discharging",
+            ),
+            Self::MinLevel => (
+                "min_level_violation_cost",
+                "levels of batteries below their minimum",
+            ),
+            Self::MinPumping => (
+                "min_pumping_violation_cost",
+                "pumped flow below its minimum",
+            ),
+            Self::Constraint => (
+                "constraint_violation_cost",
+                "violations of generic constraints",
             ),
         }
     }

@@ -9,6 +9,7 @@
 mod declare;
 mod cost_kinds;
 mod energy;
+mod equipment;
 mod policy;
 mod simulation;
 mod training;
@@ -16,10 +17,13 @@ mod water;
 
 pub use self::cost_kinds::{CostKind, costs};
 pub use self::energy::{buses, lines, sources, thermals};
+pub use self::equipment::{
+    batteries, battery_blocks, commitments, constraints, contracts, hydro_units, pumping,
+};
 pub use self::policy::cuts;
 pub use self::simulation::{controls, duals, paths, stages, states, validation};
 pub use self::training::{convergence, timings};
-pub use self::water::{hydro_blocks, hydros};
+pub use self::water::{hydro_blocks, hydros, production};
 
 use crate::schema::{Column, Kind};
 

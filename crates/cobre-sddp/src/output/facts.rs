@@ -109,12 +109,6 @@ impl Facts<'_> {
     }
 }
 
-/// The name of this machine.
-pub(crate) fn host() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    host.trim().to_owned()
-}
-
 /// The time in UTC, to the second.
 fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -11,11 +11,12 @@ mod training;
 
 use std::path::Path;
 
+use cobre_comm::host_name;
 use cobre_results::layout::{self, MANIFEST, cuts, validation};
 use cobre_results::{Proofs, ResultsWriter, Rows, TableFile};
 
 pub use self::facts::About;
-pub(crate) use self::facts::{Facts, host};
+pub(crate) use self::facts::Facts;
 pub use self::plain::PlainTables;
 pub use self::policy::{read as read_policy, write as write_policy};
 pub(crate) use self::record::PathTables;
@@ -44,7 +45,7 @@ impl RunOutput {
             path,
             csv,
             tables,
-            &host(),
+            &host_name(),
             &PROOFS,
         )?))
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use cobre_files::{FileError, Most, TableError, Values, WholeFile};
 use cobre_results::layout::cuts::{COLUMNS, NAME, schema, slope};
 use cobre_results::layout::{MANIFEST, POLICY_FILES};
-use cobre_results::{Cell, Rows, TableFile, TableSchema, write_json};
+use cobre_results::{Cell, Rows, TableFile, TableSchema, is_cuts, write_json};
 
 use crate::error::SddpError;
 use crate::policy::{Manifest, Policy, StoredCut};
@@ -28,10 +28,12 @@ fn sense(manifest: &Manifest) -> Option<Sense> {
 /// # Errors
 /// When files are there that are no policy's, and when a file cannot be written.
 pub fn write(directory: &Path, policy: &Policy) -> Result<(), SddpError> {
-    let there = |name: &&str| directory.join(name).symlink_metadata().is_ok();
-    if let Some(name) = POLICY_FILES.into_iter().find(there)
-        && !is_policy(directory)
-    {
+    let cuts = directory.join(CUTS);
+    let is_foreign = |name: &&str| {
+        let is_there = directory.join(name).symlink_metadata().is_ok();
+        is_there && (!is_policy(directory) || (*name == CUTS && !is_cuts(&cuts)))
+    };
+    if let Some(name) = POLICY_FILES.into_iter().find(is_foreign) {
         return Err(FileError::foreign(directory.join(name), "is there already").into());
     }
     policy.check().map_err(SddpError::Misfit)?;

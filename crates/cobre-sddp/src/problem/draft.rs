@@ -5,8 +5,11 @@ use std::collections::{HashMap, HashSet};
 use super::error::{ProblemError, ProblemErrors};
 use super::fictitious::{Fictitious, Lift};
 use super::graph::{Edge, Graph};
-use super::limits::{MOST_OPENING_NUMBERS, check_bounds, check_number};
+use super::limits::{
+    MOST_OPENING_NUMBERS, check_bounds, check_coefficient, check_number, check_small,
+};
 use super::places::Places;
+use super::sizes::NumberSizes;
 use super::template::{ColumnId, RowId, StateColumns, Template};
 use super::{Node, Problem, Sense, State, ValidationStep};
 use crate::risk::Risk;
@@ -235,9 +238,10 @@ impl Draft {
             errors.push(error);
             return Err(ProblemErrors(errors));
         }
-        self.check_templates(&mut errors);
-        self.check_nodes(&mut errors);
-        self.check_validation(&mut errors);
+        let sizes = self.sizes();
+        self.check_templates(&sizes, &mut errors);
+        self.check_nodes(&sizes, &mut errors);
+        self.check_validation(&sizes, &mut errors);
         let names: Vec<String> = self.nodes.iter().map(|node| node.name.clone()).collect();
         let successors = self
             .nodes
@@ -252,7 +256,66 @@ impl Draft {
                 return Err(ProblemErrors(errors));
             }
         };
+        self.drop_rests(&sizes);
         Ok(self.assemble(graph))
+    }
+
+    /// The sizes of the numbers of each linear program.
+    fn sizes(&self) -> Vec<NumberSizes> {
+        let mut sizes: Vec<NumberSizes> = self.templates.iter().map(NumberSizes::of).collect();
+        let openings = self.nodes.iter().flat_map(|node| {
+            let changes = node.openings.iter().flat_map(|(_, changes)| changes);
+            changes.map(|change| (node.template, *change))
+        });
+        let steps = self.validation.iter().flatten().flat_map(|step| {
+            let template = self.nodes[step.node.0].template;
+            step.changes.iter().map(move |change| (template, *change))
+        });
+        for (template, change) in openings.chain(steps) {
+            if let Change::ColumnBounds {
+                column,
+                lower,
+                upper,
+            } = change
+            {
+                sizes[template].extend(column.0, lower, upper);
+            }
+        }
+        // What a node is given is what another has left, or the value at the start.
+        let initial = |state: &State| (state.name.clone(), state.initial.abs());
+        let mut states: HashMap<String, f64> = self.states.iter().map(initial).collect();
+        let named = || self.templates.iter().map(|template| &template.named_states);
+        for (template, sizes) in named().zip(&sizes) {
+            for (name, columns) in template {
+                let left = sizes.reach.get(columns.outgoing).copied();
+                let most = states.entry(name.clone()).or_insert(0.0);
+                *most = most.max(left.unwrap_or(f64::INFINITY));
+            }
+        }
+        for (template, sizes) in named().zip(&mut sizes) {
+            for (name, columns) in template {
+                if let Some(most) = sizes.reach.get_mut(columns.incoming) {
+                    *most = states[name];
+                }
+            }
+        }
+        sizes
+    }
+
+    /// Sets to zero what rounding left of sums, in a problem that is checked.
+    fn drop_rests(&mut self, sizes: &[NumberSizes]) {
+        for node in &mut self.nodes {
+            let changes = node.openings.iter_mut().flat_map(|(_, changes)| changes);
+            changes.for_each(|change| sizes[node.template].drop_rest(change));
+        }
+        for step in self.validation.iter_mut().flatten() {
+            let template = self.nodes[step.node.0].template;
+            let changes = step.changes.iter_mut();
+            changes.for_each(|change| sizes[template].drop_rest(change));
+        }
+        for (template, sizes) in self.templates.iter_mut().zip(sizes) {
+            sizes.drop_rests(template);
+        }
     }
 
     /// Puts the checked parts together, as a problem to be minimised.
@@ -264,51 +327,26 @@ impl Draft {
                 column.cost *= sign;
             }
         }
+        let mut validation = ValidationPaths::new(&self.validation, self.nodes.len());
         let mut values = Vec::new();
         let mut nodes = Vec::with_capacity(self.nodes.len());
-        let mut validation: Vec<Vec<ValidationStep>> = vec![Vec::new(); self.validation.len()];
-        let mut steps_at: Vec<Vec<(usize, usize, &Vec<Change>)>> =
-            vec![Vec::new(); self.nodes.len()];
-        for (path, steps) in self.validation.iter().enumerate() {
-            for (at, step) in steps.iter().enumerate() {
-                steps_at[step.node.0].push((path, at, &step.changes));
-            }
-        }
         for (number, mut node) in self.nodes.into_iter().enumerate() {
             if node.openings.is_empty() {
                 node.openings.push((1.0, Vec::new()));
             }
-            let steps = &steps_at[number];
-            let changes = node.openings.iter().map(|(_, changes)| changes);
-            let changes = changes.chain(steps.iter().map(|(_, _, changes)| *changes));
+            let changes = node.openings.iter().map(|(_, changes)| changes.as_slice());
+            let changes = changes.chain(validation.changes(number));
             let places = Places::of(changes.clone().flatten());
             let values_start = values.len();
             for changes in changes {
                 places.values(&self.templates[node.template], changes, sign, &mut values);
             }
-            let openings = node.openings.len();
-            for (place, (path, at, _)) in steps.iter().enumerate() {
-                let path = &mut validation[*path];
-                path.resize(
-                    path.len().max(at + 1),
-                    ValidationStep {
-                        node: 0,
-                        opening: 0,
-                    },
-                );
-                path[*at] = ValidationStep {
-                    node: number,
-                    opening: openings + place,
-                };
-            }
+            validation.place(number, node.openings.len());
+            let probabilities = node.openings.iter().map(|(probability, _)| *probability);
             nodes.push(Node {
                 name: node.name,
                 template: node.template,
-                probabilities: node
-                    .openings
-                    .iter()
-                    .map(|(probability, _)| *probability)
-                    .collect(),
+                probabilities: probabilities.collect(),
                 places,
                 values_start,
                 future_bound: sign * self.future_bound,
@@ -327,7 +365,7 @@ impl Draft {
             graph,
             risk: self.risk,
             values,
-            validation,
+            validation: validation.placed,
         }
     }
 
@@ -386,7 +424,7 @@ impl Draft {
         }
     }
 
-    fn check_templates(&mut self, errors: &mut Vec<ProblemError>) {
+    fn check_templates(&mut self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
         let mut places: Vec<Option<String>> = vec![None; self.templates.len()];
         for node in &self.nodes {
             let place = &mut places[node.template];
@@ -394,7 +432,7 @@ impl Draft {
         }
         for (number, place) in places.into_iter().enumerate() {
             let place = place.unwrap_or_else(|| format!("linear program {number}"));
-            self.templates[number].check(&place, errors);
+            self.templates[number].check(&place, &sizes[number], errors);
             self.order_states(number, &place, errors);
         }
     }
@@ -447,8 +485,8 @@ impl Draft {
         template.states = ordered;
     }
 
-    fn check_nodes(&self, errors: &mut Vec<ProblemError>) {
-        let incoming = self.incoming();
+    fn check_nodes(&self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
+        let columns = (&self.incoming()[..], sizes);
         check_edges("root", &self.root, true, errors);
         for node in &self.nodes {
             let place = format!("node {}", node.name);
@@ -472,13 +510,13 @@ impl Draft {
                         problem: format!("its probability is {probability}"),
                     });
                 }
-                self.check_changes(&place, (node.template, &incoming), changes, errors);
+                self.check_changes(&place, (node.template, columns), changes, errors);
             }
         }
     }
 
-    fn check_validation(&self, errors: &mut Vec<ProblemError>) {
-        let incoming = self.incoming();
+    fn check_validation(&self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
+        let columns = (&self.incoming()[..], sizes);
         // By node the nodes that may follow it, and after those the nodes that may come first.
         let known: Vec<HashSet<usize>> = if self.validation.is_empty() {
             Vec::new()
@@ -498,7 +536,7 @@ impl Draft {
                         problem: "it does not follow the node before it in the graph".to_owned(),
                     });
                 }
-                self.check_changes(&place, (node.template, &incoming), &step.changes, errors);
+                self.check_changes(&place, (node.template, columns), &step.changes, errors);
                 before = step.node.0;
             }
         }
@@ -515,11 +553,12 @@ impl Draft {
     fn check_changes(
         &self,
         place: &str,
-        (template, incoming): (usize, &[HashSet<usize>]),
+        (template, (incoming, sizes)): (usize, (&[HashSet<usize>], &[NumberSizes])),
         changes: &[Change],
         errors: &mut Vec<ProblemError>,
     ) {
-        let (template, incoming) = (&self.templates[template], &incoming[template]);
+        let (incoming, sizes) = (&incoming[template], &sizes[template]);
+        let template = &self.templates[template];
         let mut wrong = |problem: String| {
             errors.push(ProblemError::Opening {
                 place: place.to_owned(),
@@ -560,11 +599,63 @@ impl Draft {
             {
                 wrong(missing.to_owned());
             }
-            if check_number("", value).is_some() {
-                check_number(&changed(template, *change), value)
-                    .into_iter()
-                    .for_each(&mut wrong);
+            let what = || changed(template, *change);
+            let problem = match (row, column) {
+                (Some(row), Some(column)) => {
+                    let beside = sizes.beside_coefficient(row.0, column.0);
+                    check_coefficient(what, value, beside)
+                }
+                (None, Some(column)) => check_number_of(what, value)
+                    .or_else(|| check_small(what, value, sizes.beside_cost(column.0))),
+                _ => check_number_of(what, value),
+            };
+            problem.into_iter().for_each(&mut wrong);
+        }
+    }
+}
+
+/// As [`check_number`]; the words are made if they are needed.
+fn check_number_of(what: impl Fn() -> String, value: f64) -> Option<String> {
+    check_number("", value).and_then(|_| check_number(&what(), value))
+}
+
+/// The validation scenarios while nodes get their values: each step is one more opening of its node.
+struct ValidationPaths<'a> {
+    /// By node: the scenario, the number of its step, and the changes there.
+    steps: Vec<Vec<(usize, usize, &'a [Change])>>,
+    /// The scenarios as a problem has them.
+    placed: Vec<Vec<ValidationStep>>,
+}
+
+impl<'a> ValidationPaths<'a> {
+    fn new(paths: &'a [Vec<Step>], nodes: usize) -> Self {
+        let mut steps = vec![Vec::new(); nodes];
+        for (path, of_path) in paths.iter().enumerate() {
+            for (at, step) in of_path.iter().enumerate() {
+                steps[step.node.0].push((path, at, step.changes.as_slice()));
             }
+        }
+        let nowhere = ValidationStep {
+            node: 0,
+            opening: 0,
+        };
+        let placed = paths.iter().map(|path| vec![nowhere; path.len()]);
+        Self {
+            steps,
+            placed: placed.collect(),
+        }
+    }
+
+    /// The changes of the steps at a node.
+    fn changes(&self, node: usize) -> impl Iterator<Item = &'a [Change]> + Clone {
+        self.steps[node].iter().map(|(_, _, changes)| *changes)
+    }
+
+    /// Notes that the steps at a node come after its `openings` openings.
+    fn place(&mut self, node: usize, openings: usize) {
+        for (place, &(path, at, _)) in self.steps[node].iter().enumerate() {
+            let opening = openings + place;
+            self.placed[path][at] = ValidationStep { node, opening };
         }
     }
 }

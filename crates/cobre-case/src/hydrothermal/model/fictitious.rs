@@ -5,7 +5,7 @@
 
 use cobre_sddp::{Fictitious, Noise, Purpose};
 
-use super::water;
+use super::water_worth;
 use crate::hydrothermal::files::config::NonNegativity;
 use crate::hydrothermal::sampling::OpeningSampler;
 use crate::hydrothermal::system::{InflowModel, System};
@@ -73,7 +73,7 @@ struct InflowWalkPlant<'s> {
 impl<'s> InflowWalk<'s> {
     fn new(system: &'s System, plants: &[usize], sampling: &OpeningSampler) -> Self {
         let prices = plants.iter();
-        let prices = prices.map(|&place| water::prices(system, &system.hydros[place]));
+        let prices = prices.map(|&place| water_worth::prices(system, place));
         let prices: Vec<Vec<f64>> = prices.collect();
         let mut weight = 1.0;
         let stages = (0..system.stages.len()).map(|number| {

@@ -8,8 +8,11 @@ use super::Scene;
 pub(super) fn fill_thermals(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
     for (block, &hours) in stage.hours.iter().enumerate() {
-        for (plant, columns) in scene.results.thermals.iter().zip(&stage.layout.thermals) {
-            let column = columns[block];
+        for (plant, layout) in scene.results.thermals.iter().zip(&stage.layout.thermals) {
+            let mut cost = 0.0;
+            for &column in &layout.paid[block] {
+                cost += scene.cost(CostKind::Thermal, column);
+            }
             let row = thermals::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
@@ -19,8 +22,8 @@ pub(super) fn fill_thermals(scene: &mut Scene<'_>, rows: &mut Rows) {
                 thermal_id: plant.id,
                 thermal: &plant.name,
                 bus_id: plant.bus,
-                generation_mw: visited.value(column),
-                cost: scene.cost(CostKind::Thermal, column),
+                generation_mw: visited.value(layout.generation[block]),
+                cost,
             };
             rows.push(&row.cells());
         }

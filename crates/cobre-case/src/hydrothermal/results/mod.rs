@@ -2,19 +2,26 @@
 //!
 //! Money is that of the stage; `discount` turns it into money of the first one.
 
+mod constraints;
 mod costs;
 mod energy;
+mod equipment;
+mod production;
 mod water;
 
-use cobre_results::layout::{self, CostKind};
+use cobre_results::layout::{
+    self, CostKind, batteries, battery_blocks, buses, commitments, contracts, hydro_blocks,
+    hydro_units, hydros, lines, pumping, sources, thermals,
+};
 use cobre_results::{Rows, TableSchema};
 use cobre_sddp::{ColumnId, Problem, Tables, Visited};
 
 use self::costs::Costs;
 use super::files::Files;
+use super::files::equipment::ContractKind;
 use super::model::Layout;
 use super::number::Id;
-use super::system::System;
+use super::system::{ProductionFunction, System};
 
 /// The data from which the tables of decisions are made.
 #[derive(Debug)]
@@ -25,6 +32,12 @@ pub(crate) struct SimulationTables {
     sources: Vec<Thing>,
     lines: Vec<SimulatedLine>,
     buses: Vec<Thing>,
+    pumping: Vec<SimulatedPumping>,
+    contracts: Vec<SimulatedContract>,
+    batteries: Vec<SimulatedBattery>,
+    constraints: Vec<SimulatedConstraint>,
+    /// The number of thermal plants that are committed ahead.
+    committed: usize,
 }
 
 #[derive(Debug)]
@@ -49,9 +62,39 @@ struct Thing {
 #[derive(Debug)]
 struct SimulatedHydro {
     thing: Thing,
-    productivity: f64,
     /// The capacity of the reservoir by stage, hm³.
     capacity: Vec<f64>,
+    /// The exact production function, if hyperplanes stand for it in some stage and there is a level curve.
+    exact: Option<ProductionFunction>,
+    /// Groups of units that feed buses of their own.
+    units: Vec<Thing>,
+}
+
+#[derive(Debug)]
+struct SimulatedPumping {
+    thing: Thing,
+    /// MW/(m³/s).
+    consumption: f64,
+}
+
+#[derive(Debug)]
+struct SimulatedContract {
+    thing: Thing,
+    kind: ContractKind,
+}
+
+#[derive(Debug)]
+struct SimulatedBattery {
+    thing: Thing,
+    charge_efficiency: f64,
+    discharge_efficiency: f64,
+}
+
+#[derive(Debug)]
+struct SimulatedConstraint {
+    id: Id,
+    name: String,
+    constant: f64,
 }
 
 #[derive(Debug)]
@@ -82,8 +125,17 @@ impl SimulationTables {
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
-            productivity: plant.productivity,
             capacity: plant.limits.iter().map(|limits| limits.max_storage).collect(),
+            exact: {
+                let mut functions = plant.production.stages.iter();
+                let planes = functions.any(|own| !own.planes().is_empty());
+                plant.production.exact.clone().filter(|_| planes)
+            },
+            units: file
+                .groups()
+                .iter()
+                .map(|group| thing(group.id, &group.name, group.bus_id))
+                .collect(),
         });
         let thermals = files.thermals.thermals.iter().zip(&system.thermals);
         let thermals = thermals.map(|(file, plant)| thing(file.id, &file.name, bus(plant.bus)));
@@ -99,6 +151,33 @@ impl SimulationTables {
         });
         let buses = files.buses.buses.iter();
         let buses = buses.map(|bus| thing(bus.id, &bus.name, bus.id));
+        let pumping = files.pumping.iter().flat_map(|file| &file.pumping_stations);
+        let pumping = pumping.zip(&system.pumping);
+        let pumping = pumping.map(|(file, station)| SimulatedPumping {
+            thing: thing(file.id, &file.name, file.bus_id),
+            consumption: station.consumption,
+        });
+        let contracts = files.contracts.iter().flat_map(|file| &file.contracts);
+        let contracts = contracts.map(|file| SimulatedContract {
+            thing: thing(file.id, &file.name, file.bus_id),
+            kind: file.r#type,
+        });
+        let batteries = files.batteries.iter().flat_map(|file| &file.batteries);
+        let batteries = batteries.zip(&system.batteries);
+        let batteries = batteries.map(|(file, battery)| SimulatedBattery {
+            thing: thing(file.id, &file.name, file.bus_id),
+            charge_efficiency: battery.charge_efficiency,
+            discharge_efficiency: battery.discharge_efficiency,
+        });
+        let constraints = files.constraints.iter().flat_map(|file| &file.constraints);
+        let constraints = constraints.zip(&system.constraints);
+        let constraints = constraints.map(|(file, constraint)| SimulatedConstraint {
+            id: file.id,
+            name: file.name.clone(),
+            constant: constraint.constant,
+        });
+        let committed = system.thermals.iter();
+        let committed = committed.filter(|plant| plant.commitment.is_some());
         Self {
             stages: stages.collect(),
             hydros: hydros.collect(),
@@ -106,6 +185,11 @@ impl SimulationTables {
             sources: sources.collect(),
             lines: lines.collect(),
             buses: buses.collect(),
+            pumping: pumping.collect(),
+            contracts: contracts.collect(),
+            batteries: batteries.collect(),
+            constraints: constraints.collect(),
+            committed: committed.count(),
         }
     }
 
@@ -124,43 +208,81 @@ struct Writer {
     fill: fn(&mut Scene<'_>, &mut Rows),
 }
 
+impl Writer {
+    const fn new(
+        things: fn(&SimulationTables) -> usize,
+        schema: fn() -> TableSchema,
+        fill: fn(&mut Scene<'_>, &mut Rows),
+    ) -> Self {
+        Self {
+            things,
+            schema,
+            fill,
+        }
+    }
+}
+
 /// All tables; that of costs comes last, as the others add them up.
-const WRITERS: [Writer; 7] = [
-    Writer {
-        things: |results| results.hydros.len(),
-        schema: layout::hydros::schema,
-        fill: water::fill_hydros,
-    },
-    Writer {
-        things: |results| results.hydros.len(),
-        schema: layout::hydro_blocks::schema,
-        fill: water::fill_blocks,
-    },
-    Writer {
-        things: |results| results.thermals.len(),
-        schema: layout::thermals::schema,
-        fill: energy::fill_thermals,
-    },
-    Writer {
-        things: |results| results.sources.len(),
-        schema: layout::sources::schema,
-        fill: energy::fill_sources,
-    },
-    Writer {
-        things: |results| results.buses.len(),
-        schema: layout::buses::schema,
-        fill: energy::fill_buses,
-    },
-    Writer {
-        things: |results| results.lines.len(),
-        schema: layout::lines::schema,
-        fill: energy::fill_lines,
-    },
-    Writer {
-        things: |_| 1,
-        schema: layout::costs::schema,
-        fill: costs::fill,
-    },
+const WRITERS: [Writer; 15] = [
+    Writer::new(|all| all.hydros.len(), hydros::schema, water::fill_hydros),
+    Writer::new(
+        |all| all.hydros.len(),
+        hydro_blocks::schema,
+        water::fill_blocks,
+    ),
+    Writer::new(
+        |all| all.hydros.iter().filter(|one| one.exact.is_some()).count(),
+        layout::production::schema,
+        production::fill,
+    ),
+    Writer::new(
+        |all| all.thermals.len(),
+        thermals::schema,
+        energy::fill_thermals,
+    ),
+    Writer::new(
+        |all| all.sources.len(),
+        sources::schema,
+        energy::fill_sources,
+    ),
+    Writer::new(|all| all.buses.len(), buses::schema, energy::fill_buses),
+    Writer::new(|all| all.lines.len(), lines::schema, energy::fill_lines),
+    Writer::new(
+        |all| all.hydros.iter().map(|plant| plant.units.len()).sum(),
+        hydro_units::schema,
+        equipment::fill_units,
+    ),
+    Writer::new(
+        |all| all.committed,
+        commitments::schema,
+        equipment::fill_commitments,
+    ),
+    Writer::new(
+        |all| all.pumping.len(),
+        pumping::schema,
+        equipment::fill_pumping,
+    ),
+    Writer::new(
+        |all| all.contracts.len(),
+        contracts::schema,
+        equipment::fill_contracts,
+    ),
+    Writer::new(
+        |all| all.batteries.len(),
+        batteries::schema,
+        equipment::fill_batteries,
+    ),
+    Writer::new(
+        |all| all.batteries.len(),
+        battery_blocks::schema,
+        equipment::fill_battery_blocks,
+    ),
+    Writer::new(
+        |all| all.constraints.len(),
+        layout::constraints::schema,
+        constraints::fill,
+    ),
+    Writer::new(|_| 1, layout::costs::schema, costs::fill),
 ];
 
 /// A stage of a path, with its costs so far.

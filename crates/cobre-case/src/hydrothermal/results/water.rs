@@ -3,7 +3,10 @@
 use cobre_results::Rows;
 use cobre_results::layout::{CostKind, hydro_blocks, hydros};
 
+use cobre_sddp::ColumnId;
+
 use super::Scene;
+use crate::hydrothermal::model::HydroLayout;
 
 pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
@@ -20,7 +23,26 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
         }
         let added = scene.beyond(CostKind::InflowAdded, layout.added.as_slice(), 0);
         let below = scene.beyond(CostKind::MinStorage, layout.storage_below.as_slice(), 0);
-        let dual = layout.water.map_or(0.0, |row| visited.dual(row));
+        let evaporation = evaporation(scene, layout);
+        let (wanted, slacks) = layout.withdrawal.unzip();
+        let (wanted, slacks) = (
+            wanted.unwrap_or(0.0),
+            slacks.as_ref().map_or(&[][..], |own| own),
+        );
+        let withdrawal = [0, 1].map(|place| scene.beyond(CostKind::Withdrawal, slacks, place));
+        let filling = scene.beyond(CostKind::Filling, layout.filling_below.as_slice(), 0);
+        let sum = |terms: &[(ColumnId, f64)]| -> f64 {
+            let values = terms
+                .iter()
+                .map(|(column, factor)| factor * visited.value(*column));
+            0.0 + values.sum::<f64>()
+        };
+        let arriving = match &layout.arriving {
+            Some(terms) => sum(terms),
+            None => released(scene, layout),
+        };
+        let under_way: f64 = layout.under_way.iter().map(|own| visited.value(*own)).sum();
+        let dual = layout.water.first().map_or(0.0, |&row| visited.dual(row));
         let row = hydros::Row {
             scenario: visited.scenario,
             stage: visited.stage,
@@ -34,17 +56,61 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
             inflow_added_m3s: added,
             water_value_per_hm3: 0.0 - dual,
             min_storage_violation_hm3: below,
+            evaporation_m3s: evaporation[0],
+            evaporation_below_violation_m3s: evaporation[1],
+            evaporation_above_violation_m3s: evaporation[2],
+            withdrawal_m3s: wanted - withdrawal[0] + withdrawal[1],
+            withdrawal_below_violation_m3s: withdrawal[0],
+            withdrawal_above_violation_m3s: withdrawal[1],
+            filling_violation_hm3: filling,
+            arriving_below_hm3: arriving,
+            under_way_hm3: under_way,
         };
         rows.push(&row.cells());
     }
+}
+
+/// Evaporation of a stage, and how much it is too little and too much, m³/s: the mean over periods by their hours.
+fn evaporation(scene: &mut Scene<'_>, layout: &HydroLayout) -> [f64; 3] {
+    let (visited, stage) = (scene.visited, scene.stage);
+    let count = layout.evaporation.len();
+    let mut means = [0.0; 3];
+    for period in 0..count {
+        let share = if count == 1 {
+            1.0
+        } else {
+            stage.hours[period] / stage.hours.iter().sum::<f64>()
+        };
+        means[0] += share * visited.value(layout.evaporation[period]);
+        let slacks = [&layout.evaporation_below, &layout.evaporation_above];
+        for (mean, columns) in means[1..].iter_mut().zip(slacks) {
+            *mean += share * scene.beyond(CostKind::Evaporation, columns, period);
+        }
+    }
+    means
+}
+
+/// Water turbined and spilled in a stage, hm³.
+fn released(scene: &Scene<'_>, layout: &HydroLayout) -> f64 {
+    let (visited, stage) = (scene.visited, scene.stage);
+    let hours = stage.hours.iter();
+    let flows = layout.turbined.iter().zip(&layout.spilled);
+    let volumes = hours.zip(flows).map(|(hours, (turbined, spilled))| {
+        hours * 3600.0 / 1e6 * (visited.value(*turbined) + visited.value(*spilled))
+    });
+    0.0 + volumes.sum::<f64>()
 }
 
 pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
     for (block, &hours) in stage.hours.iter().enumerate() {
         for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
-            let turbined = visited.value(layout.turbined[block]);
+            let turbined = scene.beyond(CostKind::Turbined, &layout.turbined, block);
+            let levels = layout.levels.get(block).or(layout.levels.last());
+            let level = levels.map_or(0.0, |column| visited.value(*column));
             let spilled = scene.beyond(CostKind::Spillage, &layout.spilled, block);
+            let (column, factor) = layout.generation(block);
+            let generation = 0.0 + factor * visited.value(column);
             let row = hydro_blocks::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
@@ -57,7 +123,7 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                 turbined_m3s: turbined,
                 spilled_m3s: spilled,
                 outflow_m3s: turbined + spilled,
-                generation_mw: plant.productivity * turbined,
+                generation_mw: generation,
                 min_turbined_violation_m3s: scene.beyond(
                     CostKind::MinTurbined,
                     &layout.turbined_below,
@@ -78,6 +144,8 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                     &layout.outflow_above,
                     block,
                 ),
+                diverted_m3s: scene.beyond(CostKind::Diversion, &layout.diverted, block),
+                storage_hm3: level,
             };
             rows.push(&row.cells());
         }
