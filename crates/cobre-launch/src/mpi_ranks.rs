@@ -78,7 +78,7 @@ impl MpiRanks {
                 self.left(rank);
                 None
             }
-            LauncherMessage::Joined { .. } | LauncherMessage::Statement { .. } => None,
+            LauncherMessage::Joined { .. } | LauncherMessage::Statement { .. } | LauncherMessage::Progress { .. } => None,
         }
     }
 
