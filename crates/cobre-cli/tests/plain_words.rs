@@ -226,3 +226,11 @@ fn a_bar_shows_training_and_simulation_also_of_ranks_and_after_a_resume() {
     let first = told.find("/9 iterations").unwrap_or_else(|| panic!("no bar: {told}"));
     assert!(told[..first].ends_with(" 4") || told[..first].ends_with(" 5"), "{told}");
 }
+
+#[test]
+fn a_bound_above_the_optimum_is_noticed() {
+    let mut command = cobre(&["run", "--bound=5840", "--iterations=12", "--simulate=200"]);
+    let run = finish(command.arg(example("two_reservoirs.sof.json")));
+    done(&run);
+    assert!(text(&run.stderr).contains("wrong side of the estimate"), "{run:?}");
+}

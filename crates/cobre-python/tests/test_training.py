@@ -282,3 +282,13 @@ def test_a_plot_is_drawn(case):
     matplotlib.use("Agg")
     ax = cobre.train(case, **OPTIONS).plot_convergence()
     assert len(ax.get_lines()) == 2
+
+
+def test_a_bound_above_the_optimum_is_noticed(case):
+    with pytest.warns(UserWarning, match="wrong side of the estimate"):
+        cobre.train(case, bound=5840.0, iterations=12, forward_passes=4, simulate=200)
+
+
+def test_the_gap_has_the_sign_of_the_command(case):
+    result = cobre.train(case, bound=0.0, iterations=10, forward_passes=3, simulate=50, seed=3)
+    assert result.gap == pytest.approx((result.estimate.mean - result.bound) / abs(result.bound))
