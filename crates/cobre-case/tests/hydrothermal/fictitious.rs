@@ -89,7 +89,7 @@ fn with_risk(path: &Path, risk: Option<Risk>) -> Result<cobre_case::Case, CaseEr
 
 fn trained(problem: Problem, simulate: usize) -> Results {
     let settings = Settings {
-        passes: 4,
+        passes: std::num::NonZeroUsize::new(4).expect("it is not zero"),
         stopping: Stopping::any(vec![StopRule::Iterations(40)]),
         simulate,
         ..Settings::default()
