@@ -78,7 +78,9 @@ impl MpiRanks {
                 self.left(rank);
                 None
             }
-            LauncherMessage::Joined { .. } | LauncherMessage::Statement { .. } | LauncherMessage::Progress { .. } => None,
+            LauncherMessage::Joined { .. }
+            | LauncherMessage::Statement { .. }
+            | LauncherMessage::Progress { .. } => None,
         }
     }
 

@@ -6,10 +6,10 @@
 
 mod date;
 mod files;
-mod inflow_sign;
-mod inflow_variance;
 mod fits;
 mod hydraulic_warnings;
+mod inflow_sign;
+mod inflow_variance;
 mod json;
 mod model;
 mod number;
@@ -61,11 +61,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    fn read(
-        path: &Path,
-        options: &Options,
-        overrides: Option<&str>,
-    ) -> Result<Self, Vec<Finding>> {
+    fn read(path: &Path, options: &Options, overrides: Option<&str>) -> Result<Self, Vec<Finding>> {
         let mut findings = Findings::default();
         let Some(files) = Files::read(path, overrides, &mut findings) else {
             return Err(findings.sorted());

@@ -463,7 +463,7 @@ fn of_many_errors_of_a_table_the_first_are_told_and_the_rest_counted() {
         true
     }));
     assert!(found[4].contains("row 5: mean_m3s"), "{found:#?}");
-    assert_eq!(found[5], format!("{INFLOWS}: and 23 more errors"));
+    assert_eq!(found[5], format!("{INFLOWS}: and 19 more errors"));
     assert_eq!(found.len(), 6);
 }
 

@@ -5,9 +5,9 @@ mod bad_cases;
 mod bad_hydro;
 mod balances;
 mod book;
+mod extensive_water;
 mod fictitious;
 mod hand_made_tables;
-mod extensive_water;
 mod mutants;
 mod non_negativity;
 #[path = "../../../cobre-sddp/tests/random/mod.rs"]

@@ -28,7 +28,7 @@ fn water(results: &cobre_results::Results, world: &WaterWorld, seen: &mut [usize
     for row in 0..hydros.rows() {
         let key = hydros.key(row, &keys);
         let of = |column: &str| hydros.of(column)[row];
-        let (stage, place) = (key[1] as usize - 1, key[2] as usize);
+        let (stage, place) = (key[1] as usize, key[2] as usize);
         let volume = HM3 * world.stages[stage].hours.iter().sum::<f64>();
         let others = world.plants.iter().zip(0_i64..);
         let from = |amounts: &BTreeMap<Vec<i64>, f64>, wanted: bool| -> f64 {
@@ -86,7 +86,7 @@ fn levels(results: &cobre_results::Results, world: &WaterWorld) {
     });
     for row in 0..blocks.rows() {
         let key = blocks.key(row, &["scenario", "stage", "hydro_id"]);
-        let stage = &world.stages[key[1] as usize - 1];
+        let stage = &world.stages[key[1] as usize];
         let last = blocks.of("block")[row] as usize == stage.hours.len();
         let level = blocks.of("storage_hm3")[row];
         if last || !stage.chronological {

@@ -114,7 +114,9 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
     ));
     for ribbons in PLANTS {
         let of_plants = ribbons.section(simulation)?;
-        section.panels.extend(of_plants.into_iter().flat_map(|found| found.panels));
+        section
+            .panels
+            .extend(of_plants.into_iter().flat_map(|found| found.panels));
     }
     Ok(section)
 }

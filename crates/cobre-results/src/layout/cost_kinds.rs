@@ -187,7 +187,15 @@ pub mod costs {
 
     /// True if a column is a kind of cost that is part of [`STAGE_COST`].
     pub fn is_kind(column: &str) -> bool {
-        let others = [SCENARIO, STAGE, START_DATE, DISCOUNT, STAGE_COST, FUTURE_COST, UNPAID];
+        let others = [
+            SCENARIO,
+            STAGE,
+            START_DATE,
+            DISCOUNT,
+            STAGE_COST,
+            FUTURE_COST,
+            UNPAID,
+        ];
         !others.contains(&column)
     }
 

@@ -125,7 +125,11 @@ impl SimulationTables {
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
-            capacity: plant.limits.iter().map(|limits| limits.max_storage).collect(),
+            capacity: plant
+                .limits
+                .iter()
+                .map(|limits| limits.max_storage)
+                .collect(),
             exact: {
                 let mut functions = plant.production.stages.iter();
                 let planes = functions.any(|own| !own.planes().is_empty());
