@@ -8,18 +8,16 @@
 #[macro_use]
 mod declare;
 mod cost_kinds;
-mod energy;
+mod hydrothermal;
 mod policy;
 mod simulation;
 mod training;
-mod water;
 
 pub use self::cost_kinds::{CostKind, costs};
-pub use self::energy::{buses, lines, sources, thermals};
+pub use self::hydrothermal::{buses, hydro_blocks, hydros, lines, sources, thermals};
 pub use self::policy::cuts;
 pub use self::simulation::{controls, duals, paths, stages, states, validation};
 pub use self::training::{convergence, timings};
-pub use self::water::{hydro_blocks, hydros};
 
 use crate::schema::{Column, Kind};
 
