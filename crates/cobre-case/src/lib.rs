@@ -31,6 +31,7 @@ mod duplicate_keys;
 mod error;
 mod finding;
 mod hydrothermal;
+mod output_place;
 pub mod sample;
 mod stoch_opt_format;
 pub mod template;
@@ -38,6 +39,7 @@ pub mod template;
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
 pub use hydrothermal::{FittedPlane, ProductionFit, TableDescription, schemas, tables};
+pub use output_place::output_inside;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -37,6 +37,8 @@ pub(crate) struct JobWatch<'a> {
     pub(crate) output: &'a Output,
     pub(crate) feeds: Vec<Feed>,
     pub(crate) console: Console,
+    /// Shows the progress of ranks; without a message it makes room for lines.
+    pub(crate) progress: Option<fn(Option<&str>)>,
     pub(crate) policy: ShutdownPolicy,
     pub(crate) supervisor_state: SupervisorState,
     /// The ranks that an MPI launcher started, by their own messages.
@@ -178,7 +180,11 @@ impl JobWatch<'_> {
 
     fn take_reports(&mut self) {
         for message in self.reports.read() {
-            if let LauncherMessage::Statement { rank, last, text } = &message {
+            if let LauncherMessage::Progress { text, .. } = &message {
+                if let Some(show) = self.progress {
+                    show(Some(text));
+                }
+            } else if let LauncherMessage::Statement { rank, last, text } = &message {
                 self.statements.take(*rank, *last, text);
             } else if let Some(root_cause) = self.mpi_ranks.take(message) {
                 self.policy.reported(root_cause);
@@ -224,6 +230,9 @@ impl JobWatch<'_> {
     }
 
     fn write(&mut self) {
+        if let Some(show) = self.progress.filter(|_| self.console.waiting() > 0) {
+            show(None);
+        }
         if let Err(error) = self.console.write() {
             self.console.close();
             let order = self

@@ -193,7 +193,7 @@ fn stage_hours(table: &Table, simulation: &SimulationData) -> Result<Vec<f64>, R
             of_blocks.insert((stage, blocks[row]), hours[row]);
         }
     }
-    let mut hours = vec![0.0; simulation.stages];
+    let mut hours = vec![0.0; simulation.stages.len()];
     for ((stage, _), of_block) in of_blocks {
         hours[stage] += of_block;
     }

@@ -41,6 +41,7 @@
 //! ```
 
 mod chart;
+mod dates;
 mod gather;
 mod grid;
 mod input;

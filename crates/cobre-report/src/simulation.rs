@@ -1,11 +1,14 @@
 //! The simulated scenarios: how many, what each costs, and those that are shown one by one.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use cobre_results::layout::{SCENARIO, STAGE, paths, stages};
+use cobre_results::layout::{SCENARIO, STAGE, START_DATE, paths, stages};
 use cobre_results::{Results, ResultsError, Table};
 use serde::Serialize;
 
+use crate::chart::Positions;
+use crate::dates;
 use crate::grid::Grid;
 
 /// Most plants, buses or states of one kind that are shown one by one.
@@ -16,10 +19,30 @@ pub(crate) struct SimulationData {
     results: Rc<Results>,
     /// The total of each scenario, in scenario order.
     pub(crate) totals: Vec<f64>,
-    /// Number of stages of the longest scenario.
-    pub(crate) stages: usize,
+    /// The stages, in order.
+    pub(crate) stages: Vec<StageLabel>,
     /// Those that are shown one by one.
     pub(crate) single: Vec<Single>,
+}
+
+/// A stage of the study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StageLabel {
+    /// Its number in the case.
+    pub(crate) number: i64,
+    /// Its first day, as YYYY-MM-DD; empty if there is none.
+    pub(crate) date: String,
+}
+
+impl StageLabel {
+    /// Its number and its first day.
+    pub(crate) fn told(&self) -> String {
+        if self.date.is_empty() {
+            self.number.to_string()
+        } else {
+            format!("{} ({})", self.number, self.date)
+        }
+    }
 }
 
 /// A scenario that is shown by itself.
@@ -106,17 +129,23 @@ impl SimulationData {
             return Err(table.damaged("scenarios should be numbered from 1, each with a value"));
         }
         let table = results.needed(stages::TABLE)?;
-        let last = table.all_integers(STAGE)?.into_iter().max();
-        let last = last.and_then(|last| usize::try_from(last).ok());
-        // No scenario has more stages than there are rows.
-        let rows = table.all_integers(SCENARIO)?.len();
-        let last = last.filter(|last| (1..=rows).contains(last));
-        let last = last.ok_or_else(|| table.damaged("stages should be numbered from 1"))?;
+        let mut dates: BTreeMap<i64, String> = BTreeMap::new();
+        for group in 0..table.groups() {
+            let numbers = table.integers(group, STAGE)?.into_iter();
+            for (number, date) in numbers.zip(table.texts(group, START_DATE)?) {
+                dates.entry(number).or_insert(date);
+            }
+        }
+        if dates.is_empty() {
+            return Err(table.damaged("there should be a row for each stage of a scenario"));
+        }
+        let labels = dates.into_iter();
+        let labels = labels.map(|(number, date)| StageLabel { number, date });
         let single = single(&totals);
         Ok(Some(Self {
             results: Rc::clone(results),
             totals,
-            stages: last,
+            stages: labels.collect(),
             single,
         }))
     }
@@ -128,12 +157,19 @@ impl SimulationData {
 
     /// A grid for this simulation, without values.
     pub(crate) fn grid(&self) -> Grid {
-        Grid::new(self.stages, self.scenarios())
+        Grid::new(self.stages.len(), self.scenarios())
     }
 
-    /// The numbers of the stages.
-    pub(crate) fn stage_numbers(&self) -> Vec<f64> {
-        (1..=self.stages).map(|stage| stage as f64).collect()
+    /// The stages on an axis, and the word for them.
+    pub(crate) fn axis(&self) -> (Positions, &'static str) {
+        let stages = &self.stages;
+        if stages.iter().any(|stage| stage.date.is_empty()) {
+            let numbers = stages.iter().map(|stage| stage.number as f64).collect();
+            return (Positions::Numbers(numbers), "stage");
+        }
+        let (labels, word) = dates::labels(stages.iter().map(|stage| stage.date.as_str()));
+        let numbers = (0..stages.len()).map(|place| place as f64).collect();
+        (Positions::Stages { numbers, labels }, word)
     }
 
     /// A table of the simulation; none if the case has nothing to write there.
@@ -155,9 +191,8 @@ impl SimulationData {
         let stages = table.integers(group, STAGE)?;
         let scenarios = table.integers(group, SCENARIO)?;
         let place = |(stage, scenario): (i64, i64)| {
-            let stage = usize::try_from(stage - 1)
-                .ok()
-                .filter(|at| *at < self.stages);
+            let known = |label: &StageLabel| label.number.cmp(&stage);
+            let stage = self.stages.binary_search_by(known).ok();
             let scenario = usize::try_from(scenario - 1).ok();
             let scenario = scenario.filter(|at| *at < self.scenarios());
             stage.zip(scenario)

@@ -29,6 +29,12 @@ impl From<i32> for Cell<'_> {
     }
 }
 
+impl From<i64> for Cell<'_> {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
 impl From<f64> for Cell<'_> {
     fn from(number: f64) -> Self {
         Self::Number(number)
@@ -58,6 +64,10 @@ impl CellValue for usize {
 }
 
 impl CellValue for i32 {
+    const KIND: Kind = Kind::Integer;
+}
+
+impl CellValue for i64 {
     const KIND: Kind = Kind::Integer;
 }
 

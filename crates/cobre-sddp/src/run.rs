@@ -16,7 +16,7 @@ use crate::lp::LpStatistics;
 use crate::output::{About, Facts, PathTables, PlainTables, RunOutput};
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy};
-use crate::problem::Problem;
+use crate::problem::{Fictitious, Problem};
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
 use crate::ranks::{Backend, ByteBlocks, Ranks};
 use crate::settings::Settings;
@@ -55,10 +55,39 @@ pub struct Results {
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
     pub lp: LpStatistics,
+    /// The cost that nobody pays and that no figure contains.
+    pub fictitious: Fictitious,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
     /// The time of its parts.
     pub seconds: Seconds,
+}
+
+/// The warning about a bound on the wrong side of the estimate.
+const CONTRADICTION: &str = "the bound is on the wrong side of the estimate by more than sampling explains: is the cost to \
+     go never below the bound that was given (--bound, bound=; for a revenue: above)?";
+
+impl Results {
+    /// True if the bound contradicts the estimate by more than sampling error.
+    fn contradicts(&self, problem: &Problem) -> bool {
+        let estimate = self.simulated.unwrap_or(self.trained.estimate);
+        let Some(half) = estimate.half_width_95.filter(|_| problem.is_risk_neutral()) else {
+            return false;
+        };
+        let bound = self.trained.bound;
+        // Twice the interval: one in ten thousand.
+        let margin = 2.0 * (half + 1.96 * self.fictitious.standard_error) + 1e-6 * bound.abs();
+        problem.sense.sign() * (bound - estimate.mean) > margin
+    }
+
+    /// The part of the run that was interrupted.
+    pub fn interrupted_in(&self) -> Option<&'static str> {
+        self.interrupted.then_some(if self.trained.reason == StopReason::Interrupted {
+            "training"
+        } else {
+            "simulation"
+        })
+    }
 }
 
 /// Trains, simulates, validates and writes. Collective: ranks agree on the problem and on all
@@ -204,7 +233,7 @@ fn run_on<C: Backend>(
                 team,
                 ranks,
             };
-            run_job(trainer, &provenance, settings, &start.about, observer)
+            run_job(trainer, &provenance, settings, start, observer)
         },
     )
 }
@@ -214,9 +243,10 @@ fn run_job<C: Backend>(
     mut job: Trainer<'_, '_, '_, C>,
     provenance: &Provenance,
     settings: &Settings,
-    about: &About<'_>,
+    start_from: &Start<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
+    let about = &start_from.about;
     let problem = job.work.read().problem;
     let directory = directory(&job, settings)?;
     let mut checkpoints = Checkpoints::new(directory.as_ref(), provenance, settings)?;
@@ -233,6 +263,11 @@ fn run_job<C: Backend>(
     };
     let start = Instant::now();
     let mut results = results_of_training(&job, trained, settings, seconds);
+    if let Some(policy) = start_from.policy.filter(|_| results.trained.iterations.is_empty()) {
+        // Nothing was added: the policy is the one that was given, to the bit.
+        results.policy_sha256 = policy.sha256();
+        results.policy = results.policy.map(|_| policy.clone());
+    }
     // Training first: its results stay if something below fails.
     if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
@@ -249,6 +284,9 @@ fn run_job<C: Backend>(
             &mut results,
         )?;
         results.seconds.simulate = start.elapsed().as_secs_f64();
+    }
+    if results.contradicts(problem) {
+        observer.warning(CONTRADICTION);
     }
     results.lp = job.statistics()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
@@ -284,6 +322,7 @@ fn results_of_training<C: Backend>(
         policy_sha256: pool.sha256(problem),
         policy: None,
         lp: LpStatistics::default(),
+        fictitious: problem.fictitious,
         shared_bytes: pool.bytes() + size_of_val(shared.values.read()),
         interrupted: trained.reason == StopReason::Interrupted,
         trained,

@@ -700,3 +700,39 @@ fn templates_are_sound_and_nothing_about_them_is_suspicious() {
         assert_eq!(case.warnings, [], "{}", template.name);
     }
 }
+
+#[test]
+fn a_reservoir_without_an_entry_starts_empty_and_that_is_told() {
+    let files = changed("initial_conditions.json", "/storage", &json!([]));
+    let said = warnings(&files);
+    let told = |line: &&String| line.contains("it starts empty") && line.contains("upper lake");
+    assert!(said.iter().any(|line| told(&line)), "{said:#?}");
+    assert_eq!(warnings(&sound()), Vec::<String>::new());
+}
+
+#[test]
+fn coefficients_and_ratios_that_contradict_each_other_are_told() {
+    let mut files = sound();
+    let rows = || (0..2).flat_map(|plant| (0..12).map(move |stage| (plant, stage)));
+    let columns = [
+        (
+            "hydro_id",
+            TemplateColumn::Ids(rows().map(|row| row.0).collect()),
+        ),
+        (
+            "stage_id",
+            TemplateColumn::Ids(rows().map(|row| row.1).collect()),
+        ),
+        ("lag", TemplateColumn::Ids(vec![1; 24])),
+        ("coefficient", TemplateColumn::Numbers(vec![0.6; 24])),
+        ("residual_std_ratio", TemplateColumn::Numbers(vec![1.0; 24])),
+    ];
+    files.table("scenarios/inflow_ar_coefficients.parquet", &columns);
+    let said = warnings(&files);
+    let told = |line: &String| line.contains("contradict each other") && line.contains("156 %");
+    assert_eq!(
+        said.iter().filter(|line| told(line)).count(),
+        2,
+        "{said:#?}"
+    );
+}

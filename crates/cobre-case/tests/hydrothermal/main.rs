@@ -5,6 +5,8 @@ mod bad_cases;
 mod bad_hydro;
 mod balances;
 mod book;
+mod fictitious;
+mod hand_made_tables;
 mod extensive_water;
 mod mutants;
 mod non_negativity;
@@ -12,5 +14,7 @@ mod non_negativity;
 mod random;
 mod reference_cases;
 mod tables;
+#[path = "../../../cobre-sddp/tests/tree/mod.rs"]
+mod tree;
 mod water_tables;
 mod water_world;

@@ -1,9 +1,11 @@
 //! `cobre run`: trains a policy, alone or as the ranks of a job.
 
+mod progress;
 mod report;
 mod show;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::mem::take;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, Options};
+use cobre_case::{Case, Options, output_inside};
 use cobre_comm::{BackendKind, CommBackend, Communicator, ErrorKind, cpus, create_communicator};
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_results::layout::POLICY;
@@ -21,7 +23,7 @@ use cobre_sddp::{
 };
 
 use self::report::{Failure, Voice};
-use self::show::Show;
+use self::show::{Show, OutputChoices};
 use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
@@ -63,9 +65,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "output")]
     csv: bool,
 
-    /// Keeps the state of training beside the results: iterations:K, minutes:M or none
-    #[arg(long, value_name = "RULE", default_value = "minutes:1")]
-    checkpoint: Cadence,
+    /// Keeps the state of training in the output directory: iterations:K, minutes:M or none [default: minutes:1 if there
+    /// is one]
+    #[arg(long, value_name = "RULE")]
+    checkpoint: Option<Cadence>,
 
     /// Goes on from the newest checkpoint in the output directory
     #[arg(long, requires = "output")]
@@ -133,6 +136,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Prints also the ranges of numbers, and what solvers and ranks were busy with
+    #[arg(long, short)]
+    verbose: bool,
+
     /// Prints nothing but errors, and the JSON line if asked for
     #[arg(long)]
     quiet: bool,
@@ -185,6 +192,17 @@ pub(crate) fn tell_usage(message: &str) {
 
 /// The error in the options that ask for ranks, if there is one.
 fn wrong_usage(args: &Args) -> Option<String> {
+    let keeps = args.checkpoint.is_some_and(|rule| rule != Cadence::Never);
+    if args.output.is_none() && keeps {
+        return Some(
+            "--checkpoint keeps the state of training in the output directory: add --output DIR".to_owned(),
+        );
+    }
+    if let Some(inside) = args.output.as_deref()
+        && let Some(problem) = output_inside(&args.path, inside)
+    {
+        return Some(problem);
+    }
     if let (Some(output), Some(policy)) = (&args.output, &args.warm_start)
         && is_same(&output.join(POLICY), &policy.join(POLICY))
     {
@@ -273,6 +291,11 @@ fn job_of(ranks: usize, args: &Args, resume: bool) -> Result<Launch, String> {
         "--retries",
     ]));
     let job = job::again(ranks, args.backend.as_deref(), words)?.grace(GRACE);
+    let job = if !args.quiet && std::io::stderr().is_terminal() {
+        job.progress(progress::of_ranks)
+    } else {
+        job
+    };
     Ok(if threads > NonZeroUsize::MIN {
         job.bind(Bind::None)
     } else {
@@ -411,8 +434,14 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
     let mut show = Show::new(
-        voice.first,
-        args.quiet,
+        &OutputChoices {
+            first: voice.first,
+            quiet: args.quiet,
+            verbose: args.verbose,
+            spoken_for: args.spoken_for,
+            // StochOptFormat has no units.
+            unit: if kind == "hydrothermal" { "$" } else { "" },
+        },
         interrupt,
         &settings,
         problem.is_risk_neutral(),
@@ -435,7 +464,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     };
     match perform(comm, problem, &settings, &start_from, &mut show) {
         Ok(results) => {
-            show.summary(sense, &results);
+            show.summary(sense, &results, args);
             let code = if results.interrupted {
                 exit::STOPPED
             } else {
@@ -478,7 +507,7 @@ fn chosen(
         simulate: args.simulate,
         sampling: None,
         solver: Some(args.solver),
-        checkpoints: Some(args.checkpoint),
+        checkpoints: args.checkpoint,
         resume: Some(args.resume),
         output: Some(args.output.clone()),
         csv: Some(args.csv),

@@ -8,7 +8,7 @@ pub(crate) use self::costs::by_kind;
 
 use std::path::PathBuf;
 
-use cobre_results::layout::{STAGE, convergence, paths, stage_columns, states};
+use cobre_results::layout::{STAGE, convergence, paths, stage_columns, states, timings};
 use cobre_results::statistics::{mean, percentile, sorted};
 use cobre_results::{Results, ResultsError};
 use serde_json::Value;
@@ -40,7 +40,11 @@ fn show(results: &Results) -> Result<(), ResultsError> {
     facts(results);
     convergence(results)?;
     if results.table(paths::TABLE)?.is_none() {
-        title("no scenarios were simulated: cobre run --simulate N", false);
+        let why = match results.run["interrupted"].as_str() {
+            Some("simulation") => "the simulation was interrupted",
+            _ => "no scenarios were simulated",
+        };
+        title(&format!("{why}: cobre run --simulate N"), false);
         return Ok(());
     }
     if results.hydrothermal() {
@@ -100,12 +104,16 @@ fn facts(results: &Results) {
             hosts.join(", ")
         ),
     );
+    if let Some(part) = results.run["interrupted"].as_str() {
+        let what = format!("in the {part}, which is not complete; go on with cobre run --resume");
+        fact("interrupted", &what);
+    }
     fact(
         "training",
         &format!(
             "{} iterations in {} s, ended by {}",
             said("/iterations"),
-            said("/seconds/train"),
+            trained_for(results).map_or_else(|| said("/seconds/train"), number),
             said("/stop_reason")
         ),
     );
@@ -113,17 +121,11 @@ fn facts(results: &Results) {
         fact("bound", &format!("{bound:.6e}"));
     }
     fact("simulation", &simulation(results));
-    fact(
-        "solver",
-        &format!(
-            "{}: {} LPs, {} by HiGHS; the kernel gave up {}, HiGHS tried again {}",
-            said("/solver"),
-            said("/lp_solves"),
-            said("/lp/highs"),
-            said("/lp/fallbacks"),
-            said("/lp/retries")
-        ),
-    );
+    let trouble = ["/lp/fallbacks", "/lp/retries"];
+    let trouble = trouble.map(|place| results.run.pointer(place).and_then(Value::as_u64));
+    if trouble.into_iter().flatten().any(|count| count > 0) {
+        solver(&said);
+    }
     fact(
         "settings",
         &format!(
@@ -136,6 +138,27 @@ fn facts(results: &Results) {
     );
     fact("stop", &said("/settings/stop"));
     fact("policy", &said("/policy_sha256"));
+}
+
+/// The counters of the solvers, where something went wrong.
+fn solver(said: &dyn Fn(&str) -> String) {
+    fact(
+        "solver",
+        &format!(
+            "{}: {} LPs, {} by HiGHS; the kernel gave up {}, HiGHS tried again {}",
+            said("/solver"),
+            said("/lp_solves"),
+            said("/lp/highs"),
+            said("/lp/fallbacks"),
+            said("/lp/retries")
+        ),
+    );
+}
+
+/// Seconds of training, those before it was resumed included.
+fn trained_for(results: &Results) -> Option<f64> {
+    let table = results.needed(timings::TABLE).ok()?;
+    table.all_numbers(timings::SECONDS).ok()?.last().copied()
 }
 
 /// The cost of the policy on the simulated scenarios, and its gap to the bound.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cobre_results::layout::{self, HOURS, SCENARIO, STAGE, hydros};
+use cobre_results::layout::{self, HOURS, SCENARIO, STAGE, START_DATE, hydros};
 use cobre_results::statistics::mean;
 use cobre_results::{Results, ResultsError, Table};
 
@@ -26,9 +26,12 @@ pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
     };
     // By stage and scenario.
     let mut stored: Sums<(i64, i64)> = BTreeMap::new();
+    let mut dates: BTreeMap<i64, String> = BTreeMap::new();
     for group in 0..table.groups() {
         let at = RowKeys::read(&table, group)?;
         let storage = table.numbers(group, hydros::STORAGE_HM3)?;
+        let days = table.texts(group, START_DATE)?;
+        dates.extend(at.stages.iter().copied().zip(days));
         for (row, storage) in storage.iter().enumerate() {
             *stored
                 .entry((at.stages[row], at.scenarios[row]))
@@ -40,12 +43,13 @@ pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
         by_stage.entry(stage).or_default().push(storage);
     }
     title("water in all reservoirs after the stage, hm³", false);
-    let mut table = TerminalTable::new(["stage", "mean", "p5", "p95"]);
+    let mut table = TerminalTable::new(["stage", "from", "mean", "p5", "p95"]);
     let stages: Vec<(i64, Vec<f64>)> = by_stage.into_iter().collect();
     for place in some(stages.len()) {
         let (stage, values) = &stages[place];
         let [mean, low, high] = spread(values, number);
-        table.row([stage.to_string(), mean, low, high]);
+        let day = dates.get(stage).cloned().unwrap_or_default();
+        table.row([stage.to_string(), day, mean, low, high]);
     }
     table.print();
     Ok(())

@@ -38,7 +38,8 @@ pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
         .panels
         .push(panel("convergence", "Bound and estimate", &about, view));
     let cuts = Series::new("cuts in use", SeriesMark::Line, palette::PURPLE, cuts);
-    let view = View::scaled("", "cuts", "", vec![cuts]);
+    let mut view = View::scaled("", "cuts", "", vec![cuts]);
+    view.small = true;
     let about = "Number of cuts of the policy after each iteration.";
     section
         .panels
@@ -107,24 +108,42 @@ fn about(input: &ReportInput, focused: bool) -> String {
     )
 }
 
-/// The range of the later half of the iterations, if the whole is so much wider that it hides them.
+/// The range in which the gap is seen: the bound and the middle half of the estimates of the later iterations, and the
+/// level of the simulation. None if the whole is not much wider.
 fn focus(series: &[Series]) -> Option<(f64, f64)> {
-    let range = |skip: fn(usize) -> usize| {
-        let values = series.iter().flat_map(|of| {
-            let both = [&of.values, &of.low];
-            both.into_iter()
-                .flat_map(move |values| &values[skip(values.len())..])
-        });
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+    let mut kept: Vec<f64> = Vec::new();
+    let mut all: Vec<f64> = Vec::new();
+    for of in series {
+        all.extend(of.values.iter().chain(&of.low).filter(|value| value.is_finite()));
+        let later = &of.values[of.values.len() / 2..];
+        let flat = later.windows(2).all(|pair| pair[0] == pair[1]);
+        match of.mark {
+            // The confidence of a few forward passes is wide, that of the simulation is not.
+            SeriesMark::Band if !flat => {}
+            SeriesMark::Band => kept.extend(later.iter().chain(&of.low)),
+            SeriesMark::Line if of.color == ESTIMATE => {
+                let mut sorted: Vec<f64> = later.to_vec();
+                sorted.sort_by(f64::total_cmp);
+                let quarter = sorted.len() / 4;
+                kept.extend(&sorted[quarter..sorted.len() - quarter]);
+            }
+            SeriesMark::Line | SeriesMark::Dashes | SeriesMark::Bar => kept.extend(later),
+        }
+    }
+    let range = |values: &[f64]| {
+        let finite = values.iter().filter(|value| value.is_finite());
+        finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(*value), high.max(*value))
         })
     };
-    let (low, high) = range(|_| 0);
-    let (later_low, later_high) = range(|count| count / 2);
-    let room = (later_high - later_low) * 0.5;
-    let narrow = room > 0.0 && (high - low) > 4.0 * (later_high - later_low);
-    narrow.then_some(((later_low - room).max(low), (later_high + room).min(high)))
+    let ((low, high), (kept_low, kept_high)) = (range(&all), range(&kept));
+    let room = (kept_high - kept_low) * 0.5;
+    let narrow = room > 0.0 && (high - low) > 2.5 * (kept_high - kept_low);
+    narrow.then_some(((kept_low - room).max(low), (kept_high + room).min(high)))
 }
+
+/// The colour of estimates.
+const ESTIMATE: usize = palette::ORANGE;
 
 #[cfg(test)]
 mod tests {
@@ -132,10 +151,17 @@ mod tests {
 
     #[test]
     fn a_wild_start_is_left_out_of_view() {
-        let line = |values: Vec<f64>| vec![Series::new("bound", SeriesMark::Line, 0, values)];
+        let blue = palette::BLUE;
+        let line = |values: Vec<f64>| vec![Series::new("bound", SeriesMark::Line, blue, values)];
         let (low, high) = focus(&line(vec![-1000.0, 8.0, 9.0, 10.0])).expect("it is");
         assert!(low > 8.0 && low < 9.0 && high == 10.0, "{low} {high}");
         assert_eq!(focus(&line(vec![7.0, 8.0, 9.0, 10.0])), None);
         assert_eq!(focus(&line(vec![1.0])), None);
+        // Wide confidence of the forward passes does not hide the gap.
+        let band = Series::band("95 %", ESTIMATE, 24, vec![-90.0; 4], vec![90.0, 91.0, 92.0, 93.0]);
+        let bound = Series::new("bound", SeriesMark::Line, blue, vec![1.0, 8.0, 9.0, 9.5]);
+        let simulated = Series::new("mean", SeriesMark::Dashes, palette::GREEN, vec![10.0; 4]);
+        let (low, high) = focus(&[band, bound, simulated]).expect("it is");
+        assert!(low > 8.0 && high < 11.0, "{low} {high}");
     }
 }

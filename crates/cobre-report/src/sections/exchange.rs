@@ -21,6 +21,8 @@ const RIBBONS: Ribbons = Ribbons {
     all: None,
     what: "power sent",
     unit: "MW",
+    levels: &[],
+    zero: false,
     quantity: Quantity {
         less: Some(lines::REVERSE_MW),
         ..quantity(lines::TABLE, lines::LINE, lines::DIRECT_MW, Blocks::Mean)
@@ -38,7 +40,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Option<Section>, Re
             line.name = format!("{} ({way})", line.name);
         }
     }
-    Ok(Some(RIBBONS.of(simulation, &gathered)))
+    Ok(Some(RIBBONS.of(simulation, &gathered, &[])))
 }
 
 /// From which bus to which each line goes.

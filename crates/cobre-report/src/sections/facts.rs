@@ -151,7 +151,7 @@ pub(crate) fn headline(input: &ReportInput) -> Result<Vec<(String, String)>, Res
         }
         let count = simulation.scenarios().to_string();
         figures.push(("scenarios".to_owned(), count));
-        figures.push(("stages".to_owned(), simulation.stages.to_string()));
+        figures.push(("stages".to_owned(), simulation.stages.len().to_string()));
     }
     figures.push(("iterations".to_owned(), bounds.len().to_string()));
     Ok(figures)

@@ -8,7 +8,7 @@ use crate::chart::{Section, Series, SeriesMark, View};
 use crate::grid::Grid;
 use crate::palette;
 use crate::sections::quantity;
-use crate::sections::ribbon::over_stages;
+use crate::sections::ribbon::{Ribbons, over_stages};
 use crate::simulation::{Blocks, Quantity, SimulationData};
 
 /// The sources of the load's energy, from the bottom of the bars to their top.
@@ -50,6 +50,29 @@ const KINDS: [(&str, usize, Quantity); 4] = [
     ),
 ];
 
+/// The generation of a kind, plant by plant.
+const fn by_plant(id: &'static str, chart: &'static str, place: usize) -> Ribbons {
+    Ribbons {
+        id,
+        title: "",
+        chart,
+        about: "Blocks of a stage are averaged by their hours.",
+        pick: "Plant",
+        all: None,
+        what: "mean power",
+        unit: "MW",
+        quantity: KINDS[place].2,
+        levels: &[],
+        zero: true,
+    }
+}
+
+const PLANTS: [Ribbons; 3] = [
+    by_plant("mix-hydro", "Generation of each hydro plant", 0),
+    by_plant("mix-thermal", "Generation of each thermal plant", 2),
+    by_plant("mix-source", "Generation of each source", 1),
+];
+
 const LOAD: Quantity = quantity(buses::TABLE, buses::BUS, buses::LOAD_MW, Blocks::Mean);
 
 /// The generation of each stage by kind, as mean and in single scenarios.
@@ -89,5 +112,9 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
     section.panels.push(over_stages(
         simulation, "mix", title, about, "Scenario", views,
     ));
+    for ribbons in PLANTS {
+        let of_plants = ribbons.section(simulation)?;
+        section.panels.extend(of_plants.into_iter().flat_map(|found| found.panels));
+    }
     Ok(section)
 }

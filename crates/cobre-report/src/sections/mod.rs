@@ -26,7 +26,7 @@ use self::ribbon::Ribbons;
 pub(crate) fn all(input: &ReportInput) -> Result<Vec<Section>, ResultsError> {
     let mut sections = vec![convergence::section(input)?];
     match &input.simulation {
-        None => sections.push(no_simulation()),
+        None => sections.push(no_simulation(input)),
         Some(simulation) if input.results.hydrothermal() => {
             hydrothermal(input, simulation, &mut sections)?;
         }
@@ -36,11 +36,23 @@ pub(crate) fn all(input: &ReportInput) -> Result<Vec<Section>, ResultsError> {
     Ok(sections)
 }
 
-fn no_simulation() -> Section {
+/// The command that simulates the policy of a run that did not.
+fn no_simulation(input: &ReportInput) -> Section {
     let mut section = Section::new("simulation", "Simulation");
-    let text = "This run trained a policy and did not simulate it, so there is nothing on storage, \
-                generation or costs. To have it, simulate: cobre run with simulation enabled.";
-    section.text.push(text.to_owned());
+    let why = match input.results.run["interrupted"].as_str() {
+        Some("simulation") => "The simulation of this policy was interrupted",
+        _ => "This run trained a policy and did not simulate it",
+    };
+    section.text.push(format!(
+        "{why}, so there is nothing on storage, generation or costs. To have it, simulate the policy, into another \
+         directory:"
+    ));
+    let results = input.results.path.display().to_string();
+    let case = input.results.run["case"].as_str().unwrap_or("CASE");
+    section.text.push(format!(
+        "cobre run {case} --warm-start {results} --simulate-only --simulate 200 --output {}-simulated",
+        results.trim_end_matches('/')
+    ));
     section
 }
 
@@ -60,6 +72,30 @@ const fn quantity(
     }
 }
 
+/// Lines beside the storage of a reservoir.
+const LEVELS: [(&str, Quantity, bool); 2] = [
+    (
+        "capacity",
+        quantity(
+            hydros::TABLE,
+            hydros::HYDRO,
+            hydros::STORAGE_MAX_HM3,
+            Blocks::None,
+        ),
+        false,
+    ),
+    (
+        "level before the first stage",
+        quantity(
+            hydros::TABLE,
+            hydros::HYDRO,
+            hydros::STORAGE_INITIAL_HM3,
+            Blocks::None,
+        ),
+        true,
+    ),
+];
+
 fn hydrothermal(
     input: &ReportInput,
     simulation: &SimulationData,
@@ -78,6 +114,8 @@ fn hydrothermal(
             all: Some("All reservoirs together"),
             what: "storage",
             unit: "hm³",
+            levels: &LEVELS,
+            zero: true,
             quantity: quantity(
                 hydros::TABLE,
                 hydros::HYDRO,
@@ -94,6 +132,8 @@ fn hydrothermal(
             all: Some("All plants together"),
             what: "inflow",
             unit: "m³/s",
+            levels: &[],
+            zero: false,
             quantity: quantity(
                 hydros::TABLE,
                 hydros::HYDRO,
@@ -118,6 +158,8 @@ fn hydrothermal(
             all: None,
             what: "marginal cost",
             unit: "$/MWh",
+            levels: &[],
+            zero: true,
             quantity: quantity(
                 buses::TABLE,
                 buses::BUS,
@@ -134,6 +176,8 @@ fn hydrothermal(
             all: None,
             what: "water value",
             unit: "$/hm³",
+            levels: &[],
+            zero: true,
             quantity: quantity(
                 hydros::TABLE,
                 hydros::HYDRO,

@@ -112,7 +112,7 @@ fn table(simulation: &SimulationData, kinds: &[ViolationKind]) -> TextTable {
             kind.name.clone(),
             format!("{count} of {}", simulation.scenarios()),
             format!("{} {}", rounded(kind.grid.largest()), kind.unit),
-            worst.map_or_else(String::new, |(stage, _)| (stage + 1).to_string()),
+            worst.map_or_else(String::new, |(stage, _)| simulation.stages[stage].told()),
         ]
     };
     let head = [

@@ -111,7 +111,8 @@ impl CostKind {
             ),
             Self::InflowTruncation => (
                 "inflow_truncation_cost",
-                "inflows below zero lifted to zero (method truncation, inflows that depend on the past)",
+                "inflows below zero lifted to zero (method truncation, inflows that depend on the past): nobody pays it, and \
+                 no sum contains it",
             ),
             Self::Turbined => (
                 "turbined_cost",
@@ -168,7 +169,7 @@ impl CostKind {
 pub mod costs {
     use super::CostKind;
     use crate::layout::stage_columns;
-    pub use crate::layout::{SCENARIO, STAGE};
+    pub use crate::layout::{SCENARIO, STAGE, START_DATE};
     use crate::rows::Cell;
     use crate::schema::{Column, Kind, TableSchema};
 
@@ -181,9 +182,13 @@ pub mod costs {
     /// The cost of all that follows.
     pub const FUTURE_COST: &str = "future_cost";
 
-    /// True if a column is a kind of cost.
+    /// The price of truncation: a column like those of kinds, and no cost that anybody pays.
+    pub const UNPAID: &str = "inflow_truncation_cost";
+
+    /// True if a column is a kind of cost that is part of [`STAGE_COST`].
     pub fn is_kind(column: &str) -> bool {
-        ![SCENARIO, STAGE, DISCOUNT, STAGE_COST, FUTURE_COST].contains(&column)
+        let others = [SCENARIO, STAGE, START_DATE, DISCOUNT, STAGE_COST, FUTURE_COST, UNPAID];
+        !others.contains(&column)
     }
 
     /// The columns of the table.
@@ -202,12 +207,12 @@ pub mod costs {
             Column::number(
                 STAGE_COST,
                 "$",
-                "cost of the stage: all of the above together",
+                "cost of the stage: all of the above together but inflow_truncation_cost",
             ),
             Column::number(
                 FUTURE_COST,
                 "$",
-                "cost of all that follows, as the policy sees it, in money of this stage",
+                "cost of all that follows, as the policy sees it, in money of this stage; with what truncation will cost",
             ),
         ]);
         TableSchema::new(TABLE, columns)
@@ -215,11 +220,13 @@ pub mod costs {
 
     /// A row of the table.
     #[derive(Debug, Clone, Copy)]
-    pub struct Row {
+    pub struct Row<'a> {
         /// The value of [`SCENARIO`].
         pub scenario: usize,
         /// The value of [`STAGE`].
-        pub stage: usize,
+        pub stage: i64,
+        /// The value of [`START_DATE`].
+        pub start_date: &'a str,
         /// The value of [`DISCOUNT`].
         pub discount: f64,
         /// The cost of each kind, as [`CostKind::ALL`] has them.
@@ -230,12 +237,13 @@ pub mod costs {
         pub future_cost: f64,
     }
 
-    impl Row {
+    impl<'a> Row<'a> {
         /// The values in the order of the columns.
-        pub fn cells(&self) -> Vec<Cell<'static>> {
+        pub fn cells(&self) -> Vec<Cell<'a>> {
             let mut cells = vec![
                 self.scenario.into(),
                 self.stage.into(),
+                self.start_date.into(),
                 self.discount.into(),
             ];
             cells.extend(self.kinds.map(Cell::Number));

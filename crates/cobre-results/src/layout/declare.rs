@@ -1,7 +1,10 @@
 //! The declaration of a table: each column once, with its name, type, unit and meaning.
 
 pub(super) const SCENARIO_MEANING: &str = "number of the simulated path, from 1";
-pub(super) const STAGE_MEANING: &str = "number of the stage, from 1";
+pub(super) const STAGE_MEANING: &str =
+    "number of the stage in the case; from 1 if the case numbers none";
+pub(super) const START_DATE_MEANING: &str =
+    "first day of the stage (YYYY-MM-DD); empty if the case has no dates";
 
 /// Declares the module of a table: `CONSTANT column: type, "unit", "meaning";` for each column, in order.
 macro_rules! table {
@@ -64,7 +67,8 @@ macro_rules! stage_table {
             $(#[$about])*
             $module $(<$life>)? in $path {
                 SCENARIO scenario: usize, "", crate::layout::declare::SCENARIO_MEANING;
-                STAGE stage: usize, "", crate::layout::declare::STAGE_MEANING;
+                STAGE stage: i64, "", crate::layout::declare::STAGE_MEANING;
+                START_DATE start_date: &'a str, "", crate::layout::declare::START_DATE_MEANING;
                 $($columns)+
             }
         }
@@ -80,7 +84,7 @@ macro_rules! block_table {
         stage_table! {
             $(#[$about])*
             $module $(<$life>)? in $path {
-                BLOCK block: usize, "", "number of the block of the stage, from 1";
+                BLOCK block: i32, "", "number of the block in the stage, as in the case";
                 HOURS hours: f64, "h", "length of the block";
                 $($columns)+
             }

@@ -81,18 +81,21 @@ pub fn id_column(name: &str) -> String {
 
 /// Number of the simulated path, from 1; a column of every table of simulated paths.
 pub const SCENARIO: &str = "scenario";
-/// Number of the stage, from 1; a column of every table of simulated paths but those of whole paths.
+/// Number of the stage in the case; a column of every table of simulated paths but those of whole paths.
 pub const STAGE: &str = "stage";
-/// Number of the block of the stage, from 1; a column of every table that has blocks.
+/// First day of the stage; a column of every table that has stages.
+pub const START_DATE: &str = "start_date";
+/// Number of the block in its stage; a column of every table that has blocks.
 pub const BLOCK: &str = "block";
 /// Length of the block; a column of every table that has blocks.
 pub const HOURS: &str = "hours";
 
 /// The columns that say which stage of which path a row is about.
-pub fn stage_columns() -> [Column; 2] {
+pub fn stage_columns() -> [Column; 3] {
     [
         Column::new(SCENARIO, Kind::Integer, declare::SCENARIO_MEANING),
         Column::new(STAGE, Kind::Integer, declare::STAGE_MEANING),
+        Column::new(START_DATE, Kind::Text, declare::START_DATE_MEANING),
     ]
 }
 

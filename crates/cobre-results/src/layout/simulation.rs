@@ -30,7 +30,7 @@ table! {
 
 /// The states that each stage of a path leaves, a column each.
 pub mod states {
-    use crate::layout::{SCENARIO, STAGE, stage_columns};
+    use crate::layout::{SCENARIO, STAGE, START_DATE, stage_columns};
     use crate::schema::{Column, Kind, TableSchema};
 
     /// The path of the table below the results directory, without the ending.
@@ -42,7 +42,7 @@ pub mod states {
         columns.extend(states.into_iter().map(|state| {
             let name = match state {
                 // Columns of the table have these names already.
-                SCENARIO | STAGE => format!("state:{state}"),
+                SCENARIO | STAGE | START_DATE => format!("state:{state}"),
                 name => name.to_owned(),
             };
             let meaning = format!("state {state} that the stage leaves");

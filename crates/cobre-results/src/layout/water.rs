@@ -7,6 +7,7 @@ stage_table! {
         HYDRO hydro: &'a str, "", "name of the hydro plant";
         STORAGE_INITIAL_HM3 storage_initial_hm3: f64, "hm³", "water stored before the stage";
         STORAGE_HM3 storage_hm3: f64, "hm³", "water stored after the stage";
+        STORAGE_MAX_HM3 storage_max_hm3: f64, "hm³", "capacity of the reservoir in the stage";
         INFLOW_M3S inflow_m3s: f64, "m³/s",
             "natural inflow, after what config.json wants done about inflows below zero by truncation";
         INFLOW_ADDED_M3S inflow_added_m3s: f64, "m³/s",

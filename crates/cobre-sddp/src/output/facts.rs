@@ -63,6 +63,8 @@ impl Facts<'_> {
                 "half_width_95": estimate.half_width_95,
                 "paths": estimate.paths,
             })),
+            "interrupted": results.interrupted_in(),
+            "fictitious_cost": results.fictitious.mean,
             "stop_reason": trained.reason.to_string(),
             "problem_sha256": self.provenance.problem.to_string(),
             "warm_start_sha256": self.provenance.policy,

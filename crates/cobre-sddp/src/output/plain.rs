@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cobre_results::layout::{self, SCENARIO, STAGE, stage_columns};
+use cobre_results::layout::{self, SCENARIO, STAGE, START_DATE, stage_columns};
 use cobre_results::{Cell, Column, Kind, Rows, TableSchema};
 
 use super::record::{Tables, Visited};
@@ -30,7 +30,7 @@ impl ByName {
         let mut columns: HashMap<String, usize> = HashMap::new();
         for template in &problem.templates {
             let mut places = vec![None; all.names.len()];
-            let mut taken: HashSet<&str> = [SCENARIO, STAGE].into();
+            let mut taken: HashSet<&str> = [SCENARIO, STAGE, START_DATE].into();
             for (name, place) in list(template) {
                 let name = if taken.insert(name) {
                     name.to_owned()
@@ -74,7 +74,11 @@ impl ByName {
 
     fn fill(&self, visited: &Visited<'_>, values: &[f64], sign: f64, rows: &mut Rows) {
         let template = visited.problem.nodes[visited.node].template;
-        let mut row: Vec<Cell<'_>> = vec![visited.scenario.into(), visited.stage.into()];
+        let mut row: Vec<Cell<'_>> = vec![
+            visited.scenario.into(),
+            visited.stage.into(),
+            visited.start_date.into(),
+        ];
         let places = self.places[template].iter().enumerate();
         row.extend(places.map(|(number, place)| {
             // Nothing is plain zero, not one with a sign.

@@ -16,8 +16,10 @@ pub struct Visited<'a> {
     pub problem: &'a Problem,
     /// The number of the path, from 1.
     pub scenario: usize,
-    /// The number of the stage, from 1.
-    pub stage: usize,
+    /// The number of the stage, as the modeller gives it, else from 1.
+    pub stage: i64,
+    /// The first day of the stage; empty if there is none.
+    pub start_date: &'a str,
     /// The node visited.
     pub node: usize,
     /// The opening that happened there.
@@ -28,6 +30,8 @@ pub struct Visited<'a> {
     pub incoming: &'a [f64],
     /// The solution, with the dual values of rows.
     pub answer: &'a NodeSolution,
+    /// The part of the solution's cost that nobody pays.
+    pub(crate) fictitious: f64,
     /// The values of the opening.
     pub(crate) parts: Parts<'a>,
 }
@@ -58,6 +62,11 @@ impl Visited<'_> {
         let own = self.problem.template(self.node).rows[row.0].lower;
         let changed = places.binary_search(&row.0);
         changed.map_or(own, |at| self.parts.row_lower[at])
+    }
+
+    /// The cost of the stage, without what nobody pays.
+    pub fn cost(&self) -> f64 {
+        self.answer.cost - self.fictitious
     }
 
     /// The cost per unit of a column, if no opening changes it.
@@ -109,18 +118,24 @@ impl<'t> PathTables<'t> {
     /// Adds a stage.
     pub(crate) fn stage(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
         let (problem, answer) = (visited.problem, visited.answer);
+        let cost = visited.cost();
         let sign = problem.sense.sign();
         let row = stages::Row {
             scenario: visited.scenario,
             stage: visited.stage,
+            start_date: visited.start_date,
             node: &problem.nodes[visited.node].name,
             opening: visited.opening + 1,
             discount: visited.discount,
-            stage_value: sign * answer.cost,
+            stage_value: sign * cost,
             future_value: sign * answer.future,
         };
         rows[STAGES].push(&row.cells());
-        let mut states: Vec<Cell<'_>> = vec![visited.scenario.into(), visited.stage.into()];
+        let mut states: Vec<Cell<'_>> = vec![
+            visited.scenario.into(),
+            visited.stage.into(),
+            visited.start_date.into(),
+        ];
         states.extend(answer.outgoing.iter().map(|value| Cell::Number(*value)));
         rows[STATES].push(&states);
         self.others.fill(visited, &mut rows[OWN..]);

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::error::{ProblemError, ProblemErrors};
+use super::fictitious::{Fictitious, Lift};
 use super::graph::{Edge, Graph};
 use super::limits::{
     MOST_OPENING_NUMBERS, check_bounds, check_coefficient, check_number, check_small,
@@ -81,6 +82,8 @@ struct DraftNode {
     openings: Vec<(f64, Vec<Change>)>,
     successors: Vec<Edge>,
     risk: Option<Risk>,
+    stage: Option<i64>,
+    start_date: String,
 }
 
 /// A problem in the making; [`build`](Self::build) checks it.
@@ -94,6 +97,7 @@ pub struct Draft {
     root: Vec<Edge>,
     risk: Risk,
     validation: Vec<Vec<Step>>,
+    fictitious: Fictitious,
     /// The count of numbers that openings and validation scenarios change, and of those that were
     /// announced.
     numbers: usize,
@@ -113,6 +117,7 @@ impl Draft {
             root: Vec::new(),
             risk: Risk::EXPECTATION,
             validation: Vec::new(),
+            fictitious: Fictitious::default(),
             numbers: 0,
             announced: 0,
         }
@@ -162,8 +167,16 @@ impl Draft {
             openings: Vec::new(),
             successors: Vec::new(),
             risk: None,
+            stage: None,
+            start_date: String::new(),
         });
         NodeId(self.nodes.len() - 1)
+    }
+
+    /// Says which stage a node is of, by the modeller's number, and its first day as YYYY-MM-DD: results have both.
+    pub fn node_stage(&mut self, node: NodeId, number: i64, start_date: String) {
+        let node = &mut self.nodes[node.0];
+        (node.stage, node.start_date) = (Some(number), start_date);
     }
 
     /// Adds an opening to a node.
@@ -191,6 +204,12 @@ impl Draft {
     /// Sets the risk measure; the expectation if not set.
     pub fn risk(&mut self, risk: Risk) {
         self.risk = risk;
+    }
+
+    /// Sets the mean of the cost that nobody pays, which no decision changes: bounds are told without it, as paths
+    /// are told without their own ([`Template::fictitious`]).
+    pub fn fictitious(&mut self, mean: Fictitious) {
+        self.fictitious = mean;
     }
 
     /// Sets the risk measure of what follows `node`.
@@ -332,9 +351,13 @@ impl Draft {
                 values_start,
                 future_bound: sign * self.future_bound,
                 risk: node.risk.unwrap_or(self.risk),
+                stage: node.stage,
+                start_date: node.start_date,
             });
         }
         Problem {
+            fictitious: self.fictitious,
+            lifts: self.templates.iter().map(Lift::of).collect(),
             sense: self.sense,
             states: self.states,
             templates: self.templates,

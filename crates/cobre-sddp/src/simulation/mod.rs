@@ -1,7 +1,10 @@
 //! Simulation of the trained policy.
 
-use serde::Serialize;
 use std::sync::Mutex;
+use std::time::Instant;
+
+use bytemuck::{Pod, Zeroable};
+use serde::Serialize;
 
 use cobre_results::RowGroup;
 
@@ -16,8 +19,10 @@ use crate::ranks::{Backend, ByteBlocks};
 use crate::team::lock;
 use crate::training::Trainer;
 
-/// Units of a batch, which are gathered together.
+/// The most units of a batch, which are gathered together.
 const UNITS_PER_BATCH: usize = 64;
+/// The seconds that a batch should take: between batches ranks hear of interrupts.
+const BATCH_SECONDS: f64 = 0.25;
 
 /// The source of the paths of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -91,8 +96,12 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         let problem = self.work.read().problem;
         let sign = problem.sense.sign();
         let (mut values, mut first) = (Vec::new(), 0);
+        let threads = self.ranks.gather_one(self.team.threads() as u64)?;
+        let least = threads.iter().sum::<u64>() as usize;
+        let mut most = least.min(UNITS_PER_BATCH);
         while first < count {
-            let batch = (count - first).min(UNITS_PER_BATCH * per_unit);
+            let start = Instant::now();
+            let batch = (count - first).min(most * per_unit);
             let units = batch.div_ceil(per_unit);
             let of_unit = |unit: usize| {
                 let start = first + unit * per_unit;
@@ -120,8 +129,18 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             self.hand_on(units, sink)?;
             let asked = take(&values);
             first += batch;
-            if first < count && self.any(asked)? {
-                return Ok(false);
+            if first < count {
+                let all = self.ranks.gather_one(Batch {
+                    asked: asked.into(),
+                    seconds: start.elapsed().as_secs_f64(),
+                })?;
+                if all.iter().any(|rank| rank.asked != 0) {
+                    return Ok(false);
+                }
+                // Of the first rank, as all must take the same.
+                let fitting = most as f64 * BATCH_SECONDS / all[0].seconds.max(1e-9);
+                most = (fitting as usize).clamp(least.min(2 * most), 2 * most);
+                most = most.min(UNITS_PER_BATCH);
             }
         }
         Ok(true)
@@ -149,6 +168,14 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         }
         Ok(())
     }
+}
+
+/// A batch of a rank: whether it was asked to end, and the time it took.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Batch {
+    asked: u64,
+    seconds: f64,
 }
 
 impl SimulationUnit {

@@ -61,7 +61,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         let before_start = time.total;
         if let Some(reason) = stopping.reason(&progress) {
             if progress.bounds.is_empty() {
-                progress.bounds.push(sign * self.bound(0)?);
+                progress.bounds.push(self.bound(0)?);
             }
             return Ok(trained(progress, reason, sense));
         }
@@ -71,7 +71,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let passes = self.forward(iteration)?;
             let between = Instant::now();
             let added = self.backward(iteration)?;
-            progress.bounds.push(sign * self.bound(iteration)?);
+            progress.bounds.push(self.bound(iteration)?);
             time.forward += (between - before.0).as_secs_f64();
             time.backward += between.elapsed().as_secs_f64();
             time.communication += self.ranks.spent().as_secs_f64() - before.1.as_secs_f64();
@@ -145,12 +145,15 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         Ok(added)
     }
 
-    /// The value of the first stage's problem: a bound on the optimal cost.
+    /// The value of the first stage's problem, without what nobody pays: a bound on the optimal value, in the
+    /// modeller's sense.
     fn bound(&mut self, iteration: usize) -> Result<f64, SddpError> {
         let level = self.work.units.len() - 1;
         self.run(Task::Backward { iteration, level })?;
         let costs = combine(self.work, self.ranks, &self.work.units[level], level)?;
-        Ok(costs[0].as_ref().map_or(f64::NAN, |cost| cost.value))
+        let cost = costs[0].as_ref().map_or(f64::NAN, |cost| cost.value);
+        let problem = self.work.read().problem;
+        Ok(problem.sense.sign() * (cost - problem.fictitious.mean))
     }
 
     /// Exchanges the statistics of an iteration; the time is that of rank 0.
@@ -171,11 +174,6 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         })
     }
 
-    /// Returns true if any rank does. Collective.
-    pub(crate) fn any(&self, here: bool) -> Result<bool, SddpError> {
-        let all = self.ranks.gather_one(u8::from(here))?;
-        Ok(all.into_iter().any(|there| there != 0))
-    }
 
     /// The statistics of all ranks so far. Collective.
     pub(crate) fn statistics(&self) -> Result<LpStatistics, SddpError> {
@@ -190,14 +188,15 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         added: usize,
     ) -> Iteration {
         let Progress { bounds, costs, .. } = progress;
-        let is_neutral = self.work.read().problem.is_risk_neutral();
+        let problem = self.work.read().problem;
+        let (is_neutral, sense) = (problem.is_risk_neutral(), problem.sense);
         let bound = bounds[bounds.len() - 1];
         let estimate = Estimate::of(&costs[costs.len() - self.work.passes..]);
         Iteration {
             number: bounds.len(),
             bound,
             estimate,
-            gap: is_neutral.then(|| gap(bound, estimate.mean)),
+            gap: is_neutral.then(|| gap(sense, bound, estimate.mean)),
             lp: statistics.lp,
             cuts: self.work.read().pool.used(),
             cuts_added: added,
@@ -216,9 +215,10 @@ struct IterationStatistics {
     interrupted: u64,
 }
 
-/// The distance of an estimate from the bound, relative to the bound.
-pub fn gap(bound: f64, mean: f64) -> f64 {
-    (mean - bound).abs() / bound.abs().max(1e-9)
+/// The distance of an estimate from the bound, relative to the bound: above zero if it is on the side where values
+/// are, a cost above its bound and a revenue below. Sampling can put it on the other side.
+pub fn gap(sense: Sense, bound: f64, mean: f64) -> f64 {
+    sense.sign() * (mean - bound) / bound.abs().max(1e-9)
 }
 
 /// The results of training when it ends.

@@ -180,12 +180,12 @@ fn withdrawal(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     program.layout.hydros[place].withdrawal = Some((wanted, [below, above]));
 }
 
-/// Closes the balances of all plants:
+/// Closes the balances of all plants, given what inflows are never below:
 ///
 /// storage after − storage before + ζ · (what leaves − what comes) = ζ · (inflow − withdrawal)
-pub(super) fn balance(program: &mut Program<'_>) {
+pub(super) fn balance(program: &mut Program<'_>, lowest: &[Vec<f64>]) {
     for (place, plant) in program.system.hydros.iter().enumerate() {
-        let inflow = inflow::add(program, place, plant);
+        let inflow = inflow::add(program, place, plant, lowest[place][program.number]);
         let withdrawal = plant.limits[program.number].withdrawal;
         for period in 0..program.stage.periods() {
             let volume = program.stage.period_volume(period);

@@ -4,14 +4,14 @@ use crate::hydrothermal::system::{
     Hydro, HydroCosts, HydroLimits, Production, Stage, System, Variable,
 };
 
-/// More than one m³/s of inflow in a stage can be worth, $: what it saves or spares in this stage, and
+/// More than one m³/s of inflow in each stage can be worth, $: what it saves or spares in the stage, and
 /// what it does to later inflows, each at its own price. At this price none is bought that need not be.
-pub(super) fn price(system: &System, place: usize, number: usize) -> f64 {
+pub(super) fn prices(system: &System, place: usize) -> Vec<f64> {
     let plant = &system.hydros[place];
     let worth = 1.1 * (saving(system, place) + burden(system, place));
     let stages = &plant.inflow.stages;
     let mut prices = vec![0.0; stages.len()];
-    for stage in (number..stages.len()).rev() {
+    for stage in (0..stages.len()).rev() {
         let later = stages[stage + 1..].iter().zip(&prices[stage + 1..]);
         let felt = later.take(plant.inflow.past.len()).enumerate();
         let felt = felt.map(|(place, (model, price))| {
@@ -20,7 +20,7 @@ pub(super) fn price(system: &System, place: usize, number: usize) -> f64 {
         });
         prices[stage] = worth * system.stages[stage].total_hours() + felt.sum::<f64>();
     }
-    prices[number]
+    prices
 }
 
 /// The places that water of a plant can get to, its own included, and whether a pump is on the way.

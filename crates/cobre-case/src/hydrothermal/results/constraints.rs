@@ -33,7 +33,8 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = constraints::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 constraint_id: constraint.id,
                 constraint: &constraint.name,

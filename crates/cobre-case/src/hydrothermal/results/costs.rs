@@ -20,9 +20,10 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
     let row = costs::Row {
         scenario: visited.scenario,
         stage: visited.stage,
+        start_date: visited.start_date,
         discount: visited.discount,
         kinds: scene.costs.0,
-        stage_cost: visited.answer.cost,
+        stage_cost: visited.cost(),
         future_cost: visited.answer.future,
     };
     rows.push(&row.cells());

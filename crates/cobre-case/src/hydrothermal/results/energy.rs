@@ -16,7 +16,8 @@ pub(super) fn fill_thermals(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = thermals::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 thermal_id: plant.id,
                 thermal: &plant.name,
@@ -38,7 +39,8 @@ pub(super) fn fill_sources(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = sources::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 source_id: source.id,
                 source: &source.name,
@@ -66,7 +68,8 @@ pub(super) fn fill_buses(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = buses::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 bus_id: bus.id,
                 bus: &bus.name,
@@ -92,7 +95,8 @@ pub(super) fn fill_lines(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = lines::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 line_id: line.thing.id,
                 line: &line.thing.name,

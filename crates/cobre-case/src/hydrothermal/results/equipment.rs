@@ -16,7 +16,8 @@ pub(super) fn fill_pumping(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = pumping::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 station_id: station.thing.id,
                 station: &station.thing.name,
@@ -42,7 +43,8 @@ pub(super) fn fill_contracts(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = contracts::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 contract_id: contract.thing.id,
                 contract: &contract.thing.name,
@@ -70,6 +72,7 @@ pub(super) fn fill_batteries(scene: &mut Scene<'_>, rows: &mut Rows) {
         let row = batteries::Row {
             scenario: visited.scenario,
             stage: visited.stage,
+            start_date: visited.start_date,
             battery_id: battery.thing.id,
             battery: &battery.thing.name,
             level_initial_mwh: before,
@@ -90,7 +93,8 @@ pub(super) fn fill_battery_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = battery_blocks::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 battery_id: battery.thing.id,
                 battery: &battery.thing.name,
@@ -116,6 +120,7 @@ pub(super) fn fill_commitments(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = commitments::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
+                start_date: visited.start_date,
                 thermal_id: plant.id,
                 thermal: &plant.name,
                 delivery_stage: decision.stage + 1,
@@ -138,7 +143,8 @@ pub(super) fn fill_units(scene: &mut Scene<'_>, rows: &mut Rows) {
                 let row = hydro_units::Row {
                     scenario: visited.scenario,
                     stage: visited.stage,
-                    block: block + 1,
+                    start_date: visited.start_date,
+                    block: stage.blocks[block],
                     hours,
                     hydro_id: plant.thing.id,
                     hydro: &plant.thing.name,

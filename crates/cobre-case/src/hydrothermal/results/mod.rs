@@ -43,6 +43,8 @@ pub(crate) struct SimulationTables {
 #[derive(Debug)]
 struct SimulatedStage {
     layout: Layout,
+    /// The number of each block in the case.
+    blocks: Vec<Id>,
     /// The length of each block, h.
     hours: Vec<f64>,
     /// hm³ that 1 m³/s brings in the stage.
@@ -60,6 +62,8 @@ struct Thing {
 #[derive(Debug)]
 struct SimulatedHydro {
     thing: Thing,
+    /// The capacity of the reservoir by stage, hm³.
+    capacity: Vec<f64>,
     /// The exact production function, if hyperplanes stand for it in some stage and there is a level curve.
     exact: Option<ProductionFunction>,
     /// Groups of units that feed buses of their own.
@@ -111,14 +115,17 @@ impl SimulationTables {
             bus,
         };
         let stages = layouts.into_iter().zip(&system.stages);
-        let stages = stages.map(|(layout, stage)| SimulatedStage {
+        let stages = stages.zip(&files.stages.stages);
+        let stages = stages.map(|((layout, stage), file)| SimulatedStage {
             layout,
+            blocks: file.blocks.iter().map(|block| block.id).collect(),
             hours: stage.hours.clone(),
             volume: stage.total_volume(),
         });
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
+            capacity: plant.limits.iter().map(|limits| limits.max_storage).collect(),
             exact: {
                 let mut functions = plant.production.stages.iter();
                 let planes = functions.any(|own| !own.planes().is_empty());

@@ -28,7 +28,8 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = production::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 hydro_id: plant.thing.id,
                 hydro: &plant.thing.name,

@@ -46,10 +46,12 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
         let row = hydros::Row {
             scenario: visited.scenario,
             stage: visited.stage,
+                start_date: visited.start_date,
             hydro_id: plant.thing.id,
             hydro: &plant.thing.name,
             storage_initial_hm3: before,
             storage_hm3: after,
+            storage_max_hm3: plant.capacity[visited.node],
             inflow_m3s: inflow,
             inflow_added_m3s: added,
             water_value_per_hm3: 0.0 - dual,
@@ -112,7 +114,8 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
             let row = hydro_blocks::Row {
                 scenario: visited.scenario,
                 stage: visited.stage,
-                block: block + 1,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
                 hours,
                 hydro_id: plant.thing.id,
                 hydro: &plant.thing.name,

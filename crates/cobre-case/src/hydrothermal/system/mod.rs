@@ -157,6 +157,11 @@ impl System {
                 batteries: battery_index,
             },
         };
+        if system.non_negativity == NonNegativity::BoundedNoise {
+            let models = system.hydros.iter_mut();
+            let models = models.flat_map(|plant| &mut plant.inflow.stages);
+            models.for_each(InflowModel::bound_noise);
+        }
         system.constraints = generic::resolve(files, &system, findings);
         system.check_states(findings);
         system
