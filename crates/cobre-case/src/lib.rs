@@ -12,7 +12,9 @@ pub mod template;
 
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
-pub use hydrothermal::{FittedPlane, ProductionFit, TableDescription, schemas, tables};
+pub use hydrothermal::{
+    FittedPlane, ProductionFit, TableDescription, schemas, simulation_tables, tables,
+};
 pub use overrides::Overrides;
 
 use std::path::Path;

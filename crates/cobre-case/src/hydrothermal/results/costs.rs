@@ -25,6 +25,7 @@ pub(super) enum Cost {
     Evaporation,
     Withdrawal,
     Filling,
+    Production,
     Commitment,
     Contract,
     BatteryWear,
@@ -34,7 +35,7 @@ pub(super) enum Cost {
 }
 
 /// The column of each kind, in order, and what it means.
-const KINDS: [(&str, &str); 24] = [
+const KINDS: [(&str, &str); 25] = [
     ("thermal_cost", "generation of thermal plants"),
     (
         "source_cost",
@@ -79,6 +80,10 @@ const KINDS: [(&str, &str); 24] = [
     (
         "filling_violation_cost",
         "storage below the target of a filling",
+    ),
+    (
+        "production_violation_cost",
+        "hyperplanes below zero, where generation is zero",
     ),
     (
         "commitment_cost",

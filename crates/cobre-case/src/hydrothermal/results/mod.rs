@@ -281,6 +281,11 @@ const WRITERS: [Writer; 15] = [
     },
 ];
 
+/// All tables that simulations of hydrothermal cases can have; a case without plants, lines or the like lacks theirs.
+pub fn simulation_tables() -> Vec<Table> {
+    WRITERS.iter().map(|writer| (writer.table)()).collect()
+}
+
 /// A stage of a path, with its costs so far.
 struct Scene<'a> {
     results: &'a SimulationTables,

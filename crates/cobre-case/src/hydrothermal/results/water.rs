@@ -219,6 +219,11 @@ pub(super) fn blocks() -> Table {
             "hm³",
             "water stored after the block if blocks are chronological, else after the stage",
         ),
+        Column::number(
+            "production_violation_mw",
+            "MW",
+            "how far the lowest hyperplane is below zero, where generation is zero: as in a flood",
+        ),
     ]);
     Table::new("simulation/hydro_blocks", columns)
 }
@@ -261,6 +266,9 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                     .beyond(Cost::Diversion, &layout.diverted, block)
                     .into(),
                 level.into(),
+                scene
+                    .beyond(Cost::Production, &layout.production_above, block)
+                    .into(),
             ]);
         }
     }
