@@ -318,16 +318,16 @@ fn productivities_of_a_table_take_the_place_of_others() {
         files
     };
     said(
-        &errors(&table(&[(0, 0.7)])),
+        &errors(&table(&[(0, 0.77)])),
         "hydro_energy_productivity.parquet has one for stage 0 as well",
     );
     said(
-        &errors(&table(&[(1, 0.7), (1, 0.8)])),
+        &errors(&table(&[(1, 0.77), (1, 0.8)])),
         "row 2: hydro plant 0 has such a row already",
     );
-    said(&errors(&table(&[(44, 0.7)])), "row 1: there is no stage 44");
+    said(&errors(&table(&[(44, 0.77)])), "row 1: there is no stage 44");
     let directory = tempfile::tempdir().expect("a directory");
-    table(&[(1, 0.7)])
+    table(&[(1, 0.77)])
         .write(directory.path())
         .expect("it can be written");
     let case =
@@ -350,6 +350,6 @@ fn productivities_of_a_table_take_the_place_of_others() {
             .expect("it feeds it")
             .1
     };
-    assert_eq!([factor(0), factor(1)], [0.5, 0.7]);
-    assert!((factor(2) - 0.7).abs() > 1e-6);
+    assert_eq!([factor(0), factor(1)], [0.5, 0.77]);
+    assert!((factor(2) - 0.77).abs() > 1e-6);
 }
