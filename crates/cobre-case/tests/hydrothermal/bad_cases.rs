@@ -12,7 +12,7 @@ fn sound() -> CaseFiles {
     Template::find("cascade").expect("it is there").files()
 }
 
-fn text(files: &CaseFiles, path: &str) -> Value {
+pub fn text(files: &CaseFiles, path: &str) -> Value {
     let (_, bytes) = files.iter().find(|(known, _)| *known == path).expect(path);
     serde_json::from_slice(bytes).expect("it is JSON")
 }
@@ -25,13 +25,13 @@ fn written(files: &CaseFiles) -> tempfile::TempDir {
 }
 
 /// The warnings about a case without errors.
-fn warnings(files: &CaseFiles) -> Vec<String> {
+pub fn warnings(files: &CaseFiles) -> Vec<String> {
     let case = load(written(files).path(), &Options::default()).expect("it is legal");
     case.warnings.iter().map(ToString::to_string).collect()
 }
 
 /// The errors of a case.
-fn errors(files: &CaseFiles) -> Vec<String> {
+pub fn errors(files: &CaseFiles) -> Vec<String> {
     said_of(written(files).path())
 }
 
@@ -57,7 +57,11 @@ fn listing(directory: &Path) -> Vec<String> {
 
 /// The sound case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
 fn changed(path: &str, pointer: &str, value: &Value) -> CaseFiles {
-    let mut files = sound();
+    changed_in(sound(), path, pointer, value)
+}
+
+/// A case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
+pub fn changed_in(mut files: CaseFiles, path: &str, pointer: &str, value: &Value) -> CaseFiles {
     let mut file = text(&files, path);
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
     let parent = file.pointer_mut(parent).expect(pointer);

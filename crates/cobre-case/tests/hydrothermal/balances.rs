@@ -21,16 +21,16 @@ impl Random {
         Self(Noise::new(seed, Purpose::Simulation), 0)
     }
 
-    fn share(&mut self) -> f64 {
+    pub fn share(&mut self) -> f64 {
         self.1 += 1;
         self.0.draw(self.1, 0, 0)[0]
     }
 
-    fn below(&mut self, count: usize) -> usize {
+    pub fn below(&mut self, count: usize) -> usize {
         (self.share() * count as f64) as usize
     }
 
-    fn number(&mut self, low: f64, high: f64) -> f64 {
+    pub fn number(&mut self, low: f64, high: f64) -> f64 {
         ((low + (high - low) * self.share()) * 10.0).round() / 10.0
     }
 }
@@ -563,7 +563,7 @@ impl Tables for Kept {
 }
 
 /// The linear program of a node with the values of an opening in it.
-fn with_opening(problem: &Problem, node: usize, opening: usize) -> Template {
+pub fn with_opening(problem: &Problem, node: usize, opening: usize) -> Template {
     let mut lp = problem.template(node).clone();
     let places = &problem.nodes[node].places;
     let parts = places.split(problem.opening(&problem.values, node, opening));

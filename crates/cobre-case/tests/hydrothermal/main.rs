@@ -2,8 +2,10 @@
 //! as each that has the LP solver in it takes its time to link.
 
 mod bad_cases;
+mod bad_equipment;
 mod balances;
 mod book;
+mod equipment;
 mod mutants;
 mod non_negativity;
 mod reference_cases;

@@ -3,6 +3,7 @@
 mod convergence;
 mod cost;
 mod deficit;
+mod equipment;
 mod exchange;
 mod facts;
 mod mix;
@@ -95,6 +96,7 @@ fn hydrothermal(
     }
     sections.push(mix::section(simulation)?);
     sections.extend(exchange::section(simulation)?);
+    sections.extend(equipment::sections(simulation)?);
     let ribbons = [
         Ribbons {
             id: "marginal-cost",
