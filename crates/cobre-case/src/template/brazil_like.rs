@@ -17,8 +17,12 @@ pub(super) const USUAL_HYDROS: usize = 60;
 /// Plants of a river, about.
 const RIVER: usize = 10;
 const STAGES: usize = 24;
-/// Mean load that a plant stands for, MW.
-const LOAD_PER_PLANT: f64 = 450.0;
+/// Mean load of all regions, as a multiple of the mean energy of all rivers.
+const LOAD: f64 = 1.45;
+/// Turbines carry this multiple of the mean flow.
+const TURBINES: f64 = 1.9;
+/// Where people live, as parts of the load.
+const PEOPLE: [f64; 5] = [0.55, 0.18, 0.17, 0.1, 0.0];
 
 const ABOUT: &str = "# An invented system
 
@@ -37,6 +41,18 @@ struct Shape {
 }
 
 impl Shape {
+    /// The mean energy of the plants on a bus, MW.
+    fn energy(&self, bus: usize) -> f64 {
+        let plants = self.plants.iter().filter(|plant| plant.bus == bus);
+        let energy = plants.map(|plant| plant.max_turbined / TURBINES * plant.productivity);
+        energy.sum()
+    }
+
+    /// The mean load of a bus, MW: half of it where people live, half of it where rivers are.
+    fn load_of(&self, bus: usize) -> f64 {
+        parts::round(0.5 * PEOPLE[bus] * self.load + 0.5 * LOAD * self.energy(bus))
+    }
+
     fn number(&self, kind: usize, thing: usize, low: f64, high: f64) -> f64 {
         parts::round(low + (high - low) * self.noise.draw(kind, thing, 0)[0])
     }
@@ -59,13 +75,12 @@ pub(super) fn make(hydros: usize, files: &mut CaseFiles) {
     files.json("penalties.json", parts::penalties());
     months.write(files);
     let load = shape.load;
-    let buses = [
-        ("southeast", 0.55 * load),
-        ("south", 0.18 * load),
-        ("northeast", 0.17 * load),
-        ("north", 0.1 * load),
-        ("junction", 0.0),
-    ];
+    let names = ["southeast", "south", "northeast", "north", "junction"];
+    let buses: Vec<(&str, f64)> = names
+        .into_iter()
+        .enumerate()
+        .map(|(bus, name)| (name, shape.load_of(bus)))
+        .collect();
     let tie = |part: f64| parts::round(part * load);
     let lines = [
         (0, 1, tie(0.12), tie(0.15), 2.0),
@@ -103,7 +118,7 @@ fn grow(hydros: usize) -> Shape {
     let mut shape = Shape {
         plants: Vec::new(),
         rivers: Vec::new(),
-        load: LOAD_PER_PLANT * hydros as f64,
+        load: 0.0,
         noise: Noise::new(1982, Purpose::Openings),
     };
     let rivers = hydros.div_ceil(RIVER);
@@ -113,6 +128,8 @@ fn grow(hydros: usize) -> Shape {
         left -= count;
         grow_river(&mut shape, river, count);
     }
+    let energy: f64 = (0..PEOPLE.len()).map(|bus| shape.energy(bus)).sum();
+    shape.load = parts::round(LOAD * energy);
     shape
 }
 
@@ -120,7 +137,7 @@ fn grow_river(shape: &mut Shape, river: usize, count: usize) {
     let first = shape.plants.len();
     let tributary = count * 3 / 10;
     // Most of the country's water is in the southeast.
-    let bus = [0, 0, 1, 0, 3, 2][river % 6];
+    let bus = [0, 1, 3, 0, 2, 0][river % 6];
     for number in 0..count {
         let place = first + number;
         let (arm, step, downstream) = if number < tributary {
@@ -143,9 +160,9 @@ fn grow_river(shape: &mut Shape, river: usize, count: usize) {
         let head = step == 0;
         let productivity = shape.number(1, place, 0.25, 0.95);
         let inflow = shape.number(2, place, 60.0, 420.0) * if head { 1.5 } else { 0.6 };
-        let above = shape.plants.iter().zip(first..);
-        let above = above.filter(|(plant, _)| plant.downstream == Some(place));
-        let above: f64 = above.map(|(plant, _)| plant.max_turbined / 1.9).sum();
+        let above = shape.plants.iter();
+        let above = above.filter(|plant| plant.downstream == Some(place));
+        let above: f64 = above.map(|plant| plant.max_turbined / TURBINES).sum();
         let passing = above + inflow;
         let months_of_storage = if head {
             shape.number(3, place, 2.5, 7.0)
@@ -163,11 +180,11 @@ fn grow_river(shape: &mut Shape, river: usize, count: usize) {
             max_storage: storage,
             initial_storage: parts::round(0.55 * storage),
             productivity,
-            max_turbined: parts::round(1.9 * passing),
+            max_turbined: parts::round(TURBINES * passing),
             min_outflow: parts::round(0.08 * passing),
             inflow: parts::round(inflow),
             spread: shape.number(4, place, 0.18, 0.32),
-            wet_month: [1.0, 1.0, 8.0, 0.5, 3.0, 1.5][river % 6],
+            wet_month: [1.0, 8.0, 3.0, 0.5, 1.5, 1.0][river % 6],
             memory: vec![0.5],
         });
         shape.rivers.push(river);

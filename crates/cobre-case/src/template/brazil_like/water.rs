@@ -20,7 +20,12 @@ const EVAPORATION: [f64; 12] = [
 pub(super) fn add(shape: &Shape, files: &mut CaseFiles) {
     let stores = |place: &usize| shape.plants[*place].max_storage > 0.0;
     let reservoirs: Vec<usize> = (0..shape.plants.len()).filter(stores).collect();
-    let curved: Vec<usize> = reservoirs.iter().copied().step_by(2).collect();
+    let large = |place: &usize| {
+        let plant = &shape.plants[*place];
+        plant.max_storage > 2.5 * plant.max_turbined
+    };
+    // Only in large reservoirs does the level change so slowly that it is worth a curve.
+    let curved: Vec<usize> = reservoirs.iter().copied().filter(large).collect();
     geometry(shape, &curved, files);
     let fitted: Vec<usize> = curved.iter().copied().take(12).collect();
     production(shape, &fitted, files);
@@ -51,6 +56,14 @@ pub(super) fn add(shape: &Shape, files: &mut CaseFiles) {
         }
         file["filling_storage"] = json!([{"hydro_id": place, "value_hm3": 0.0}]);
     });
+    if let Some(main) = mains(shape).first() {
+        let release = parts::round(shape.plants[*main].max_turbined / super::TURBINES);
+        amend(files, "initial_conditions.json", |file| {
+            file["past_defluences"] = json!([{
+                "hydro_id": main, "start_date": "2025-12-01", "end_date": "2026-01-01", "value_m3s": release,
+            }]);
+        });
+    }
     withdrawal(&reservoirs, files);
 }
 
@@ -152,10 +165,15 @@ fn units(plant: &TemplateHydro, file: &mut Value) {
     }
 }
 
+/// The first plants of all main stems.
+fn mains(shape: &Shape) -> Vec<usize> {
+    let on_main = |place: &usize| shape.plants[*place].name.contains("main 0");
+    (0..shape.plants.len()).filter(on_main).collect()
+}
+
 /// Water of the first main stem needs two days to the next plant, and a canal leads from one river to another.
 fn travel_and_diversion(shape: &Shape, file: &mut Value) {
-    let on_main = |place: &usize| shape.plants[*place].name.contains("main 0");
-    let mains: Vec<usize> = (0..shape.plants.len()).filter(on_main).collect();
+    let mains = mains(shape);
     if let Some(&main) = mains.first() {
         file["hydros"][main]["travel_time_hours"] = 48.0.into();
     }

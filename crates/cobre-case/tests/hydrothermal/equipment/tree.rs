@@ -251,10 +251,8 @@ impl Tree<'_> {
         // Pumping, contracts, the battery.
         let (consumption, least, most, entry) = world.pump;
         let there = f64::from(u8::from(stage >= entry));
-        let pumped = self.column(0.0, 0.0, there * most);
-        // Far beyond what anything here is worth.
-        let below = self.column(1e5 * per_hour, 0.0, FREE);
-        self.row(there * least, FREE, &[(pumped, 1.0), (below, 1.0)]);
+        // There is always water for the minimum here.
+        let pumped = self.column(0.0, there * least, there * most);
         balance[1].push((pumped, -consumption));
         let last = stage == 2 && block + 1 == world.hours[2].len();
         let (least, most, price, late) = world.import;
