@@ -57,7 +57,11 @@ fn listing(directory: &Path) -> Vec<String> {
 
 /// The sound case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
 fn changed(path: &str, pointer: &str, value: &Value) -> CaseFiles {
-    let mut files = sound();
+    changed_in(sound(), path, pointer, value)
+}
+
+/// A case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
+pub fn changed_in(mut files: CaseFiles, path: &str, pointer: &str, value: &Value) -> CaseFiles {
     let mut file = text(&files, path);
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
     let parent = file.pointer_mut(parent).expect(pointer);

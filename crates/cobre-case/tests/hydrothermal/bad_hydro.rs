@@ -325,7 +325,10 @@ fn productivities_of_a_table_take_the_place_of_others() {
         &errors(&table(&[(1, 0.77), (1, 0.8)])),
         "row 2: hydro plant 0 has such a row already",
     );
-    said(&errors(&table(&[(44, 0.77)])), "row 1: there is no stage 44");
+    said(
+        &errors(&table(&[(44, 0.77)])),
+        "row 1: there is no stage 44",
+    );
     let directory = tempfile::tempdir().expect("a directory");
     table(&[(1, 0.77)])
         .write(directory.path())

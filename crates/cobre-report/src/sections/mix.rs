@@ -11,7 +11,7 @@ use crate::sections::ribbon::over_stages;
 use crate::simulation::{Blocks, Quantity, SimulationData};
 
 /// The sources of the load's energy, from the bottom of the bars to their top.
-const KINDS: [(&str, usize, Quantity); 4] = [
+const KINDS: [(&str, usize, Quantity); 6] = [
     (
         "hydro",
         palette::BLUE,
@@ -26,6 +26,16 @@ const KINDS: [(&str, usize, Quantity); 4] = [
         "thermal",
         palette::VERMILION,
         quantity("thermals", "thermal", "generation_mw", Blocks::Mean),
+    ),
+    (
+        "imports",
+        palette::ORANGE,
+        quantity("contracts", "contract", "import_mw", Blocks::Mean),
+    ),
+    (
+        "batteries",
+        palette::SKY,
+        quantity("battery_blocks", "battery", "discharge_mw", Blocks::Mean),
     ),
     (
         "deficit",
@@ -67,7 +77,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
         views.push(view(&single.name, &|grid| grid.scenario(single.scenario)));
     }
     let about = "Power by what makes it, averaged over the hours of each stage, and the load it serves. \
-                 What is generated beyond the load is lost in lines or in excess.";
+                 What is generated beyond the load is pumped, charged, exported, lost in lines or in excess.";
     let mut section = Section::new("mix", "Generation mix");
     let title = "Generation by kind of source";
     section.panels.push(over_stages(
