@@ -45,7 +45,9 @@ impl Scale {
     }
 
     fn unit(self, unit: &str) -> String {
-        let words = [self.word, unit].into_iter().filter(|word| !word.is_empty());
+        let words = [self.word, unit]
+            .into_iter()
+            .filter(|word| !word.is_empty());
         words.map(|word| format!(" {word}")).collect()
     }
 }

@@ -78,7 +78,9 @@ impl MpiRanks {
                 self.left(rank);
                 None
             }
-            LauncherMessage::Joined { .. } | LauncherMessage::Statement { .. } => None,
+            LauncherMessage::Joined { .. }
+            | LauncherMessage::Progress { .. }
+            | LauncherMessage::Statement { .. } => None,
         }
     }
 

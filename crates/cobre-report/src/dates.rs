@@ -5,7 +5,9 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// Labels of days given as YYYY-MM-DD, and the word for what they name: months where all are the first of one, else days.
-pub(crate) fn labels<'d>(days: impl Iterator<Item = &'d str> + Clone) -> (Vec<String>, &'static str) {
+pub(crate) fn labels<'d>(
+    days: impl Iterator<Item = &'d str> + Clone,
+) -> (Vec<String>, &'static str) {
     let monthly = days.clone().all(|day| day.ends_with("-01"));
     let label = |day: &str| {
         let mut parts = day.split('-');
@@ -20,7 +22,11 @@ pub(crate) fn labels<'d>(days: impl Iterator<Item = &'d str> + Clone) -> (Vec<St
             _ => day.to_owned(),
         }
     };
-    let word = if monthly { "month" } else { "first day of the stage" };
+    let word = if monthly {
+        "month"
+    } else {
+        "first day of the stage"
+    };
     (days.map(label).collect(), word)
 }
 
@@ -28,7 +34,9 @@ pub(crate) fn labels<'d>(days: impl Iterator<Item = &'d str> + Clone) -> (Vec<St
 pub(crate) fn marked(count: usize, room: usize) -> impl Iterator<Item = usize> {
     let steps = [1, 2, 3, 6, 12, 24, 60, 120].into_iter();
     let step = steps.chain((1..).map(|more| 240 * more));
-    let step = step.into_iter().find(|step| count.div_ceil(*step) <= room.max(1));
+    let step = step
+        .into_iter()
+        .find(|step| count.div_ceil(*step) <= room.max(1));
     (0..count).step_by(step.unwrap_or(count.max(1)))
 }
 
@@ -39,7 +47,10 @@ mod tests {
     #[test]
     fn months_are_named_and_other_days_are_whole() {
         let (found, word) = labels(["2026-01-01", "2026-02-01"].into_iter());
-        assert_eq!((found, word), (vec!["Jan 2026".to_owned(), "Feb 2026".to_owned()], "month"));
+        assert_eq!(
+            (found, word),
+            (vec!["Jan 2026".to_owned(), "Feb 2026".to_owned()], "month")
+        );
         let (found, _) = labels(["2026-01-05", "2026-01-12"].into_iter());
         assert_eq!(found, ["5 Jan 2026", "12 Jan 2026"]);
     }

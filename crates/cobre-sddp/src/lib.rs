@@ -79,8 +79,8 @@ pub use noise::{Noise, Purpose, choose};
 pub use output::{About, PlainTables, Tables, Visited, read_policy, write_policy};
 pub use policy::{InitialState, Manifest, Policy, Selection, SelectionRule, StoredCut};
 pub use problem::{
-    Change, ColumnId, Draft, Edge, Fictitious, Graph, LARGEST, LARGEST_COEFFICIENT, LpColumn, LpRow,
-    MOST_OPENING_NUMBERS, Magnitudes, Node, NodeId, Parts, Places, Problem, ProblemError,
+    Change, ColumnId, Draft, Edge, Fictitious, Graph, LARGEST, LARGEST_COEFFICIENT, LpColumn,
+    LpRow, MOST_OPENING_NUMBERS, Magnitudes, Node, NodeId, Parts, Places, Problem, ProblemError,
     ProblemErrors, RowId, SMALLEST, Sense, State, StateColumns, Step, Summary, Template,
     TemplateId, ValidationStep, sum_of,
 };

@@ -164,7 +164,9 @@ impl PathSimulator {
                     let visited = Visited {
                         problem,
                         scenario: recorder.scenario,
-                        stage: problem.nodes[node].stage.unwrap_or(trial.stages.len() as i64),
+                        stage: problem.nodes[node]
+                            .stage
+                            .unwrap_or(trial.stages.len() as i64),
                         start_date: &problem.nodes[node].start_date,
                         node,
                         opening,

@@ -82,11 +82,12 @@ impl Results {
 
     /// The part of the run that was interrupted.
     pub fn interrupted_in(&self) -> Option<&'static str> {
-        self.interrupted.then_some(if self.trained.reason == StopReason::Interrupted {
-            "training"
-        } else {
-            "simulation"
-        })
+        self.interrupted
+            .then_some(if self.trained.reason == StopReason::Interrupted {
+                "training"
+            } else {
+                "simulation"
+            })
     }
 }
 
@@ -263,7 +264,10 @@ fn run_job<C: Backend>(
     };
     let start = Instant::now();
     let mut results = results_of_training(&job, trained, settings, seconds);
-    if let Some(policy) = start_from.policy.filter(|_| results.trained.iterations.is_empty()) {
+    if let Some(policy) = start_from
+        .policy
+        .filter(|_| results.trained.iterations.is_empty())
+    {
         // Nothing was added: the policy is the one that was given, to the bit.
         results.policy_sha256 = policy.sha256();
         results.policy = results.policy.map(|_| policy.clone());

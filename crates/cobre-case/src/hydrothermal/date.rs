@@ -38,7 +38,11 @@ impl fmt::Display for Date {
         }
         let month = (1..=12).rev().find(|month| days(year, *month) <= self.0);
         let month = month.unwrap_or(1);
-        write!(f, "{year:04}-{month:02}-{:02}", self.0 - days(year, month) + 1)
+        write!(
+            f,
+            "{year:04}-{month:02}-{:02}",
+            self.0 - days(year, month) + 1
+        )
     }
 }
 

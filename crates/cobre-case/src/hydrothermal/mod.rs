@@ -6,10 +6,10 @@
 
 mod date;
 mod files;
-mod inflow_sign;
-mod inflow_variance;
 mod fits;
 mod hydraulic_warnings;
+mod inflow_sign;
+mod inflow_variance;
 mod json;
 mod model;
 mod number;
@@ -35,6 +35,7 @@ use crate::{Case, Checked, Options};
 
 pub(crate) use self::fits::read as read_fits;
 pub use self::fits::{FittedPlane, ProductionFit};
+pub use self::results::simulation_tables;
 
 /// True if a directory looks like a case.
 pub(crate) fn is_case(path: &Path) -> bool {
@@ -61,11 +62,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    fn read(
-        path: &Path,
-        options: &Options,
-        overrides: Option<&str>,
-    ) -> Result<Self, Vec<Finding>> {
+    fn read(path: &Path, options: &Options, overrides: Option<&str>) -> Result<Self, Vec<Finding>> {
         let mut findings = Findings::default();
         let Some(files) = Files::read(path, overrides, &mut findings) else {
             return Err(findings.sorted());

@@ -20,7 +20,9 @@ fn loads(without: &str, more: &[&'static str]) -> Vec<(&'static str, TemplateCol
         ("std_mw", TemplateColumn::Ids(vec![1; 12])),
     ];
     columns.retain(|(name, _)| *name != without);
-    let more = more.iter().map(|name| (*name, TemplateColumn::Ids((0..12).collect())));
+    let more = more
+        .iter()
+        .map(|name| (*name, TemplateColumn::Ids((0..12).collect())));
     columns.extend(more);
     columns
 }
@@ -46,7 +48,10 @@ fn one_missing_column_is_one_error() {
     files.table("scenarios/inflow_seasonal_stats.parquet", &inflows);
     let found = errors(written(&files).path());
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert!(found[0].contains("column mean_m3s: the column is missing"), "{found:#?}");
+    assert!(
+        found[0].contains("column mean_m3s: the column is missing"),
+        "{found:#?}"
+    );
     let mut files = sound();
     files.table(LOADS, &loads("mean_mw", &[]));
     assert_eq!(errors(written(&files).path()).len(), 1);
@@ -74,11 +79,18 @@ fn a_csv_file_is_read_where_there_is_no_parquet_file() {
     files.remove(LOADS);
     let directory = written(&files);
     let rows = (0..12).map(|stage| format!("0,{stage},150,1.5\n"));
-    let csv = format!("bus_id,stage_id,mean_mw,std_mw\n{}", rows.collect::<String>());
+    let csv = format!(
+        "bus_id,stage_id,mean_mw,std_mw\n{}",
+        rows.collect::<String>()
+    );
     let path = directory.path().join("scenarios/load_seasonal_stats.csv");
     std::fs::write(&path, &csv).expect("it can be written");
     assert_eq!(errors(directory.path()), Vec::<String>::new());
-    let read = |path: &Path| load(path, &Options::default()).expect("it is sound").problem;
+    let read = |path: &Path| {
+        load(path, &Options::default())
+            .expect("it is sound")
+            .problem
+    };
     let mut same = sound();
     let numbers = |value: f64| TemplateColumn::Numbers(vec![value; 12]);
     let columns = [
@@ -88,9 +100,15 @@ fn a_csv_file_is_read_where_there_is_no_parquet_file() {
         ("std_mw", numbers(1.5)),
     ];
     same.table(LOADS, &columns);
-    assert_eq!(read(directory.path()).values, read(written(&same).path()).values);
+    assert_eq!(
+        read(directory.path()).values,
+        read(written(&same).path()).values
+    );
     std::fs::write(&path, csv.replace("0,3,150", "0,3,a lot")).expect("it can be written");
     let found = errors(directory.path());
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert!(found[0].contains("load_seasonal_stats.csv: line 5: mean_mw"), "{found:#?}");
+    assert!(
+        found[0].contains("load_seasonal_stats.csv: line 5: mean_mw"),
+        "{found:#?}"
+    );
 }

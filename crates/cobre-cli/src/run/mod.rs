@@ -23,7 +23,7 @@ use cobre_sddp::{
 };
 
 use self::report::{Failure, Voice};
-use self::show::{Show, OutputChoices};
+use self::show::{OutputChoices, Show};
 use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
@@ -195,7 +195,8 @@ fn wrong_usage(args: &Args) -> Option<String> {
     let keeps = args.checkpoint.is_some_and(|rule| rule != Cadence::Never);
     if args.output.is_none() && keeps {
         return Some(
-            "--checkpoint keeps the state of training in the output directory: add --output DIR".to_owned(),
+            "--checkpoint keeps the state of training in the output directory: add --output DIR"
+                .to_owned(),
         );
     }
     if let Some(inside) = args.output.as_deref()

@@ -128,7 +128,10 @@ impl Show {
     pub(super) fn summary(&mut self, sense: Sense, results: &Results, args: &Args) {
         self.clear();
         if let Some(part) = results.interrupted_in() {
-            self.fact("interrupted", &format!("in the {part}, which is not complete"));
+            self.fact(
+                "interrupted",
+                &format!("in the {part}, which is not complete"),
+            );
         }
         self.worth(sense, results);
         for (number, value) in results.validation.iter().enumerate() {
@@ -136,7 +139,10 @@ impl Show {
         }
         let trained = &results.trained;
         let reason = trained.reason.to_string().replace('_', " ");
-        let seconds = trained.iterations.last().map_or(0.0, |last| last.time.total);
+        let seconds = trained
+            .iterations
+            .last()
+            .map_or(0.0, |last| last.time.total);
         self.fact(
             "stopped",
             &format!(
@@ -165,7 +171,10 @@ impl Show {
             "with risk weighed in, so above the mean"
         };
         let scale = Scale::of(bound);
-        self.fact(side, &format!("{}: {meaning}", scale.told(bound, self.unit)));
+        self.fact(
+            side,
+            &format!("{}: {meaning}", scale.told(bound, self.unit)),
+        );
         let (told, source) = match results.simulated {
             Some(simulated) => (simulated, "simulated scenarios"),
             None => (trained.estimate, "latest forward paths"),
@@ -191,7 +200,10 @@ impl Show {
         let time = results.trained.iterations.last();
         let time = time.map(|last| last.time).unwrap_or_default();
         let share = |part: f64| 100.0 * part / time.total.max(1e-9);
-        self.fact("LP solves", &format!("{}, {} by HiGHS", lp.solves, lp.highs));
+        self.fact(
+            "LP solves",
+            &format!("{}, {} by HiGHS", lp.solves, lp.highs),
+        );
         self.fact(
             "kernel",
             &format!(
@@ -240,7 +252,9 @@ impl Observer for Show {
             iteration.cuts,
             iteration.time.total
         ));
-        let limit = self.limit.max(if self.limit > 0 { iteration.number } else { 0 });
+        let limit = self
+            .limit
+            .max(if self.limit > 0 { iteration.number } else { 0 });
         self.progress.at(Part::Training, iteration.number, limit);
     }
 

@@ -92,7 +92,13 @@ pub(crate) fn picture(panel: &Panel, view: &View, singles: &[Single]) -> Vec<u8>
         }
         Positions::Stages { numbers, labels } => {
             let frame = (EDGE, top, room, height);
-            plot::draw(&mut canvas, frame, (numbers, labels), (&panel.x, view), &series);
+            plot::draw(
+                &mut canvas,
+                frame,
+                (numbers, labels),
+                (&panel.x, view),
+                &series,
+            );
         }
         Positions::Names(names) => rows::draw(&mut canvas, (EDGE, top, room), names, view),
     }

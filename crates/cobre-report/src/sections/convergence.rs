@@ -114,7 +114,12 @@ fn focus(series: &[Series]) -> Option<(f64, f64)> {
     let mut kept: Vec<f64> = Vec::new();
     let mut all: Vec<f64> = Vec::new();
     for of in series {
-        all.extend(of.values.iter().chain(&of.low).filter(|value| value.is_finite()));
+        all.extend(
+            of.values
+                .iter()
+                .chain(&of.low)
+                .filter(|value| value.is_finite()),
+        );
         let later = &of.values[of.values.len() / 2..];
         let flat = later.windows(2).all(|pair| pair[0] == pair[1]);
         match of.mark {
@@ -158,7 +163,13 @@ mod tests {
         assert_eq!(focus(&line(vec![7.0, 8.0, 9.0, 10.0])), None);
         assert_eq!(focus(&line(vec![1.0])), None);
         // Wide confidence of the forward passes does not hide the gap.
-        let band = Series::band("95 %", ESTIMATE, 24, vec![-90.0; 4], vec![90.0, 91.0, 92.0, 93.0]);
+        let band = Series::band(
+            "95 %",
+            ESTIMATE,
+            24,
+            vec![-90.0; 4],
+            vec![90.0, 91.0, 92.0, 93.0],
+        );
         let bound = Series::new("bound", SeriesMark::Line, blue, vec![1.0, 8.0, 9.0, 9.5]);
         let simulated = Series::new("mean", SeriesMark::Dashes, palette::GREEN, vec![10.0; 4]);
         let (low, high) = focus(&[band, bound, simulated]).expect("it is");

@@ -106,11 +106,19 @@ fn line((name, level, first): &(&str, Gathered, bool), id: Option<i64>) -> Optio
     };
     let means = grid.stages().map(|values| mean(values.iter().copied()));
     let mut means: Vec<f64> = means.collect();
-    let mark = if *first { SeriesMark::Dashes } else { SeriesMark::Line };
+    let mark = if *first {
+        SeriesMark::Dashes
+    } else {
+        SeriesMark::Line
+    };
     if let (true, Some(value)) = (*first, means.first().copied()) {
         means.fill(value);
     }
-    let color = if *first { palette::ORANGE } else { palette::INK };
+    let color = if *first {
+        palette::ORANGE
+    } else {
+        palette::INK
+    };
     means
         .iter()
         .any(|value| *value > 0.0)

@@ -39,6 +39,8 @@ pub enum CostKind {
     Withdrawal,
     /// Storage below the target of a filling.
     Filling,
+    /// Hyperplanes below zero, where generation is zero.
+    Production,
     /// Generation of later stages that thermal plants are committed to in this one, discounted to it.
     Commitment,
     /// Energy of contracts.
@@ -55,7 +57,7 @@ pub enum CostKind {
 
 impl CostKind {
     /// All kinds, in the order of their columns.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Thermal,
         Self::Source,
         Self::Exchange,
@@ -74,6 +76,7 @@ impl CostKind {
         Self::Evaporation,
         Self::Withdrawal,
         Self::Filling,
+        Self::Production,
         Self::Commitment,
         Self::Contract,
         Self::BatteryWear,
@@ -131,6 +134,10 @@ impl CostKind {
                 "filling_violation_cost",
                 "storage below the target of a filling",
             ),
+            Self::Production => (
+                "production_violation_cost",
+                "hyperplanes below zero, where generation is zero",
+            ),
             Self::Commitment => (
                 "commitment_cost",
                 "generation of later stages that thermal plants are committed to in this one, discounted to it",
@@ -187,7 +194,15 @@ pub mod costs {
 
     /// True if a column is a kind of cost that is part of [`STAGE_COST`].
     pub fn is_kind(column: &str) -> bool {
-        let others = [SCENARIO, STAGE, START_DATE, DISCOUNT, STAGE_COST, FUTURE_COST, UNPAID];
+        let others = [
+            SCENARIO,
+            STAGE,
+            START_DATE,
+            DISCOUNT,
+            STAGE_COST,
+            FUTURE_COST,
+            UNPAID,
+        ];
         !others.contains(&column)
     }
 

@@ -174,7 +174,6 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         })
     }
 
-
     /// The statistics of all ranks so far. Collective.
     pub(crate) fn statistics(&self) -> Result<LpStatistics, SddpError> {
         let all = self.ranks.gather_one(self.work.statistics())?;

@@ -125,7 +125,11 @@ impl SimulationTables {
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
-            capacity: plant.limits.iter().map(|limits| limits.max_storage).collect(),
+            capacity: plant
+                .limits
+                .iter()
+                .map(|limits| limits.max_storage)
+                .collect(),
             exact: {
                 let mut functions = plant.production.stages.iter();
                 let planes = functions.any(|own| !own.planes().is_empty());
@@ -284,6 +288,11 @@ const WRITERS: [Writer; 15] = [
     ),
     Writer::new(|_| 1, layout::costs::schema, costs::fill),
 ];
+
+/// All tables that simulations of hydrothermal cases can have; a case without plants, lines or the like lacks theirs.
+pub fn simulation_tables() -> Vec<TableSchema> {
+    WRITERS.iter().map(|writer| (writer.schema)()).collect()
+}
 
 /// A stage of a path, with its costs so far.
 struct Scene<'a> {

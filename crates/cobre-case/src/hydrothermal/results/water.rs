@@ -46,7 +46,7 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
         let row = hydros::Row {
             scenario: visited.scenario,
             stage: visited.stage,
-                start_date: visited.start_date,
+            start_date: visited.start_date,
             hydro_id: plant.thing.id,
             hydro: &plant.thing.name,
             storage_initial_hm3: before,
@@ -146,6 +146,11 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                 ),
                 diverted_m3s: scene.beyond(CostKind::Diversion, &layout.diverted, block),
                 storage_hm3: level,
+                production_violation_mw: scene.beyond(
+                    CostKind::Production,
+                    &layout.production_above,
+                    block,
+                ),
             };
             rows.push(&row.cells());
         }

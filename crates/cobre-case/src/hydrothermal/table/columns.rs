@@ -91,7 +91,9 @@ impl<'f> Columns<'f> {
         } else {
             let file = cobre_files::open(path).map_err(TableError::from);
             let table = file.and_then(|file| Table::open(file, Most::Rows(most)));
-            table.map(TableSource::Parquet).map_err(|error| error.to_string())
+            table
+                .map(TableSource::Parquet)
+                .map_err(|error| error.to_string())
         };
         let table = match opened {
             Ok(table) => table,
@@ -160,10 +162,7 @@ impl<'f> Columns<'f> {
     fn exact(&mut self, name: &str, values: Vec<i64>) -> Option<Vec<f64>> {
         let far = |value: &i64| value.unsigned_abs() > EXACT;
         if let Some(row) = values.iter().position(far) {
-            let message = format!(
-                "{name}: {} has no exact value as a double",
-                values[row]
-            );
+            let message = format!("{name}: {} has no exact value as a double", values[row]);
             self.findings.wrong(&self.at.row(row), message);
             return None;
         }
