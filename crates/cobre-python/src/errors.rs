@@ -112,6 +112,11 @@ pub(crate) fn of_backend(error: &BackendError) -> PyErr {
     Raise::new("CommunicationError", told(error)).into()
 }
 
+/// An error of another rank, which that rank knows the details of.
+pub(crate) fn of_rank(rank: usize, what: &str) -> PyErr {
+    Raise::new("CommunicationError", format!("rank {rank} {what}")).into()
+}
+
 /// An error of the system before a job began.
 pub(crate) fn of_system(error: &std::io::Error) -> PyErr {
     Raise::new("IOError", format!("cannot start workers: {error}")).into()

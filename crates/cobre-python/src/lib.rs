@@ -8,6 +8,7 @@
 mod communicator;
 mod element;
 mod errors;
+mod job;
 mod policy;
 mod run;
 mod shared;
@@ -23,9 +24,11 @@ mod _native {
     #[pymodule_export]
     use super::communicator::Communicator;
     #[pymodule_export]
+    use super::job::{job_backend, leave_jobs};
+    #[pymodule_export]
     use super::policy::{load_policy, save_policy};
     #[pymodule_export]
-    use super::run::{check, check_launcher, simulate, train};
+    use super::run::{check, simulate, train};
     #[pymodule_export]
     use super::shared::SharedArray;
     #[pymodule_export]

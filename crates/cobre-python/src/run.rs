@@ -1,11 +1,10 @@
 //! Training and simulation, as the only process or as one rank of a job.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use cobre_case::{CaseSettings, Finding, Overrides};
-use cobre_comm::{
-    BackendError, BackendKind, BackendSelection, CommBackend, Environment, create_communicator,
-};
+use cobre_case::{Case, CaseSettings, Overrides};
+use cobre_comm::{CommBackend, LocalBackend};
 use cobre_sddp::{
     About, Iteration, MAX_PASSES, MAX_PATHS, MAX_THREADS, Observer, Problem, Results, Sampling,
     SddpError, Settings, Solver, Start, StopRule,
@@ -13,7 +12,9 @@ use cobre_sddp::{
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
+use crate::communicator::Communicator;
 use crate::errors;
+use crate::job::first_rank;
 use crate::policy::Bare;
 use crate::source::{Given, parse};
 
@@ -270,40 +271,75 @@ struct Simulated {
     all: usize,
 }
 
-/// Connects and runs `job`: alone, or as the rank that the environment makes this process if there is
-/// someone to tell that it has `joined`. What a callback or a signal's handler raised comes before what
-/// the job says.
+/// Loads the problem and runs `job` on it: alone, or with the ranks of `comm`. What a callback or a signal's handler
+/// raised comes before what the job says. Ranks learn of each other's errors without leaving the job.
 fn connected<T: Send>(
     py: Python<'_>,
-    joined: Option<Py<PyAny>>,
+    comm: Option<&Communicator>,
+    (given, request): (Given, Request),
     progress: Option<Py<PyAny>>,
-    warnings: &[Finding],
-    job: impl FnOnce(&CommBackend, &mut Teller) -> Result<T, SddpError> + Send,
+    job: impl FnOnce(&CommBackend, Loaded, &mut Teller) -> Result<T, SddpError> + Send,
 ) -> PyResult<(T, Told)> {
+    let comm = match comm {
+        Some(comm) => comm.backend_of_run(),
+        None => Arc::new(CommBackend::Local(LocalBackend)),
+    };
+    let loaded = agreed(py, &comm, Loaded::new(py, given, request), NOT_LOADED)?;
+    let warnings = loaded.case.warnings.iter();
     let mut teller = Teller {
         callback: progress,
         raised: None,
         told: Told {
             resumed_from: None,
-            warnings: warnings.iter().map(ToString::to_string).collect(),
+            warnings: warnings.map(ToString::to_string).collect(),
         },
     };
-    let result = py.detach(|| {
-        let kind = match &joined {
-            Some(_) => BackendKind::from_env(),
-            None => Ok(BackendKind::Local),
-        };
-        let comm = kind
-            .and_then(create_communicator)
-            .map_err(|error| errors::of_backend(&error))?;
-        if let Some(joined) = joined {
-            teller.raised = Python::attach(|py| joined.call0(py).err());
+    let result = py.detach(|| job(&comm, loaded, &mut teller));
+    match (result, teller.raised) {
+        (Err(_), Some(raised)) => Err(raised),
+        // Whoever can be told of this error knows it.
+        (Err(error), None) => Err(errors::of_run(&error)),
+        (Ok(found), raised) => {
+            let own = raised.map_or(Ok((found, teller.told)), Err);
+            agreed(py, &comm, own, ENDED)
         }
-        job(&comm, &mut teller).map_err(|error| errors::of_run(&error))
-    });
-    match teller.raised {
-        Some(raised) => Err(raised),
-        None => Ok((result?, teller.told)),
+    }
+}
+
+/// What other ranks are told of a rank that cannot begin, after its name.
+const NOT_LOADED: &str =
+    "cannot load the problem, or was given settings that make no sense: see its message";
+/// What other ranks are told of a rank that has ended the run.
+const ENDED: &str = "has ended the run: it was interrupted, or its progress callback raised";
+
+/// The result of this rank, if every rank has one. Collective.
+fn agreed<T>(py: Python<'_>, comm: &CommBackend, own: PyResult<T>, failed: &str) -> PyResult<T> {
+    let has_failed = own.is_err();
+    let first = py.detach(|| first_rank(comm, has_failed));
+    let found = own?;
+    match first.map_err(|error| errors::of_comm(&error))? {
+        Some(rank) => Err(errors::of_rank(rank, failed)),
+        None => Ok(found),
+    }
+}
+
+/// A problem with the settings to solve it.
+struct Loaded {
+    name: String,
+    case: Case,
+    settings: Settings,
+}
+
+impl Loaded {
+    fn new(py: Python<'_>, given: Given, request: Request) -> PyResult<Self> {
+        let name = given.name();
+        let case = given.load(py)?;
+        let settings = request.settings(&case.problem, case.settings.as_ref())?;
+        Ok(Self {
+            name,
+            case,
+            settings,
+        })
     }
 }
 
@@ -315,25 +351,7 @@ pub(crate) fn check(py: Python<'_>, given: Given, request: Request) -> PyResult<
     Ok(())
 }
 
-/// Refuses to be one of several ranks of an MPI launcher: each would train by itself, over the results
-/// of the others.
-#[pyfunction]
-pub(crate) fn check_launcher() -> PyResult<()> {
-    let asked = BackendKind::from_env();
-    if !matches!(asked, Ok(BackendKind::Auto)) {
-        return Ok(());
-    }
-    match BackendSelection::new(BackendKind::Auto, &Environment::process()) {
-        Err(
-            error @ BackendError::BackendNotAvailable {
-                requested: "mpi", ..
-            },
-        ) => Err(errors::of_backend(&error)),
-        _ => Ok(()),
-    }
-}
-
-/// Trains in this process: alone, or with the ranks that it has `joined`; from nothing, or from the cuts
+/// Trains in this process: alone, or with the ranks of `comm`; from nothing, or from the cuts
 /// of a policy. A callback that raises, or a signal whose handler does, ends the run after the iteration
 /// and is raised then.
 #[pyfunction]
@@ -342,21 +360,20 @@ pub(crate) fn train<'py>(
     given: Given,
     request: Request,
     policy: Option<Bare<'py>>,
-    joined: Option<Py<PyAny>>,
+    comm: Option<&Communicator>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Found<'py>> {
-    let name = given.name();
-    let case = given.load(py)?;
-    let settings = request.settings(&case.problem, case.settings.as_ref())?;
-    let sense = case.problem.sense.name();
     let policy = policy.map(Bare::policy).transpose()?;
-    let warnings = &case.warnings;
-    let (results, told) = connected(py, joined, progress, warnings, |comm, teller| {
+    let asked = (given, request);
+    let ((sense, results), told) = connected(py, comm, asked, progress, |comm, loaded, teller| {
+        let case = loaded.case;
+        let sense = case.problem.sense.name();
         let start = Start {
-            about: About::new(&*case.tables, &name, case.kind, comm.name()),
+            about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
             policy: policy.as_ref(),
         };
-        cobre_sddp::run_from(comm, case.problem, &settings, &start, teller)
+        let found = cobre_sddp::run_from(comm, case.problem, &loaded.settings, &start, teller);
+        Ok((sense, found?))
     })?;
     Found::new(py, sense, results, told)
 }
@@ -368,24 +385,23 @@ pub(crate) fn simulate<'py>(
     given: Given,
     request: Request,
     policy: Bare<'py>,
-    joined: Option<Py<PyAny>>,
+    comm: Option<&Communicator>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Tried<'py>> {
-    let name = given.name();
-    let case = given.load(py)?;
-    let mut settings = request.settings(&case.problem, case.settings.as_ref())?;
-    let sense = case.problem.sense.name();
-    if settings.simulate == 0 {
-        settings.simulate = PATHS;
-    }
     let policy = policy.policy()?;
-    let warnings = &case.warnings;
-    let (tried, told) = connected(py, joined, progress, warnings, |comm, teller| {
+    let asked = (given, request);
+    let ((sense, tried), told) = connected(py, comm, asked, progress, |comm, loaded, teller| {
+        let (case, mut settings) = (loaded.case, loaded.settings);
+        let sense = case.problem.sense.name();
+        if settings.simulate == 0 {
+            settings.simulate = PATHS;
+        }
         let start = Start {
-            about: About::new(&*case.tables, &name, case.kind, comm.name()),
+            about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
             policy: Some(&policy),
         };
-        cobre_sddp::simulate(comm, case.problem, &settings, &start, teller)
+        let found = cobre_sddp::simulate(comm, case.problem, &settings, &start, teller);
+        Ok((sense, found?))
     })?;
     let estimate = tried.simulated;
     Ok(Tried {

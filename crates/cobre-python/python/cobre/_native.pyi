@@ -1,7 +1,8 @@
 """The native part of `cobre`."""
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar, final
+from typing import Any, Literal, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,8 @@ import numpy.typing as npt
 __all__ = [
     "Communicator",
     "check",
-    "check_launcher",
+    "job_backend",
+    "leave_jobs",
     "train",
     "simulate",
     "load_policy",
@@ -27,13 +29,32 @@ _Operator = Literal["sum", "min", "max"]
 @final
 class Communicator:
     def __new__(cls) -> Communicator: ...
+    @staticmethod
+    def join(
+        rank: int,
+        size: int,
+        *,
+        name: str | None = None,
+        coordinator: str | None = None,
+        port: int | None = None,
+        bind: str | None = None,
+        secret_file: str | os.PathLike[str] | None = None,
+        timeout_secs: float | None = None,
+    ) -> Communicator: ...
     @property
     def rank(self) -> int: ...
     @property
     def size(self) -> int: ...
     @property
     def backend(self) -> str: ...
+    @overload
     def allreduce(self, send: _Array, recv: _Array | None = None, op: _Operator = "sum") -> _Array: ...
+    @overload
+    def allreduce(self, send: int, recv: None = None, op: _Operator = "sum") -> int: ...
+    @overload
+    def allreduce(self, send: float, recv: None = None, op: _Operator = "sum") -> float: ...
+    @overload
+    def allreduce(self, send: Sequence[Any], recv: None = None, op: _Operator = "sum") -> npt.NDArray[Any]: ...
     def allgatherv(
         self,
         send: npt.NDArray[Any],
@@ -60,19 +81,20 @@ class SharedArray:
     def fence(self) -> None: ...
 
 def check(given: dict[str, Any], request: dict[str, Any]) -> None: ...
-def check_launcher() -> None: ...
+def job_backend(chosen: bool) -> str | None: ...
+def leave_jobs() -> None: ...
 def train(
     given: dict[str, Any],
     request: dict[str, Any],
     policy: dict[str, Any] | None,
-    joined: Callable[[], Any] | None,
+    comm: Communicator | None,
     progress: Callable[[dict[str, Any]], Any] | None,
 ) -> dict[str, Any]: ...
 def simulate(
     given: dict[str, Any],
     request: dict[str, Any],
     policy: dict[str, Any],
-    joined: Callable[[], Any] | None,
+    comm: Communicator | None,
     progress: Callable[[dict[str, Any]], Any] | None,
 ) -> dict[str, Any]: ...
 def load_policy(path: str) -> dict[str, Any]: ...

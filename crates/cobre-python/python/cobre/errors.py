@@ -75,3 +75,8 @@ class WorkerError(CobreError):
         self.rank = rank
         self.exit_code = exit_code
         self.inner = inner
+
+    @property
+    def lost(self) -> bool:
+        """Whether the worker was lost: killed, or cut off from the others. Another try may go well."""
+        return self.inner is None or isinstance(self.inner, CommunicationError)

@@ -66,8 +66,10 @@ class Line:
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.stderr.write("\n")
-        sys.stderr.flush()
+        # Other ranks than the first draw nothing.
+        if self.drawn:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
 
 
 class Bar(Line):
