@@ -6,7 +6,7 @@ ci/wheel.sh
 python=target/python-test/bin/python
 python3 -m venv --clear target/python-test
 extras='pandas,polars,pyarrow,matplotlib,cloudpickle'
-"$python" -m pip install --quiet "$(echo target/wheels/cobre-*.whl)[$extras]" \
+"$python" -m pip install --quiet "$(echo target/wheels/cobre_sddp-*.whl)[$extras]" \
     pytest mypy nbclient ipykernel scipy
 export PYTHONDONTWRITEBYTECODE=1
 cd crates/cobre-python

@@ -8,6 +8,7 @@ mod exit;
 mod init;
 mod job;
 mod launch;
+mod manual;
 mod report;
 mod run;
 mod schema;
@@ -40,6 +41,9 @@ enum Command {
     Compare(compare::Args),
     Launch(launch::Args),
     Bench(bench::Args),
+    Completions(manual::CompletionArgs),
+    #[command(hide = true)]
+    Man(manual::ManArgs),
     /// Tells what this machine and this build can do, and what will get in the way
     Doctor,
 }
@@ -57,6 +61,8 @@ fn main() -> ExitCode {
             Command::Compare(args) => compare::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
+            Command::Completions(args) => manual::complete(Cli::command(), &args),
+            Command::Man(args) => manual::man(Cli::command(), &args),
             Command::Doctor => doctor::run(),
         },
         Err(message) => {

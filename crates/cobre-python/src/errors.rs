@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use cobre_case::CaseError;
 use cobre_comm::{BackendError, CommError};
+use cobre_files::TableError;
 use cobre_launch::LaunchError;
+use cobre_results::ResultsError;
 use cobre_sddp::SddpError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -101,6 +103,23 @@ pub(crate) fn of_run(error: &SddpError) -> PyErr {
             .with("file", Field::File(failure.file.clone()))
             .into(),
         _ => raise.into(),
+    }
+}
+
+/// An error of reading a table of results.
+pub(crate) fn of_table(place: &str, error: &TableError) -> PyErr {
+    let message = format!("{place}: {}", told(error));
+    match error {
+        TableError::Io(_) => Raise::new("IOError", message).into(),
+        _ => invalid(&[message]),
+    }
+}
+
+/// An error of reading results, or of writing a report of them.
+pub(crate) fn of_results(error: &ResultsError) -> PyErr {
+    match error {
+        ResultsError::Io { .. } => Raise::new("IOError", told(error)).into(),
+        _ => invalid(&[told(error)]),
     }
 }
 

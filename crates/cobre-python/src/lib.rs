@@ -10,6 +10,7 @@ mod element;
 mod errors;
 mod job;
 mod policy;
+mod results;
 mod run;
 mod shared;
 mod source;
@@ -27,6 +28,8 @@ mod _native {
     use super::job::{job_backend, leave_jobs};
     #[pymodule_export]
     use super::policy::{load_policy, save_policy};
+    #[pymodule_export]
+    use super::results::{read_table, write_report};
     #[pymodule_export]
     use super::run::{check, simulate, train};
     #[pymodule_export]

@@ -11,6 +11,7 @@ use cobre_sddp::{
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::communicator::Communicator;
 use crate::errors;
@@ -24,6 +25,7 @@ const PATHS: usize = 1000;
 /// Settings of a run, as `cobre.train` hands them over.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+#[expect(clippy::struct_excessive_bools, reason = "keyword arguments")]
 pub(crate) struct Request {
     seed: Option<u64>,
     iterations: Option<usize>,
@@ -38,6 +40,8 @@ pub(crate) struct Request {
     resume: bool,
     output: Option<PathBuf>,
     csv: bool,
+    /// True to keep the tables of simulated paths where there is no output.
+    tables: bool,
 }
 
 impl Request {
@@ -95,40 +99,51 @@ fn at_most(name: &str, number: usize, most: usize) -> PyResult<()> {
     Err(errors::invalid(&[finding]))
 }
 
-/// An iteration, for a progress callback and for the table of convergence.
+/// An iteration, for a progress callback and for the tables of training, by the names of their columns.
 #[derive(IntoPyObject)]
 pub(crate) struct IterationFields {
     iteration: usize,
     bound: f64,
-    estimate: f64,
-    half_width_95: Option<f64>,
-    paths: usize,
+    estimate_mean: f64,
+    estimate_half_width_95: Option<f64>,
+    estimate_paths: usize,
     gap: Option<f64>,
     cuts: usize,
+    cuts_added: usize,
     lp_solves: u64,
-    retries: u64,
     seconds: f64,
     forward_seconds: f64,
     backward_seconds: f64,
     communication_seconds: f64,
+    highs_solves: u64,
+    refactored: u64,
+    cold_starts: u64,
+    fallbacks: u64,
+    retries: u64,
 }
 
 impl From<&Iteration> for IterationFields {
     fn from(iteration: &Iteration) -> Self {
+        let (estimate, lp, time) = (iteration.estimate, iteration.lp, iteration.time);
         Self {
             iteration: iteration.number,
             bound: iteration.bound,
-            estimate: iteration.estimate.mean,
-            half_width_95: iteration.estimate.half_width_95,
-            paths: iteration.estimate.paths,
+            estimate_mean: estimate.mean,
+            estimate_half_width_95: estimate.half_width_95,
+            estimate_paths: estimate.paths,
             gap: iteration.gap,
             cuts: iteration.cuts,
-            lp_solves: iteration.lp.solves,
-            retries: iteration.lp.retries,
-            seconds: iteration.time.total,
-            forward_seconds: iteration.time.forward,
-            backward_seconds: iteration.time.backward,
-            communication_seconds: iteration.time.communication,
+            cuts_added: iteration.cuts_added,
+            lp_solves: lp.solves,
+            seconds: time.total,
+            forward_seconds: time.forward,
+            backward_seconds: time.backward,
+            communication_seconds: time.communication,
+            highs_solves: lp.highs,
+            refactored: lp.refactored,
+            cold_starts: lp.cold_starts,
+            fallbacks: lp.fallbacks,
+            retries: lp.retries,
         }
     }
 }
@@ -169,6 +184,9 @@ pub(crate) struct Found<'py> {
     /// Iterations of an earlier run that this one went on from.
     resumed_from: Option<usize>,
     warnings: Vec<String>,
+    /// The value of each simulated path.
+    values: Bound<'py, PyArray1<f64>>,
+    tables: Vec<(String, Bound<'py, PyBytes>)>,
     /// On the first rank.
     policy: Option<Bare<'py>>,
 }
@@ -198,6 +216,8 @@ impl<'py> Found<'py> {
                 .collect(),
             resumed_from: told.resumed_from,
             warnings: told.warnings,
+            values: results.values.into_pyarray(py),
+            tables: bytes_of(py, told.tables),
             policy: results
                 .policy
                 .map(|policy| Bare::new(py, policy))
@@ -216,18 +236,27 @@ pub(crate) struct Tried<'py> {
     lp_solves: u64,
     seconds: f64,
     warnings: Vec<String>,
+    tables: Vec<(String, Bound<'py, PyBytes>)>,
+}
+
+fn bytes_of(py: Python<'_>, tables: Vec<(String, Vec<u8>)>) -> Vec<(String, Bound<'_, PyBytes>)> {
+    let bytes = |(name, whole): (String, Vec<u8>)| (name, PyBytes::new(py, &whole));
+    tables.into_iter().map(bytes).collect()
 }
 
 /// Events of a run that its result reports.
 struct Told {
     resumed_from: Option<usize>,
     warnings: Vec<String>,
+    /// Tables of simulated paths: the bytes of Parquet, by name.
+    tables: Vec<(String, Vec<u8>)>,
 }
 
 /// Tells Python how far a run is, and ends it when Python raises.
 struct Teller {
     callback: Option<Py<PyAny>>,
     raised: Option<PyErr>,
+    keeps_tables: bool,
     told: Told,
 }
 
@@ -254,6 +283,14 @@ impl Observer for Teller {
 
     fn warning(&mut self, text: &str) {
         self.told.warnings.push(text.to_owned());
+    }
+
+    fn keeps_tables(&self) -> bool {
+        self.keeps_tables
+    }
+
+    fn table(&mut self, name: &str, parquet: Vec<u8>) {
+        self.told.tables.push((name.to_owned(), parquet));
     }
 
     fn interrupted(&mut self) -> bool {
@@ -284,14 +321,17 @@ fn connected<T: Send>(
         Some(comm) => comm.backend_of_run(),
         None => Arc::new(CommBackend::Local(LocalBackend)),
     };
+    let keeps_tables = request.tables && request.output.is_none();
     let loaded = agreed(py, &comm, Loaded::new(py, given, request), NOT_LOADED)?;
     let warnings = loaded.case.warnings.iter();
     let mut teller = Teller {
         callback: progress,
         raised: None,
+        keeps_tables,
         told: Told {
             resumed_from: None,
             warnings: warnings.map(ToString::to_string).collect(),
+            tables: Vec::new(),
         },
     };
     let result = py.detach(|| job(&comm, loaded, &mut teller));
@@ -412,5 +452,6 @@ pub(crate) fn simulate<'py>(
         lp_solves: tried.lp.solves,
         seconds: tried.seconds.simulate,
         warnings: told.warnings,
+        tables: bytes_of(py, told.tables),
     })
 }

@@ -48,6 +48,7 @@ def train(
     solver: str | None = None,
     warm_start: PolicyLike | None = None,
     csv: bool = False,
+    tables: bool = True,
 ) -> TrainingResult:
     """Trains a policy for ``case``: a path, a loaded :class:`Case` or a :class:`Problem`.
 
@@ -67,6 +68,10 @@ def train(
     one, with the bits of a run that was never interrupted; ``retries`` is how often workers that have lost one of
     theirs do so by themselves. ``csv=True`` writes every table as CSV as well.
 
+    ``simulate`` is the number of paths that the policy is tried on. The result then has their tables (storage, generation,
+    prices, water values …) with the names of the files that ``cobre run`` writes, in memory where there is no ``output``;
+    ``tables=False`` makes none there.
+
     A process that is a rank of a job (``cobre launch -- python …``) trains with the other ranks: all of them call
     this, and all get the result.
 
@@ -81,7 +86,7 @@ def train(
         raise ValidationError(f"retries={again} starts workers again: num_workers of at least 2 and output are needed")
     rules = [stop] if isinstance(stop, str) else stop
     request = {
-        **_request(seed, threads, output, solver, csv),
+        **_request(seed, threads, output, solver, csv, tables),
         "iterations": maybe("iterations", iterations),
         "forward_passes": maybe("forward_passes", forward_passes),
         "cut_selection": maybe_text("cut_selection", cut_selection),
@@ -102,7 +107,7 @@ def train(
     while True:
         try:
             found, team = _run(task, workers, backend, callback, tell)
-            return training_result(found, team)
+            return training_result(found, team, request["output"])
         except WorkerError as error:
             if again == 0 or not error.lost:
                 raise
@@ -127,19 +132,21 @@ def simulate(
     progress: bool | Callable[[int, int], Any] | None = None,
     solver: str | None = None,
     csv: bool = False,
+    tables: bool = True,
 ) -> SimulationResult:
     """Tries a policy on ``paths`` new paths: as many as the case says if not given, else 1000.
 
     ``seed`` is the policy's own if not given: then these are the paths that training with
     ``simulate=paths`` tries it on, with the same bits. ``progress`` is called with the number of paths
     done and the number of all; ``True`` draws a bar. If it raises, or Ctrl-C is pressed, the
-    simulation ends soon and the exception is raised. With ``output``, every stage of every path is written
-    there; ``csv=True`` writes every table as CSV as well.
+    simulation ends soon and the exception is raised. The result has the tables of every stage of every path: with
+    ``output`` they are written there, else they stay in memory (``tables=False`` makes none); ``csv=True`` writes every
+    table as CSV as well.
     """
     workers = count("num_workers", num_workers)
     bare = _policy(policy)._bare
     request = {
-        **_request(bare["seed"] if seed is None else seed, threads, output, solver, csv),
+        **_request(bare["seed"] if seed is None else seed, threads, output, solver, csv, tables),
         "iterations": 1,
         "forward_passes": bare["forward_passes"],
         "cut_selection": None,
@@ -157,7 +164,7 @@ def simulate(
 
     task = ("simulate", given(case, bound, None, config_overrides), request, bare)
     tried, team = _run(task, workers, backend, callback, tell)
-    return simulation_result(tried, team)
+    return simulation_result(tried, team, request["output"])
 
 
 def _policy(policy: PolicyLike) -> Policy:
@@ -172,6 +179,7 @@ def _request(
     output: str | os.PathLike[str] | None,
     solver: str | None,
     csv: bool,
+    tables: bool,
 ) -> dict[str, Any]:
     if csv and output is None:
         raise ValidationError("csv=True: output, the directory for results, is needed")
@@ -181,6 +189,7 @@ def _request(
         "solver": maybe_text("solver", solver),
         "output": None if output is None else absolute(output),
         "csv": bool(csv),
+        "tables": bool(tables),
     }
 
 

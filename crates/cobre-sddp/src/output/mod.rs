@@ -23,7 +23,7 @@ use cobre_files::{FileError, Lock, Register, WholeFile};
 
 pub use self::facts::About;
 pub(crate) use self::facts::{Facts, host};
-pub(crate) use self::file::TableFile;
+pub(crate) use self::file::{MemoryTable, TableFile};
 pub use self::plain::PlainTables;
 pub use self::policy::{read as read_policy, write as write_policy};
 pub(crate) use self::record::PathTables;
