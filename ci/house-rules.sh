@@ -5,6 +5,7 @@ set -u
 
 # The only files that may contain unsafe code: the audit list.
 unsafe_files='
+crates/cobre-cli/src/aborts.rs
 crates/cobre-cli/src/dispositions.rs
 crates/cobre-comm/src/backends/mpi/sys.rs
 crates/cobre-comm/src/backends/fork_guard.rs

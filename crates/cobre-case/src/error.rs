@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use cobre_sddp::{ClassifiedError, ErrorKind, FieldName, Fields};
 use thiserror::Error;
 
 use crate::finding::{Finding, Severity};
@@ -72,6 +73,37 @@ impl CaseError {
             Self::Case { findings, .. } => wrong(findings),
             _ => Vec::new(),
         }
+    }
+}
+
+impl ClassifiedError for CaseError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unreadable { .. } => ErrorKind::Io,
+            _ => ErrorKind::Input,
+        }
+    }
+
+    /// The fields; those of a case have the place of its first error.
+    fn fields(&self) -> Fields {
+        let errors = self.errors();
+        let fields = match self {
+            Self::Case { path, findings } => {
+                let mut errors = findings.iter();
+                let first = errors.find(|finding| finding.severity == Severity::Error);
+                let file = first.map_or_else(|| path.clone(), |first| path.join(&first.file));
+                let key = first.map(|first| first.place.as_str());
+                Fields::default()
+                    .with(FieldName::File, file.as_path())
+                    .maybe(FieldName::Key, key.filter(|key| !key.is_empty()))
+            }
+            Self::UnknownKind { path }
+            | Self::NotACase { path }
+            | Self::NoConfig { path }
+            | Self::Unreadable { path, .. }
+            | Self::Invalid { path, .. } => Fields::default().with(FieldName::File, path.as_path()),
+        };
+        fields.maybe(FieldName::Errors, (!errors.is_empty()).then_some(errors))
     }
 }
 

@@ -5,7 +5,6 @@ mod duplicate_keys;
 mod error;
 mod finding;
 mod hydrothermal;
-mod overrides;
 pub mod sample;
 mod stoch_opt_format;
 pub mod template;
@@ -13,12 +12,11 @@ pub mod template;
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
 pub use hydrothermal::{TableDescription, schemas, tables};
-pub use overrides::Overrides;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use cobre_sddp::{PlainTables, Problem, Risk, Selection, Stopping, Tables};
+use cobre_sddp::{Overrides, PlainTables, Problem, Risk, Tables};
 
 /// Options of the command line that change the problem of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -39,25 +37,10 @@ pub struct Case {
     pub problem: Problem,
     /// The tables of simulated paths.
     pub tables: Arc<dyn Tables>,
-    /// Its settings of training and simulation, if it has any.
-    pub settings: Option<CaseSettings>,
+    /// The settings of training and simulation that it asks for.
+    pub settings: Overrides,
     /// Warnings.
     pub warnings: Vec<Finding>,
-}
-
-/// Settings of training and simulation that a case has.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CaseSettings {
-    /// Forward passes per iteration.
-    pub forward_passes: usize,
-    /// When training ends.
-    pub stopping: Stopping,
-    /// Where the paths of forward passes come from.
-    pub seed: u64,
-    /// Which cuts are used.
-    pub selection: Selection,
-    /// Paths to simulate after training.
-    pub simulate: usize,
 }
 
 /// Reads what is at `path`: a directory is a hydrothermal case, and the name of a file says what
@@ -80,15 +63,7 @@ pub fn load_with(
     overrides: Option<&str>,
 ) -> Result<Case, CaseError> {
     if path.is_dir() {
-        if !hydrothermal::is_case(path) {
-            return Err(CaseError::NotACase {
-                path: path.to_owned(),
-            });
-        }
-        return hydrothermal::read(path, options, overrides).map_err(|findings| CaseError::Case {
-            path: path.to_owned(),
-            findings,
-        });
+        return directory(path, || hydrothermal::read(path, options, overrides));
     }
     if overrides.is_some() {
         return Err(CaseError::NoConfig {
@@ -115,9 +90,48 @@ pub fn load_with(
         kind: "stoch_opt_format",
         tables: Arc::new(PlainTables::new(&problem)),
         problem,
-        settings: None,
+        settings: Overrides::default(),
         warnings: Vec::new(),
     })
+}
+
+/// The part of a [`Case`] that the start of ranks depends on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The settings of training and simulation that it asks for.
+    pub settings: Overrides,
+    /// True if its problem has no risk measure but the expectation.
+    pub risk_neutral: bool,
+}
+
+/// Finds what [`load_with`] finds wrong in the files of a case, without building the linear programs of its problem.
+///
+/// # Errors
+/// As [`load_with`].
+pub fn check(
+    path: &Path,
+    options: &Options,
+    overrides: Option<&str>,
+) -> Result<Checked, CaseError> {
+    if path.is_dir() {
+        return directory(path, || hydrothermal::check(path, options, overrides));
+    }
+    load_with(path, options, overrides).map(|case| Checked {
+        settings: case.settings,
+        risk_neutral: case.problem.is_risk_neutral(),
+    })
+}
+
+/// Reads the directory of a case.
+fn directory<T>(
+    path: &Path,
+    read: impl FnOnce() -> Result<T, Vec<Finding>>,
+) -> Result<T, CaseError> {
+    let path = path.to_owned();
+    if !hydrothermal::is_case(&path) {
+        return Err(CaseError::NotACase { path });
+    }
+    read().map_err(|findings| CaseError::Case { path, findings })
 }
 
 /// The name of the schema of a file, given by its path below a case.

@@ -1,10 +1,11 @@
 //! Problems with published optima, where the reference data are at hand.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use cobre_case::{Options, read};
 use cobre_comm::LocalBackend;
-use cobre_sddp::{Cadence, Sampling, Settings, Solver, StopRule, Stopping, run};
+use cobre_sddp::{Cadence, Settings, Solver, StopRule, Stopping, run};
 
 fn reference() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
@@ -62,17 +63,13 @@ fn solve(path: &Path, bound: f64, iterations: usize, solver: Solver) -> f64 {
     let problem = read(path, &options).expect("it is sound");
     let settings = Settings {
         seed: 1,
-        passes: 4,
+        passes: NonZero::new(4).expect("not 0"),
         selection: "lml1".parse().expect("a rule"),
         stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
-        threads: 2,
-        simulate: 0,
-        sampling: Sampling::Fresh,
+        threads: NonZero::new(2).expect("not 0"),
         solver,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     };
     let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
     results.trained.bound

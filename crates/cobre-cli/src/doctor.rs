@@ -2,10 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 
-use cobre_comm::{BackendKind, BackendSelection, Detector, Environment, available_backends, cpus};
+use cobre_comm::{
+    BackendError, BackendKind, BackendSelection, ClassifiedError, Detector, Environment,
+    available_backends, cpus,
+};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use serde_json::{Value, json};
 
 use crate::exit::{self, say};
 
@@ -17,27 +21,61 @@ struct MachineCheck {
     warning: Option<String>,
 }
 
+/// Tells what this machine and this build can do, and what will get in the way
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Prints one line of JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
 /// Prints the report; fails if the environment selects no usable backend.
-pub(crate) fn run() -> u8 {
-    say!("cobre {}", env!("CARGO_PKG_VERSION"));
-    for finding in machine() {
-        say!("{:<16} {}", finding.subject, finding.text);
-        if let Some(warning) = finding.warning {
-            say!("{:<16} warning: {warning}", "");
-        }
-    }
+pub(crate) fn run(args: &Args) -> u8 {
     let env = Environment::process();
-    match BackendKind::from_environment(&env).and_then(|kind| BackendSelection::new(kind, &env)) {
+    let selected =
+        BackendKind::from_environment(&env).and_then(|kind| BackendSelection::new(kind, &env));
+    if args.json {
+        exit::say_json(&report(&selected));
+    } else {
+        say!("cobre {}", env!("CARGO_PKG_VERSION"));
+        for finding in machine() {
+            say!("{:<16} {}", finding.subject, finding.text);
+            if let Some(warning) = finding.warning {
+                say!("{:<16} warning: {warning}", "");
+            }
+        }
+        let selection = match &selected {
+            Ok(selection) => format!("{} ({})", selection.kind.name(), selection.reason),
+            Err(_) => "none".to_owned(),
+        };
+        say!("{:<16} {selection}", "selection");
+    }
+    match selected {
+        Ok(_) => exit::DONE,
+        Err(error) => exit::fail(exit::INVALID_INPUT, "cobre doctor", &exit::told(&error)),
+    }
+}
+
+/// The line of JSON.
+fn report(selected: &Result<BackendSelection, BackendError>) -> Value {
+    let machine = machine().into_iter().map(
+        |found| json!({"subject": found.subject, "text": found.text, "warning": found.warning}),
+    );
+    let mut report = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "backends": available_backends(),
+        "machine": machine.collect::<Vec<_>>(),
+    });
+    match selected {
         Ok(selection) => {
-            let (name, reason) = (selection.kind.name(), selection.reason);
-            say!("{:<16} {name} ({reason})", "selection");
-            exit::DONE
+            report["selection"] =
+                json!({"backend": selection.kind.name(), "reason": selection.reason});
         }
         Err(error) => {
-            say!("{:<16} none", "selection");
-            exit::fail(exit::INVALID_INPUT, "cobre doctor", &exit::told(&error))
+            report["error"] = exit::error_json(error.kind(), &exit::told(error), error.fields());
         }
     }
+    report
 }
 
 fn machine() -> Vec<MachineCheck> {

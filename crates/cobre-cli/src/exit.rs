@@ -2,13 +2,11 @@
 
 use std::error::Error;
 
-use cobre_case::CaseError;
-use cobre_comm::terminal;
+use cobre_comm::{ClassifiedError, ErrorKind, FieldValue, Fields, terminal};
 use cobre_files::FileError;
 use cobre_launch::{FailureCause, LaunchError, Outcome, RankOutcome, Status};
 use cobre_results::ResultsError;
-use cobre_sddp::SddpError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// All went well.
 pub(crate) const DONE: u8 = 0;
@@ -22,7 +20,7 @@ pub(crate) const IO: u8 = 2;
 pub(crate) const SOLVER: u8 = 3;
 /// Ranks could not communicate, be watched or be ended.
 pub(crate) const RANKS: u8 = 4;
-/// A signal ended the run; its results are saved.
+/// A signal ended the run.
 pub(crate) const STOPPED: u8 = 5;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 64;
@@ -42,6 +40,20 @@ pub(crate) use say;
 /// Prints a line of JSON on standard output. Without a reader there is nobody to tell.
 pub(crate) fn say_json(value: &Value) {
     let _ = terminal::say_json(&value.to_string());
+}
+
+/// An error as JSON: kind, message and the fields that are known.
+pub(crate) fn error_json(kind: ErrorKind, message: &str, fields: Fields) -> Value {
+    let mut json = json!({ "kind": kind.name(), "message": message });
+    for (name, value) in fields {
+        json[name.name()] = match value {
+            FieldValue::Text(text) => text.into(),
+            FieldValue::Texts(texts) => texts.into(),
+            FieldValue::Number(number) => number.into(),
+            FieldValue::Numbers(numbers) => numbers.into(),
+        };
+    }
+    json
 }
 
 /// Says something of `command` on standard error. Lines after the first are indented: none passes for another message.
@@ -71,25 +83,24 @@ pub(crate) fn told(error: &dyn Error) -> String {
     }
 }
 
-/// The code for a job that could not be run; one that ran has a code of its own.
-pub(crate) fn of_launch(error: &LaunchError) -> u8 {
-    match error {
-        LaunchError::RankCount { .. } => USAGE,
-        LaunchError::BackendNotAvailable { .. }
-        | LaunchError::BackendNotLaunched { .. }
-        | LaunchError::MpiexecNotFound { .. } => INVALID_INPUT,
-        LaunchError::ProgramNotFound { .. } => NOT_FOUND,
-        LaunchError::ProgramNotExecutable { .. } => NOT_EXECUTABLE,
-        LaunchError::SupervisorLost { .. } | LaunchError::Unkillable { .. } => RANKS,
-        _ => IO,
+/// The code for a kind of error.
+pub(crate) fn of(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Usage => USAGE,
+        ErrorKind::Input => INVALID_INPUT,
+        ErrorKind::Io | ErrorKind::Memory => IO,
+        ErrorKind::Solver => SOLVER,
+        ErrorKind::Stopped => STOPPED,
+        _ => RANKS,
     }
 }
 
-/// The code for a problem that cannot be read.
-pub(crate) fn of_case(error: &CaseError) -> u8 {
+/// The code for a job that could not be run; one that ran has a code of its own.
+pub(crate) fn of_launch(error: &LaunchError) -> u8 {
     match error {
-        CaseError::Unreadable { .. } => IO,
-        _ => INVALID_INPUT,
+        LaunchError::ProgramNotFound { .. } => NOT_FOUND,
+        LaunchError::ProgramNotExecutable { .. } => NOT_EXECUTABLE,
+        _ => of(error.kind()),
     }
 }
 
@@ -106,16 +117,6 @@ pub(crate) fn of_file(error: &FileError) -> u8 {
     match error {
         FileError::Io { .. } => IO,
         _ => INVALID_INPUT,
-    }
-}
-
-/// The code for a run that ended without a result.
-pub(crate) fn of_run(error: &SddpError) -> u8 {
-    match error.kind() {
-        "solver" => SOLVER,
-        "io" => IO,
-        "input" => INVALID_INPUT,
-        _ => RANKS,
     }
 }
 
@@ -136,13 +137,7 @@ pub(crate) fn of_ranks(outcome: &Outcome) -> u8 {
             }
             _ => RANKS,
         },
-        Some(FailureCause::Signal(_)) => {
-            let saved = outcome
-                .ranks
-                .iter()
-                .all(|rank| matches!(of_rank(rank), DONE | STOPPED));
-            if saved { STOPPED } else { RANKS }
-        }
+        Some(FailureCause::Signal(_)) => STOPPED,
         Some(FailureCause::Output(_)) => IO,
         Some(_) => RANKS,
     }

@@ -29,6 +29,31 @@ pub(crate) fn refusal(ranks: usize, backend: Option<&str>) -> Option<&'static st
     }
 }
 
+/// The words after the subcommand of this command line, without some options that have a value.
+pub(crate) fn own_arguments(without: &[&str]) -> Vec<OsString> {
+    let mut words = std::env::args_os().skip(2);
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            kept.push(word);
+            break;
+        }
+        // No value of another option begins like one of these: it would be taken for the option.
+        let text = word.to_string_lossy();
+        let rest = without.iter().find_map(|name| {
+            let rest = text.strip_prefix(name)?;
+            (rest.is_empty() || !name.starts_with("--") || rest.starts_with('=')).then_some(rest)
+        });
+        match rest {
+            Some("") => drop(words.next()),
+            Some(_) => {}
+            None => kept.push(word),
+        }
+    }
+    kept.extend(words);
+    kept
+}
+
 /// A job of this program with these arguments. Ranks are bound to cores if there are enough.
 pub(crate) fn again(
     ranks: usize,

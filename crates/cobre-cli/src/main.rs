@@ -1,5 +1,6 @@
 //! The `cobre` command.
 
+mod aborts;
 mod bench;
 mod compare;
 mod dispositions;
@@ -44,8 +45,7 @@ enum Command {
     Completions(manual::CompletionArgs),
     #[command(hide = true)]
     Man(manual::ManArgs),
-    /// Tells what this machine and this build can do, and what will get in the way
-    Doctor,
+    Doctor(doctor::Args),
 }
 
 fn main() -> ExitCode {
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
             Command::Bench(args) => bench::run(args),
             Command::Completions(args) => manual::complete(Cli::command(), &args),
             Command::Man(args) => manual::man(Cli::command(), &args),
-            Command::Doctor => doctor::run(),
+            Command::Doctor(args) => doctor::run(&args),
         },
         Err(message) => {
             let message = safe(message);

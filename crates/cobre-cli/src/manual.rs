@@ -1,11 +1,10 @@
 //! `cobre completions` and `cobre man`: the command line as shells complete it and as manual pages show it, from the
 //! declarations that read it.
 
-use std::io::Write;
-
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use cobre_comm::terminal;
 
 use crate::exit;
 
@@ -83,7 +82,7 @@ fn pages(mut command: Command) -> Vec<(String, Man)> {
 }
 
 fn write(command: &str, text: &[u8]) -> u8 {
-    match std::io::stdout().write_all(text) {
+    match terminal::say_own(&String::from_utf8_lossy(text)) {
         Ok(()) => exit::DONE,
         Err(error) => exit::fail(exit::IO, command, &error.to_string()),
     }

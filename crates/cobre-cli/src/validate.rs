@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cobre_case::{Case, CaseError, Finding, Options, Severity};
+use cobre_comm::ClassifiedError;
 use serde_json::{Value, json};
 
 use crate::exit::{self, say};
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &Args) -> u8 {
             if !args.json {
                 refuse(args, &error);
             }
-            exit::of_case(&error)
+            exit::of(error.kind())
         }
     }
 }
@@ -72,7 +73,7 @@ fn tell(args: &Args, case: &Case) {
 
 fn refuse(args: &Args, error: &CaseError) {
     let CaseError::Case { findings, .. } = error else {
-        exit::fail(exit::of_case(error), NAME, &exit::told(error));
+        exit::fail(exit::of(error.kind()), NAME, &exit::told(error));
         return;
     };
     for finding in findings {

@@ -323,6 +323,34 @@ fn options_override_what_the_case_says() {
 }
 
 #[test]
+fn a_statistical_stop_is_refused_on_a_case_with_a_risk_measure() {
+    let (directory, case) = initialised("one-reservoir");
+    let options = ["run", "--json", "--quiet", "--stop=statistical:9"];
+    let neutral = |more: &[&str]| finish(cobre(&options).args(more).arg(&case));
+    assert_eq!(neutral(&["--iterations=2"]).status.code(), Some(0));
+    let measure = r#""season_id": 3, "risk_measure": {"cvar": {"alpha": 0.2, "lambda": 0.5}}"#;
+    replace(&case, "stages.json", r#""season_id": 3"#, measure);
+    let results = directory.path().join("results");
+    for more in [&["-n=1"][..], &["-n=2"], &["--risk=cvar:0.5,0.5"]] {
+        let output = finish(
+            cobre(&options)
+                .args(more)
+                .arg("--output")
+                .arg(&results)
+                .arg(&case),
+        );
+        assert_eq!(output.status.code(), Some(64), "{output:?}");
+        let error = &json(&output)["error"];
+        assert_eq!(error["kind"], "usage", "{error}");
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with("stop=statistical:9: "), "{message}");
+        assert!(!results.exists());
+    }
+    let overridden = neutral(&["--risk=expectation", "--iterations=2"]);
+    assert_eq!(overridden.status.code(), Some(0), "{overridden:?}");
+}
+
+#[test]
 fn schemas_describe_every_json_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let schemas = directory.path().join("schemas");

@@ -43,7 +43,7 @@ fn failed(output: &Output, code: i32, kind: &str) -> String {
     message
 }
 
-const RANKS: [&[&str]; 3] = [&["-n=1"], &["-n=3"], &["-n=3", "--backend=tcp"]];
+const RANKS: [&[&str]; 3] = [&["-n=1"], &["-n3"], &["--workers", "3", "--backend", "tcp"]];
 
 /// A problem, the directory of its results, options, the code of its end and the kind of its error.
 type Case<'c> = (&'c Path, PathBuf, &'c [&'c str], i32, &'c str);
@@ -113,10 +113,109 @@ fn what_cannot_be_run_is_said_once() {
             }
         }
         // A command line that cannot be read.
-        let ended = finish(run(ranks).args(["--iterations=0"]).arg(&example));
-        assert_eq!(ended.status.code(), Some(64), "{ended:?}");
-        assert_eq!(line(&ended)["error"]["kind"], "usage");
+        for wrong in ["--iterations=0", "--threads=0"] {
+            let ended = finish(run(ranks).arg(wrong).arg(&example));
+            assert_eq!(ended.status.code(), Some(64), "{ended:?}");
+            assert_eq!(line(&ended)["error"]["kind"], "usage");
+        }
     }
+}
+
+/// The error of a run that ends with this code.
+fn error(command: &mut Command, code: i32) -> Value {
+    let ended = finish(command);
+    assert_eq!(ended.status.code(), Some(code), "{ended:?}");
+    line(&ended)["error"].take()
+}
+
+#[test]
+fn errors_have_the_fields_that_a_program_acts_on() {
+    let (example, scratch) = (example(), tempfile::tempdir().expect("a directory"));
+    let missing = error(&mut run(&[]), 64);
+    assert_eq!(missing["kind"], "usage");
+    let text = "the following required arguments were not provided: <PATH>";
+    assert_eq!(missing["message"], text);
+    for ranks in [&[][..], &["-n1"], &["-n2"]] {
+        let bogus = error(run(ranks).arg("--backend=bogus").arg(&example), 64);
+        assert_eq!(bogus["kind"], "usage", "{bogus}");
+        let path = scratch.path().join("nowhere.sof.json");
+        let absent = error(run(ranks).arg(&path), 2);
+        assert_eq!(absent["file"].as_str(), path.to_str(), "{absent}");
+    }
+    let risk = ["-n2", "--risk=cvar:0.5,0.5", "--stop=statistical:9"];
+    let setting = error(run(&risk).arg(&example), 64);
+    assert_eq!(
+        (&setting["key"], &setting["value"]),
+        (&"stop".into(), &"statistical:9".into())
+    );
+    let strange = [("COBRE_COMM_BACKEND", "bogus")];
+    let backend = error(run(&[]).arg(&example).envs(strange), 4);
+    assert_eq!(backend["kind"], "communication");
+    let found = (&backend["variable"], &backend["value"]);
+    assert_eq!(found, (&"COBRE_COMM_BACKEND".into(), &"bogus".into()));
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    let doctor = doctor.args(["doctor", "--json"]);
+    let sound = line(&finish(doctor));
+    assert_eq!(sound["selection"]["backend"], "local", "{sound}");
+    assert!(
+        sound["machine"]
+            .as_array()
+            .is_some_and(|checks| checks.len() > 5)
+    );
+    let wrong = error(doctor.envs(strange), 1);
+    assert_eq!(wrong["variable"], "COBRE_COMM_BACKEND");
+}
+
+#[test]
+fn a_run_without_enough_memory_says_so() {
+    let program = env!("CARGO_BIN_EXE_cobre");
+    let options = "--bound=0 --quiet --json --threads=1 --forward-passes=100000 --iterations=100";
+    let script = format!(
+        "ulimit -v 600000; exec {program} run {options} {}",
+        example().display()
+    );
+    let ended = finish(Command::new("sh").args(["-c", &script]));
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let error = &line(&ended)["error"];
+    assert_eq!(error["kind"], "memory", "{error}");
+    assert!(error["bytes"].as_u64() > Some(0), "{error}");
+}
+
+#[test]
+fn a_run_that_a_second_signal_ends_says_so() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (case, output) = (scratch.path().join("case"), scratch.path().join("out"));
+    let mut init = Command::new(env!("CARGO_BIN_EXE_cobre"));
+    assert!(
+        finish(init.args(["init", "large"]).arg(&case))
+            .status
+            .success()
+    );
+    let mut command = run(&["-n2", "--forward-passes=1000", "--output"]);
+    let command = command.arg(&output).arg(&case);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = child.expect("it starts");
+    let lock = output.join(".lock");
+    wait_until("it trains", Duration::from_secs(120), || lock.exists());
+    let interrupt = || {
+        Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+    };
+    assert!(interrupt().expect("kill starts").success());
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(interrupt().expect("kill starts").success());
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(5), "{ended:?}");
+    let error = &line(&ended)["error"];
+    assert_eq!(
+        (&error["kind"], &error["signal"]),
+        (&"stopped".into(), &2.into()),
+        "{error}"
+    );
 }
 
 #[test]
@@ -192,7 +291,9 @@ fn a_rank_that_is_killed_is_told_of_once() {
             assert!(sent.expect("kill starts").success());
             let ended = child.wait_with_output().expect("it ends");
             assert_eq!(ended.status.code(), Some(4), "{ended:?}");
-            let message = line(&ended)["error"]["message"].to_string();
+            let error = line(&ended)["error"].take();
+            assert_eq!(error["rank"], victim, "{error}");
+            let message = error["message"].to_string();
             let who = format!("rank {victim}");
             assert!(
                 message.contains(&who) && message.contains(signal),

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use cobre_comm::{
-    BackendKind, Communicator, SharedMemoryProvider, SharedRegion, create_communicator,
+    BackendKind, Communicator, ErrorKind, SharedMemoryProvider, SharedRegion, create_communicator,
 };
 
 /// Rank `r` computes this many squares.
@@ -42,7 +42,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         .zip(0u64..)
         .all(|(&square, i)| square == i * i);
     if !right {
-        comm.abort("the table has a wrong entry");
+        comm.abort(ErrorKind::Program, "the table has a wrong entry");
         return Err("the table has a wrong entry".into());
     }
     println!(

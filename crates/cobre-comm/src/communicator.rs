@@ -2,6 +2,7 @@
 
 use crate::data::{CommData, Reducible};
 use crate::error::CommError;
+use crate::error_kind::ErrorKind;
 
 /// The operator by which [`Communicator::allreduce`] combines the ranks' elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,9 +80,11 @@ pub trait Communicator: Send + Sync {
 
     /// Gives up: every rank's pending and later collectives fail with this reason, and the
     /// launcher, if one started this process, names this rank and the reason as the root cause.
+    /// All of them learn the kind of the error, too; a program of its own has
+    /// [`ErrorKind::Program`].
     ///
     /// Not a collective; the calling process goes on and is expected to end soon.
-    fn abort(&self, reason: &str);
+    fn abort(&self, kind: ErrorKind, reason: &str);
 
     /// This process's number, from 0 to `size() - 1`.
     fn rank(&self) -> usize;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::call_signature::{CallSignature, Collective};
+use crate::error_kind::{ClassifiedError, ErrorKind, FieldName, Fields};
 
 /// Error of a collective or a region call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -84,6 +85,79 @@ impl CommError {
     }
 }
 
+impl ClassifiedError for CommError {
+    /// The kind; a rank that learns why another has aborted has the kind that it gave.
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::AllocationFailed { .. } => ErrorKind::Memory,
+            Self::CollectiveFailed {
+                cause: Cause::Aborted { kind, .. },
+                ..
+            } => *kind,
+            _ => ErrorKind::Communication,
+        }
+    }
+
+    fn fields(&self) -> Fields {
+        let fields = Fields::default();
+        let of = |operation: &Collective| fields.with(FieldName::Operation, operation.name());
+        match self {
+            Self::InvalidCommunicator { .. } => Fields::default(),
+            Self::InvalidBufferSize { operation, .. } | Self::InvalidRoot { operation, .. } => {
+                of(operation)
+            }
+            Self::AllocationFailed {
+                operation, bytes, ..
+            } => of(operation).with(FieldName::Bytes, *bytes),
+            Self::CollectiveFailed {
+                operation,
+                sequence,
+                cause,
+            } => cause.add_to(of(operation).with(FieldName::Sequence, *sequence)),
+        }
+    }
+}
+
+impl Cause {
+    fn add_to(&self, fields: Fields) -> Fields {
+        match self {
+            Self::RankLost {
+                rank,
+                host,
+                pid,
+                how,
+                ..
+            } => {
+                let fields = rank_fields(fields, *rank, host, *pid);
+                match how {
+                    Loss::Signal(signal) => {
+                        fields.with(FieldName::Signal, signal.unsigned_abs() as usize)
+                    }
+                    Loss::Exit(code) => {
+                        fields.with(FieldName::ExitCode, code.unsigned_abs() as usize)
+                    }
+                    _ => fields,
+                }
+            }
+            Self::Aborted {
+                rank, host, pid, ..
+            } => rank_fields(fields, *rank, host, *pid),
+            Self::Deadline { missing, .. } => fields.with(FieldName::Ranks, &missing[..]),
+            Self::Mismatch { left, right } => {
+                fields.with(FieldName::Ranks, &[left.rank, right.rank][..])
+            }
+            _ => fields,
+        }
+    }
+}
+
+fn rank_fields(fields: Fields, rank: usize, host: &str, pid: u32) -> Fields {
+    let fields = fields.with(FieldName::Rank, rank);
+    fields
+        .with(FieldName::Host, host)
+        .with(FieldName::Pid, u64::from(pid))
+}
+
 /// A mistake in the buffers of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -152,6 +226,8 @@ pub enum Cause {
         host: String,
         /// Its process id there.
         pid: u32,
+        /// The kind of the error that it gave.
+        kind: ErrorKind,
         /// The reason it gave.
         reason: String,
         /// The last collective it began; `None` if it began none, or nobody knows.
@@ -343,6 +419,41 @@ pub enum BackendError {
         /// The error, and a remedy.
         reason: String,
     },
+}
+
+impl ClassifiedError for BackendError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Communication
+    }
+
+    fn fields(&self) -> Fields {
+        let fields = Fields::default();
+        match self {
+            Self::BackendNotAvailable { requested, .. } => {
+                fields.with(FieldName::Backend, *requested)
+            }
+            Self::InvalidBackend { requested, .. } => fields
+                .with(FieldName::Variable, crate::env::COMM_BACKEND)
+                .with(FieldName::Value, requested),
+            Self::MissingConfiguration {
+                backend,
+                variable,
+                expected,
+            } => fields
+                .with(FieldName::Backend, *backend)
+                .with(FieldName::Variable, variable)
+                .with(FieldName::Expected, expected),
+            Self::InvalidConfiguration {
+                variable,
+                value,
+                expected,
+            } => fields
+                .with(FieldName::Variable, variable)
+                .with(FieldName::Value, value)
+                .with(FieldName::Expected, expected),
+            Self::InitializationFailed { backend, .. } => fields.with(FieldName::Backend, *backend),
+        }
+    }
 }
 
 /// Tells the user where to get a backend that this build does not have.

@@ -5,11 +5,12 @@
 //! for the kernel to write it whole.
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 
 use crate::env::Environment;
+use crate::error_kind::ErrorKind;
 use crate::terminal;
 
 /// Longest message, below the 4096 bytes that POSIX pipes write in one piece on Linux; macOS
@@ -26,6 +27,8 @@ pub struct RootCause {
     pub rank: usize,
     /// The rank that says so; equal to `rank` when it aborted itself.
     pub from: usize,
+    /// The kind of the error.
+    pub kind: ErrorKind,
     /// The reason, on one line.
     pub reason: String,
 }
@@ -33,7 +36,7 @@ pub struct RootCause {
 impl RootCause {
     /// The message as it travels: one line.
     pub fn encode(&self) -> String {
-        let mut line = format!("{} {} ", self.rank, self.from);
+        let mut line = format!("{} {} {} ", self.rank, self.from, self.kind.name());
         for letter in terminal::one_line(&self.reason).chars() {
             if line.len() + letter.len_utf8() >= LONGEST {
                 break;
@@ -46,11 +49,13 @@ impl RootCause {
 
     /// Reads a line made by [`RootCause::encode`]; `None` if it is not one.
     pub fn decode(line: &str) -> Option<Self> {
-        let mut words = line.splitn(3, ' ');
-        let rank = words.next()?.parse().ok()?;
-        let from = words.next()?.parse().ok()?;
-        let reason = words.next()?.trim_end_matches('\n').to_owned();
-        Some(Self { rank, from, reason })
+        let mut words = line.splitn(4, ' ');
+        Some(Self {
+            rank: words.next()?.parse().ok()?,
+            from: words.next()?.parse().ok()?,
+            kind: words.next()?.parse().ok()?,
+            reason: words.next()?.trim_end_matches('\n').to_owned(),
+        })
     }
 }
 
@@ -132,8 +137,8 @@ pub fn address(descriptor: i32, device: u64, inode: u64) -> String {
 
 /// Tells the launcher that this process gives up because of `reason`. Does nothing in a process
 /// that no launcher started; a report that cannot be delivered must not hide the failure itself.
-pub(crate) fn abort(reason: &str) {
-    send(None, reason);
+pub(crate) fn abort(kind: ErrorKind, reason: &str) {
+    send(None, kind, reason);
 }
 
 /// Tells the launcher that this process fails because of `rank`.
@@ -142,7 +147,7 @@ pub(crate) fn abort(reason: &str) {
     reason = "in a build with one-rank backends alone there is no other rank"
 )]
 pub(crate) fn root_cause(rank: usize, reason: &str) {
-    send(Some(rank), reason);
+    send(Some(rank), ErrorKind::Rank, reason);
 }
 
 /// Tells the launcher that this process is a rank of a job.
@@ -186,11 +191,12 @@ pub fn state(text: &str) -> bool {
     }
 }
 
-fn send(rank: Option<usize>, reason: &str) {
+fn send(rank: Option<usize>, kind: ErrorKind, reason: &str) {
     tell(|from| {
         LauncherMessage::RootCause(RootCause {
             rank: rank.unwrap_or(from),
             from,
+            kind,
             reason: reason.to_owned(),
         })
     });
@@ -222,7 +228,7 @@ fn deliver(address: &str, message: &LauncherMessage) -> Option<()> {
     loop {
         // A line is taken whole or not at all.
         match pipe.write_all(line.as_bytes()) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             written => return written.ok(),
@@ -240,6 +246,7 @@ mod tests {
         RootCause {
             rank: 3,
             from: 1,
+            kind: ErrorKind::Io,
             reason: reason.to_owned(),
         }
     }

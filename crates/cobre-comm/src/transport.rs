@@ -11,6 +11,7 @@ use crate::call_signature::{CallSignature, Collective};
 use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible, refuse_unfit};
 use crate::error::{Cause, CommError};
+use crate::error_kind::ErrorKind;
 use crate::region::{SharedMemoryProvider, SharedRegion};
 use crate::report;
 
@@ -55,7 +56,7 @@ pub trait Transport: Send + Sync {
     /// Takes part in a collective whose arguments this rank refuses, so that the others learn it.
     fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault>;
 
-    fn abort(&self, reason: &str);
+    fn abort(&self, kind: ErrorKind, reason: &str);
 }
 
 /// A backend whose regions are on the heap: what their fence needs on top.
@@ -203,7 +204,7 @@ pub(crate) fn collective<B: Transport, A, R>(
             }
             if backend.size() > 1 {
                 // The others fail because of this rank, whoever is collected first.
-                report::abort(&error.to_string());
+                report::abort(ErrorKind::Program, &error.to_string());
             }
             Err(error)
         }
@@ -268,8 +269,8 @@ impl<B: Transport> Communicator for B {
         })
     }
 
-    fn abort(&self, reason: &str) {
-        Transport::abort(self, reason);
+    fn abort(&self, kind: ErrorKind, reason: &str) {
+        Transport::abort(self, kind, reason);
     }
 
     #[inline]

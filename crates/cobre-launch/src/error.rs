@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use cobre_comm::MAX_RANKS;
+use cobre_comm::{ClassifiedError, ErrorKind, FieldName, Fields, MAX_RANKS};
 
 use crate::message::list;
 
@@ -125,6 +125,37 @@ pub enum LaunchError {
         /// Those ranks.
         ranks: Vec<usize>,
     },
+}
+
+impl ClassifiedError for LaunchError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::RankCount { .. } => ErrorKind::Usage,
+            Self::BackendNotAvailable { .. }
+            | Self::BackendNotLaunched { .. }
+            | Self::MpiexecNotFound { .. } => ErrorKind::Input,
+            Self::SupervisorLost { .. } | Self::Unkillable { .. } => ErrorKind::Rank,
+            _ => ErrorKind::Io,
+        }
+    }
+
+    fn fields(&self) -> Fields {
+        let fields = Fields::default();
+        match self {
+            Self::BackendNotAvailable { asked, .. } => fields.with(FieldName::Backend, asked),
+            Self::BackendNotLaunched { backend } => fields.with(FieldName::Backend, *backend),
+            Self::MpiexecNotFound { .. } => fields.with(FieldName::Backend, "mpi"),
+            Self::ProgramNotFound { program, .. } | Self::ProgramNotExecutable { program, .. } => {
+                fields.with(FieldName::File, program)
+            }
+            Self::NotStarted { rank, program, .. } => fields
+                .with(FieldName::Rank, *rank)
+                .with(FieldName::File, program),
+            Self::Log { path, .. } => fields.with(FieldName::File, path.as_path()),
+            Self::Unkillable { ranks } => fields.with(FieldName::Ranks, &ranks[..]),
+            _ => fields,
+        }
+    }
 }
 
 impl LaunchError {

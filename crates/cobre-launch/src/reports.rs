@@ -118,10 +118,10 @@ mod tests {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut reports = Reports::new(reader.into());
         writer
-            .write_all(b"2 0 no answer\nnonsense\n\xff\n")
+            .write_all(b"2 0 rank no answer\n2 0 no kind\nnonsense\n\xff\n")
             .unwrap();
         writer.write_all(&vec![b'x'; 3 * LONGEST]).unwrap();
-        writer.write_all(b"\n1 1 late\nunfinished").unwrap();
+        writer.write_all(b"\n1 1 io late\nunfinished").unwrap();
         drop(writer);
         let found = reports.read();
         let found: Vec<_> = found

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cobre_comm::ErrorKind;
 use cobre_comm::report::{LauncherMessage, RootCause};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -87,8 +88,12 @@ enum WakeSource {
 /// A reason in the name of the process that stands for all ranks of an MPI launcher: it is the only
 /// one that this launcher has started.
 fn for_all(reason: String) -> RootCause {
-    let (rank, from) = (0, 0);
-    RootCause { rank, from, reason }
+    RootCause {
+        rank: 0,
+        from: 0,
+        kind: ErrorKind::Rank,
+        reason,
+    }
 }
 
 impl JobWatch<'_> {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cobre_comm::{CommBackend, Communicator as _, ReduceOp};
+use cobre_comm::{CommBackend, Communicator as _, ErrorKind, ReduceOp};
 use numpy::{Element, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -140,7 +140,7 @@ impl Communicator {
             let mut into = to_write::<T>("allreduce", "recv", &recv)?;
             let (from, into) = (from.as_slice()?, into.as_slice_mut()?);
             py.detach(|| self.comm.allreduce(from, into, op))
-                .map_err(|error| errors::of_comm(&error))?;
+                .map_err(|error| errors::of(&error))?;
             if is_number && !given { recv.call_method0("item") } else { Ok(recv) }
         })
     }
@@ -168,7 +168,7 @@ impl Communicator {
             let mut into = to_write::<T>("allgatherv", "recv", &recv)?;
             let into = into.as_slice_mut()?;
             py.detach(|| self.comm.allgatherv(from, into, &counts, &displs))
-                .map_err(|error| errors::of_comm(&error))?;
+                .map_err(|error| errors::of(&error))?;
             Ok(recv)
         })
     }
@@ -185,7 +185,7 @@ impl Communicator {
             let mut both = to_write::<T>("broadcast", "buf", &buf)?;
             let both = both.as_slice_mut()?;
             py.detach(|| self.comm.broadcast(both, root))
-                .map_err(|error| errors::of_comm(&error))?;
+                .map_err(|error| errors::of(&error))?;
             Ok(buf)
         })
     }
@@ -193,12 +193,12 @@ impl Communicator {
     /// Returns when every rank has called it.
     fn barrier(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.comm.barrier())
-            .map_err(|error| errors::of_comm(&error))
+            .map_err(|error| errors::of(&error))
     }
 
     /// Gives up: every rank's pending and later collectives fail with this reason.
     fn abort(&self, py: Python<'_>, reason: &str) {
-        py.detach(|| self.comm.abort(reason));
+        py.detach(|| self.comm.abort(ErrorKind::Program, reason));
     }
 
     /// An array, one copy per machine where the backend can, that the leader writes and all read

@@ -39,7 +39,7 @@ pub(crate) fn job_backend(chosen: bool) -> PyResult<Option<&'static str>> {
         Err(BackendError::BackendNotAvailable {
             requested: "mpi", ..
         }) if chosen => Ok(None),
-        Err(error) => Err(errors::of_backend(&error)),
+        Err(error) => Err(errors::of(&error)),
     }
 }
 
@@ -65,9 +65,7 @@ pub(crate) fn join(py: Python<'_>) -> PyResult<Arc<CommBackend>> {
         jobs.push((kind, Arc::clone(&job)));
         Ok((job, true))
     };
-    let (job, first) = py
-        .detach(start)
-        .map_err(|error| errors::of_backend(&error))?;
+    let (job, first) = py.detach(start).map_err(|error| errors::of(&error))?;
     if first {
         let leave = py.import("cobre._native")?.getattr("leave_jobs")?;
         py.import("atexit")?.call_method1("register", (leave,))?;
@@ -126,11 +124,11 @@ impl NamedJob {
             None if env::JOB.contains(&name) => None,
             None => std::env::var_os(name),
         });
-        let kind = BackendKind::from_environment(&env).map_err(|error| errors::of_backend(&error));
+        let kind = BackendKind::from_environment(&env).map_err(|error| errors::of(&error));
         let kind = kind?;
         py.detach(|| create_communicator(kind))
             .map(Arc::new)
-            .map_err(|error| errors::of_backend(&error))
+            .map_err(|error| errors::of(&error))
     }
 }
 

@@ -111,7 +111,7 @@ impl<'py> Bare<'py> {
 #[pyfunction]
 pub(crate) fn load_policy(py: Python<'_>, path: PathBuf) -> PyResult<Bare<'_>> {
     let policy = py.detach(|| read_policy(&path));
-    Bare::new(py, policy.map_err(|error| errors::of_run(&error))?)
+    Bare::new(py, policy.map_err(|error| errors::of(&error))?)
 }
 
 /// Writes a policy into a directory.
@@ -119,5 +119,5 @@ pub(crate) fn load_policy(py: Python<'_>, path: PathBuf) -> PyResult<Bare<'_>> {
 pub(crate) fn save_policy(py: Python<'_>, policy: Bare<'_>, path: PathBuf) -> PyResult<()> {
     let policy = policy.policy()?;
     py.detach(|| write_policy(&path, &policy))
-        .map_err(|error| errors::of_run(&error))
+        .map_err(|error| errors::of(&error))
 }

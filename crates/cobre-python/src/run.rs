@@ -1,13 +1,14 @@
 //! Training and simulation, as the only process or as one rank of a job.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use cobre_case::{Case, CaseSettings, Overrides};
+use cobre_case::Case;
 use cobre_comm::{CommBackend, LocalBackend};
 use cobre_sddp::{
-    About, Iteration, MAX_PASSES, MAX_PATHS, MAX_THREADS, Observer, Problem, Results, Sampling,
-    SddpError, Settings, Solver, Start, StopRule,
+    About, Iteration, Observer, Overrides, Results, SddpError, Settings, Start, Stopping,
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -29,11 +30,11 @@ const PATHS: usize = 1000;
 pub(crate) struct Request {
     seed: Option<u64>,
     iterations: Option<usize>,
-    forward_passes: Option<usize>,
+    forward_passes: Option<NonZeroUsize>,
     cut_selection: Option<String>,
     stop: Vec<String>,
     stop_when_all: bool,
-    threads: usize,
+    threads: NonZeroUsize,
     simulate: Option<usize>,
     solver: Option<String>,
     checkpoint: String,
@@ -46,57 +47,34 @@ pub(crate) struct Request {
 
 impl Request {
     /// The settings of the caller, else of the case, else the defaults.
-    fn settings(self, problem: &Problem, case: Option<&CaseSettings>) -> PyResult<Settings> {
-        let rules: PyResult<Vec<StopRule>> =
-            self.stop.iter().map(|rule| parse("stop", rule)).collect();
-        let selection = self.cut_selection;
-        let overrides = Overrides {
-            iterations: self.iterations,
-            stop: rules?,
-            stop_when_all: self.stop_when_all,
-            forward_passes: self.forward_passes,
+    fn settings(self, case: Overrides, risk_neutral: bool) -> PyResult<Settings> {
+        let stop = self.stop.iter().map(|rule| parse("stop", rule));
+        let settings = Settings::default().with(case).with(Overrides {
             seed: self.seed,
-            selection: selection
-                .map(|rule| parse("cut_selection", &rule))
-                .transpose()?,
+            passes: self.forward_passes,
+            selection: parsed("cut_selection", self.cut_selection.as_deref())?,
+            stopping: Stopping::asked(
+                self.iterations,
+                stop.collect::<PyResult<_>>()?,
+                self.stop_when_all,
+            ),
+            threads: Some(self.threads),
             simulate: self.simulate,
-        };
-        let found = overrides.over(case);
-        at_most("threads", self.threads, MAX_THREADS)?;
-        at_most("forward_passes", found.forward_passes, MAX_PASSES)?;
-        at_most("simulate", found.simulate, MAX_PATHS)?;
-        let statistical = |rule: &StopRule| matches!(rule, StopRule::Statistical { .. });
-        if !problem.is_risk_neutral() && found.stopping.rules.iter().any(statistical) {
-            return Err(errors::invalid(&[
-                "stop=\"statistical\" compares the bound with a mean, and under a risk measure it is none on the mean".to_owned(),
-            ]));
-        }
-        Ok(Settings {
-            seed: found.seed,
-            passes: found.forward_passes,
-            selection: found.selection,
-            stopping: found.stopping,
-            threads: self.threads,
-            simulate: found.simulate,
-            sampling: Sampling::Fresh,
-            solver: match &self.solver {
-                Some(name) => parse("solver", name)?,
-                None => Solver::default(),
-            },
-            checkpoints: parse("checkpoint", &self.checkpoint)?,
-            resume: self.resume,
-            output: self.output,
-            csv: self.csv,
-        })
+            sampling: None,
+            solver: parsed("solver", self.solver.as_deref())?,
+            checkpoints: Some(parse("checkpoint", &self.checkpoint)?),
+            resume: Some(self.resume),
+            output: Some(self.output),
+            csv: Some(self.csv),
+        });
+        let checked = settings.check(risk_neutral);
+        checked.map_err(|error| errors::of(&error))?;
+        Ok(settings)
     }
 }
 
-fn at_most(name: &str, number: usize, most: usize) -> PyResult<()> {
-    if number <= most {
-        return Ok(());
-    }
-    let finding = format!("{name}={number}: a whole number of at most {most} is expected");
-    Err(errors::invalid(&[finding]))
+fn parsed<T: FromStr<Err = String>>(name: &str, text: Option<&str>) -> PyResult<Option<T>> {
+    text.map(|text| parse(name, text)).transpose()
 }
 
 /// An iteration, for a progress callback and for the tables of training, by the names of their columns.
@@ -338,7 +316,7 @@ fn connected<T: Send>(
     match (result, teller.raised) {
         (Err(_), Some(raised)) => Err(raised),
         // Whoever can be told of this error knows it.
-        (Err(error), None) => Err(errors::of_run(&error)),
+        (Err(error), None) => Err(errors::of(&error)),
         (Ok(found), raised) => {
             let own = raised.map_or(Ok((found, teller.told)), Err);
             agreed(py, &comm, own, ENDED)
@@ -357,7 +335,7 @@ fn agreed<T>(py: Python<'_>, comm: &CommBackend, own: PyResult<T>, failed: &str)
     let has_failed = own.is_err();
     let first = py.detach(|| first_rank(comm, has_failed));
     let found = own?;
-    match first.map_err(|error| errors::of_comm(&error))? {
+    match first.map_err(|error| errors::of(&error))? {
         Some(rank) => Err(errors::of_rank(rank, failed)),
         None => Ok(found),
     }
@@ -374,7 +352,7 @@ impl Loaded {
     fn new(py: Python<'_>, given: Given, request: Request) -> PyResult<Self> {
         let name = given.name();
         let case = given.load(py)?;
-        let settings = request.settings(&case.problem, case.settings.as_ref())?;
+        let settings = request.settings(case.settings.clone(), case.problem.is_risk_neutral())?;
         Ok(Self {
             name,
             case,
@@ -386,8 +364,8 @@ impl Loaded {
 /// Finds what is wrong with a problem or with how it is to be solved.
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, given: Given, request: Request) -> PyResult<()> {
-    let case = given.load(py)?;
-    request.settings(&case.problem, case.settings.as_ref())?;
+    let case = given.check(py)?;
+    request.settings(case.settings, case.risk_neutral)?;
     Ok(())
 }
 

@@ -140,7 +140,7 @@ impl SharedArray {
     ) -> PyResult<Self> {
         use cobre_comm::Communicator as _;
         let created = py.detach(|| Region::create(comm, &layout, kind));
-        let region = created.map_err(|error| errors::of_comm(&error))?;
+        let region = created.map_err(|error| errors::of(&error))?;
         let (shape, own) = match layout {
             RegionLayout::Led(shape) => (shape.clone(), comm.is_leader().then_some(shape)),
             RegionLayout::Partitioned(counts) => {
@@ -229,7 +229,7 @@ impl SharedArray {
             };
             fenced
         });
-        fenced.map_err(|error| errors::of_comm(&error))
+        fenced.map_err(|error| errors::of(&error))
     }
 
     fn __repr__(&self) -> String {

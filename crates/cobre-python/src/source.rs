@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cobre_case::{Case, Options};
+use cobre_case::{Case, Checked, Options};
 use cobre_sddp::{
-    Change, ColumnId, Draft, NodeId, PlainTables, Problem, Risk, RowId, Sense, Template, TemplateId,
+    Change, ColumnId, Draft, NodeId, Overrides, PlainTables, Problem, Risk, RowId, Sense, Settings,
+    Template, TemplateId,
 };
 use pyo3::prelude::*;
 
@@ -82,23 +83,45 @@ impl Given {
         }
     }
 
+    /// The settings that it asks for, if its files make sense. A file's problem is not built.
+    pub(crate) fn check(self, py: Python<'_>) -> PyResult<Checked> {
+        if let ProblemSource::Path(path) = &self.source {
+            let options = self.options()?;
+            let checked =
+                py.detach(|| cobre_case::check(path, &options, self.overrides.as_deref()));
+            return checked.map_err(|error| errors::of(&error));
+        }
+        let case = self.load(py)?;
+        Ok(Checked {
+            risk_neutral: case.problem.is_risk_neutral(),
+            settings: case.settings,
+        })
+    }
+
+    fn options(&self) -> PyResult<Options> {
+        let risk = self.risk.as_deref();
+        Ok(Options {
+            bound: self.bound,
+            risk: risk.map(|risk| parse("risk", risk)).transpose()?,
+        })
+    }
+
     /// The problem, if it makes sense, and how it wants to be solved.
     pub(crate) fn load(self, py: Python<'_>) -> PyResult<Case> {
-        let risk = self.risk.map(|risk| parse("risk", &risk)).transpose()?;
-        let bound = self.bound;
+        let options = self.options()?;
         py.detach(|| match self.source {
             ProblemSource::Path(path) => {
-                let options = Options { bound, risk };
                 cobre_case::load_with(&path, &options, self.overrides.as_deref())
-                    .map_err(|error| errors::of_case(&error))
+                    .map_err(|error| errors::of(&error))
             }
             ProblemSource::Built(built) => {
-                let problem = built.problem(bound, risk.unwrap_or(Risk::EXPECTATION))?;
+                let problem =
+                    built.problem(options.bound, options.risk.unwrap_or(Risk::EXPECTATION))?;
                 Ok(Case {
                     kind: "problem",
                     tables: Arc::new(PlainTables::new(&problem)),
                     problem,
-                    settings: None,
+                    settings: Overrides::default(),
                     warnings: Vec::new(),
                 })
             }
@@ -292,10 +315,13 @@ pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
         nodes: nodes.collect(),
         start: steps(&problem.graph.root),
         validation_scenarios: problem.validation.len(),
-        settings: settings.map(|settings| Asked {
-            forward_passes: settings.forward_passes,
-            seed: settings.seed,
-            simulate: settings.simulate,
+        settings: (settings != Overrides::default()).then(|| {
+            let settings = Settings::default().with(settings);
+            Asked {
+                forward_passes: settings.passes.get(),
+                seed: settings.seed,
+                simulate: settings.simulate,
+            }
         }),
         warnings: warnings.iter().map(ToString::to_string).collect(),
     })

@@ -99,7 +99,7 @@ impl Messages {
 pub(crate) fn run_workers(py: Python<'_>, job: Job, hear: Py<PyAny>) -> PyResult<Ended> {
     if !(1..=MAX_RANKS).contains(&job.workers) {
         let asked = job.workers;
-        return Err(errors::of_launch(&LaunchError::RankCount { asked }));
+        return Err(errors::of(&LaunchError::RankCount { asked }));
     }
     let mut messages = Vec::new();
     let (launch, mut stop) =
@@ -125,7 +125,7 @@ pub(crate) fn run_workers(py: Python<'_>, job: Job, hear: Py<PyAny>) -> PyResult
     });
     match (raised, outcome) {
         (Some(raised), _) => Err(raised),
-        (None, Err(error)) => Err(errors::of_launch(&error)),
+        (None, Err(error)) => Err(errors::of(&error)),
         (None, Ok(outcome)) => Ok(Ended::of(&outcome)),
     }
 }

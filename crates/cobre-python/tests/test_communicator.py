@@ -209,7 +209,7 @@ def test_functions_without_a_module_need_cloudpickle(monkeypatch):
     for fn, args in [(lambda comm: comm.rank, ()), (functools.partial(lambda comm: 1), ()), (ranks.identity, (Local(),))]:
         with pytest.raises(cobre.CobreError, match="cloudpickle") as caught:
             cobre.spawn(fn, 2, args=args)
-        assert caught.value.kind == "IncompatibleSettings"
+        assert caught.value.kind == "usage"
 
 
 def test_what_is_no_function_is_refused():

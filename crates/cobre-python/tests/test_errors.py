@@ -29,9 +29,10 @@ def infeasible() -> cobre.Problem:
 
 
 def test_a_missing_file_is_an_io_error():
-    with pytest.raises(cobre.IOError, match="nowhere.sof.json"):
+    with pytest.raises(cobre.IOError, match="nowhere.sof.json") as caught:
         cobre.train("/nowhere.sof.json", bound=0.0)
-    assert cobre.IOError.kind == "IO"
+    assert (caught.value.kind, caught.value.file) == ("io", "/nowhere.sof.json")
+    assert cobre.IOError.kind == "io"
 
 
 def test_a_wrong_file_tells_all_that_is_wrong(tmp_path, case):
@@ -107,6 +108,16 @@ def test_a_setting_of_another_type_is_a_type_error_that_names_it(case, options):
         cobre.train(case, **{"bound": 0.0, **options})
 
 
+def test_errors_have_the_fields_that_a_program_acts_on(case):
+    for workers in [1, 2]:
+        with pytest.raises(cobre.ValidationError) as caught:
+            cobre.train(case, bound=0.0, risk="cvar:0.5,0.5", stop="statistical:9", num_workers=workers)
+        assert (caught.value.kind, caught.value.key, caught.value.value) == ("usage", "stop", "statistical:9")
+        assert caught.value.rank is None
+    with pytest.raises(TypeError, match="no field"):
+        cobre.CobreError("a", unknown=1)
+
+
 def test_a_setting_that_does_not_exist_is_a_type_error(case):
     with pytest.raises(TypeError):
         cobre.train(case, bound=0.0, unknown=1)
@@ -142,7 +153,7 @@ def test_a_workers_error_is_inside_the_worker_error(tmp_path, monkeypatch):
 
 def test_errors_can_be_pickled():
     for error in [
-        cobre.CobreError("a", kind="IncompatibleSettings"),
+        cobre.CobreError("a", kind="usage", backend="tcp"),
         cobre.ValidationError("a", findings=["b", "c"]),
         cobre.SolverError("a", node="n", opening=2, file="f"),
         cobre.WorkerError("a", rank=2, exit_code=-9, inner=cobre.IOError("b")),

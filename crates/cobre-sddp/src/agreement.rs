@@ -1,6 +1,7 @@
 //! The check that all ranks have the same input. A rank that read another file would add cuts of
 //! another problem, and no collective would notice.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use bytemuck::{Pod, Zeroable};
@@ -9,7 +10,7 @@ use crate::checkpoint::Provenance;
 use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 use crate::ranks::{Backend, Ranks};
-use crate::run::Settings;
+use crate::settings::Settings;
 
 /// The inputs that ranks must agree on.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -47,7 +48,7 @@ pub(crate) fn agree<C: Backend>(
         return Ok(());
     }
     let common = Settings {
-        threads: 1,
+        threads: NonZeroUsize::MIN,
         output: settings.output.as_ref().map(|_| PathBuf::new()),
         ..settings.clone()
     };

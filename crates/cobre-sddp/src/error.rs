@@ -3,16 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use cobre_comm::{Cause, CommError};
+use cobre_comm::CommError;
+pub use cobre_comm::{ClassifiedError, ErrorKind, FieldName, Fields};
 use cobre_files::FileError;
 use thiserror::Error;
 
 use crate::lp::LpFailure;
-
-/// The kinds of errors that ranks tell each other.
-const SOLVER: &str = "solver";
-const IO: &str = "io";
-const INPUT: &str = "input";
 
 /// The reason why a run ended without a result.
 #[derive(Debug, Error)]
@@ -37,6 +33,16 @@ pub enum SddpError {
         /// The input that differs: `problem`, `settings` or `policy`.
         what: &'static str,
     },
+    /// A setting that means nothing, or nothing for the problem.
+    #[error("{key}={value}: {expected}")]
+    Setting {
+        /// Its name.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// The values that are allowed.
+        expected: String,
+    },
     /// A checkpoint that this run cannot go on from, or would lose.
     #[error("{0}")]
     Checkpoint(String),
@@ -58,37 +64,47 @@ pub enum SddpError {
     },
 }
 
-impl SddpError {
-    /// The kind of the error: `solver`, `io`, `input` or `communication`. A rank that learns why
-    /// another has given up has the same kind.
-    pub fn kind(&self) -> &'static str {
+impl ClassifiedError for SddpError {
+    /// The kind. A rank that learns why another has given up has the same kind.
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Solver { .. } => SOLVER,
-            Self::Io { .. } => IO,
+            Self::Solver { .. } => ErrorKind::Solver,
+            Self::Io { .. } => ErrorKind::Io,
+            Self::Setting { .. } => ErrorKind::Usage,
+            Self::Communication(error) => error.kind(),
             Self::Disagreement { .. }
             | Self::Misfit(_)
             | Self::Checkpoint(_)
-            | Self::Foreign(_) => INPUT,
-            Self::Communication(error) => {
-                let reason = match error {
-                    CommError::CollectiveFailed {
-                        cause: Cause::Aborted { reason, .. },
-                        ..
-                    } => reason.as_str(),
-                    _ => "",
-                };
-                let known = [SOLVER, IO, INPUT].into_iter();
-                let mut said = known.filter(|kind| reason.starts_with(&format!("{kind}: ")));
-                said.next().unwrap_or("communication")
-            }
+            | Self::Foreign(_) => ErrorKind::Input,
         }
     }
 
-    /// The reason that other ranks get.
-    pub(crate) fn reason(&self) -> String {
-        format!("{}: {self}", self.kind())
+    fn fields(&self) -> Fields {
+        let fields = Fields::default();
+        match self {
+            Self::Solver { failure, .. } => fields
+                .with(FieldName::Node, &failure.node)
+                .maybe(FieldName::Opening, failure.opening)
+                .maybe(FieldName::File, failure.file.as_deref()),
+            Self::Communication(error) => error.fields(),
+            Self::Disagreement { rank, .. } => fields.with(FieldName::Rank, *rank),
+            Self::Setting {
+                key,
+                value,
+                expected,
+            } => fields
+                .with(FieldName::Key, *key)
+                .with(FieldName::Value, value)
+                .with(FieldName::Expected, expected),
+            Self::Foreign(FileError::Foreign { path, .. }) | Self::Io { path, .. } => {
+                fields.with(FieldName::File, path.as_path())
+            }
+            Self::Foreign(_) | Self::Checkpoint(_) | Self::Misfit(_) => fields,
+        }
     }
+}
 
+impl SddpError {
     /// An I/O error of doing `action` with `path`.
     pub(crate) fn io(
         action: &'static str,

@@ -65,13 +65,14 @@ mod rank_work;
 mod ranks;
 mod risk;
 mod run;
+mod settings;
 mod simulation;
 mod solver;
 mod team;
 mod training;
 
 pub use checkpoint::{Cadence, exists as has_checkpoint};
-pub use error::SddpError;
+pub use error::{ClassifiedError, ErrorKind, FieldName, Fields, SddpError};
 pub use events::{Iteration, Observer, TimeSplit};
 pub use lp::{LpFailure, LpFailureKind, LpStatistics, NodeSolution};
 pub use noise::{Noise, Purpose, choose};
@@ -87,9 +88,8 @@ pub use problem::{
 };
 pub use ranks::Backend;
 pub use risk::Risk;
-pub use run::{
-    MAX_PASSES, MAX_PATHS, MAX_THREADS, Results, Seconds, Settings, Start, run, run_from, simulate,
-};
+pub use run::{Results, Seconds, Start, run, run_from, simulate};
+pub use settings::{MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Settings};
 pub use simulation::Sampling;
 pub use solver::Solver;
 pub use training::{Estimate, StopReason, StopRule, Stopping, TrainingResults, gap};

@@ -14,7 +14,7 @@ use crate::path::{PathSimulator, TrialPoint, TrialPoints};
 use crate::policy::CutPool;
 use crate::problem::Problem;
 use crate::ranks::{Backend, Ranks, SharedTable};
-use crate::run::Settings;
+use crate::settings::Settings;
 use crate::solver::{NodeSolver, Solver, WarmStart};
 use crate::team::lock;
 use crate::training::backward::{BackwardUnit, UnitKey, units};
@@ -156,7 +156,7 @@ impl<'p, C: Backend> RankWork<'p, C> {
         ranks: &Ranks<'_, C>,
         settings: &Settings,
     ) -> Self {
-        let (problem, passes) = (shared.problem, settings.passes);
+        let (problem, passes) = (shared.problem, settings.passes.get());
         let units = (0..=problem.graph.depth()).map(|level| match level {
             // Nothing follows a leaf.
             0 => Vec::new(),

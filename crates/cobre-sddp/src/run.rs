@@ -1,12 +1,11 @@
 //! A run: train, simulate, validate, write.
 
-use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
 use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
-use crate::error::SddpError;
+use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
@@ -15,71 +14,15 @@ use crate::output::{
     host, note,
 };
 use crate::path::TrialPoints;
-use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
+use crate::policy::{CutPool, InitialState, Manifest, Policy};
 use crate::problem::Problem;
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
 use crate::ranks::{Backend, ByteBlocks, Ranks};
-use crate::simulation::Sampling;
-use crate::solver::Solver;
+use crate::settings::Settings;
 use crate::team::with_team;
 use crate::training::{
     Estimate, Progress, StopReason, StopRule, Stopping, Trainer, TrainingResults,
 };
-
-/// The largest number of threads of a rank.
-pub const MAX_THREADS: usize = 1024;
-/// The largest number of forward passes of an iteration.
-pub const MAX_PASSES: usize = 100_000;
-/// The most paths of a simulation that make sense to ask for.
-pub const MAX_PATHS: usize = 10_000_000;
-
-/// The settings of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Settings {
-    /// The seed of all random numbers.
-    pub seed: u64,
-    /// Forward passes per iteration, at least 1.
-    pub passes: usize,
-    /// The cut selection.
-    pub selection: Selection,
-    /// The stopping rules.
-    pub stopping: Stopping,
-    /// Threads of this rank, at least 1; ranks may differ.
-    pub threads: usize,
-    /// Paths to simulate after training.
-    pub simulate: usize,
-    /// The source of those paths.
-    pub sampling: Sampling,
-    /// The solver of nodes.
-    pub solver: Solver,
-    /// The cadence of checkpoints.
-    pub checkpoints: Cadence,
-    /// True to resume from the newest checkpoint, if there is one.
-    pub resume: bool,
-    /// The directory of results; `None` to write none.
-    pub output: Option<PathBuf>,
-    /// True to write tables as CSV as well.
-    pub csv: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            passes: 1,
-            selection: Selection::ALL,
-            stopping: Stopping::asked(None, Vec::new(), false),
-            threads: 1,
-            simulate: 0,
-            sampling: Sampling::Fresh,
-            solver: Solver::default(),
-            checkpoints: Cadence::default(),
-            resume: false,
-            output: None,
-            csv: false,
-        }
-    }
-}
 
 /// The seconds of the parts of a run, by this rank's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -171,12 +114,13 @@ pub fn run_from<C: Backend>(
     if let Err(
         error @ (SddpError::Solver { .. }
         | SddpError::Io { .. }
+        | SddpError::Setting { .. }
         | SddpError::Checkpoint(_)
         | SddpError::Foreign(_)
         | SddpError::Misfit(_)),
     ) = &found
     {
-        ranks.abort(&error.reason());
+        ranks.abort(error.kind(), &error.to_string());
         if let (SddpError::Solver { failure, .. }, Some(output)) = (error, &settings.output)
             && let Some(file) = &failure.file
         {
@@ -223,6 +167,7 @@ fn run_on<C: Backend>(
         policy: start.policy.map(Policy::sha256),
     };
     agree(ranks, &provenance, settings)?;
+    settings.check(problem.is_risk_neutral())?;
     if let Some(policy) = start.policy {
         policy.fits(&problem).map_err(SddpError::Misfit)?;
     }
@@ -232,7 +177,7 @@ fn run_on<C: Backend>(
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
-    let mut pool = CutPool::new(&problem, settings.passes, settings.selection);
+    let mut pool = CutPool::new(&problem, settings.passes.get(), settings.selection);
     if let Some(policy) = start.policy {
         pool.give(ranks, &problem, policy)?;
     }
@@ -247,7 +192,7 @@ fn run_on<C: Backend>(
     };
     let work = RankWork::new(shared, ranks, settings);
     with_team(
-        settings.threads,
+        settings.threads.get(),
         || NodeSolvers::new(&problem, settings.solver),
         |task, unit, solvers| work.run_unit(task, unit, solvers),
         |team| {
@@ -361,7 +306,7 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
         sense: problem.sense.name().to_owned(),
         risk: problem.risk_name(),
         seed: settings.seed,
-        forward_passes: settings.passes,
+        forward_passes: settings.passes.get(),
         iterations: results.trained.iterations.len(),
         bound: results.trained.bound,
         states: states.collect(),
@@ -493,7 +438,7 @@ fn machines<C: Backend>(
     settings: &Settings,
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
     let mut own = ByteBlocks::default();
-    own.push(&(host(), settings.threads));
+    own.push(&(host(), settings.threads.get()));
     let all = ranks.gather_to_first(ranks.size(), &own)?;
     let machines = all.iter().flat_map(ByteBlocks::iter);
     let read = |machine| postcard::from_bytes::<(String, usize)>(machine).unwrap_or_default();

@@ -6,14 +6,15 @@
 #[path = "../../cobre-case/src/sample.rs"]
 mod sample;
 
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, Policy, Problem, Results, Sampling, SddpError, Selection, Settings, Solver, StopRule,
-    Stopping, read_policy, run, write_policy,
+    Cadence, Policy, Problem, Results, SddpError, Settings, Solver, StopRule, Stopping,
+    read_policy, run, write_policy,
 };
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
@@ -57,17 +58,11 @@ fn problem() -> Problem {
 fn settings(iterations: usize, solver: Solver) -> Settings {
     Settings {
         seed: 3,
-        passes: 2,
-        selection: Selection::ALL,
+        passes: NonZero::new(2).expect("not 0"),
         stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
-        threads: 1,
-        simulate: 0,
-        sampling: Sampling::Fresh,
         solver,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     }
 }
 

@@ -9,10 +9,11 @@ mod random;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, Change, ColumnId, Draft, LpStatistics, Problem, RowId, Sampling, Sense, Settings,
-    Solver, StopRule, Stopping, Template, run,
+    Cadence, Change, ColumnId, Draft, LpStatistics, Problem, RowId, Sense, Settings, Solver,
+    StopRule, Stopping, Template, run,
 };
 use random::Random;
+use std::num::NonZero;
 
 const INFINITY: f64 = f64::INFINITY;
 
@@ -224,19 +225,16 @@ fn train(problem: Problem, seed: u64, solver: Solver) -> LpStatistics {
     let output = tempfile::tempdir().expect("a directory");
     let settings = Settings {
         seed,
-        passes: 3,
+        passes: NonZero::new(3).expect("not 0"),
         selection: ["none", "lml1", "level1:6"][seed as usize % 3]
             .parse()
             .expect("a rule"),
         stopping: Stopping::any(vec![StopRule::Iterations(12)]),
-        threads: 1,
         simulate: 20,
-        sampling: Sampling::Fresh,
         solver,
         checkpoints: Cadence::Never,
-        resume: false,
         output: Some(output.path().to_owned()),
-        csv: false,
+        ..Settings::default()
     };
     run(&LocalBackend, problem, &settings, &mut ())
         .unwrap_or_else(|error| panic!("seed {seed}: {error}"))

@@ -6,10 +6,11 @@ mod tree;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, Change, ColumnId, Draft, NodeId, Problem, Risk, RowId, Sampling, Sense, Settings,
-    Solver, StopRule, Stopping, Template, TemplateId, run,
+    Cadence, Change, ColumnId, Draft, NodeId, Problem, Risk, RowId, Sense, Settings, Solver,
+    StopRule, Stopping, Template, TemplateId, run,
 };
 use random::Random;
+use std::num::NonZero;
 
 /// A linear program that has a solution whatever comes in, and what openings may change in it.
 struct Program {
@@ -155,17 +156,12 @@ fn problem(seed: u64) -> Problem {
 fn settings(iterations: usize, cuts: &str, solver: Solver) -> Settings {
     Settings {
         seed: 1,
-        passes: 3,
+        passes: NonZero::new(3).expect("not 0"),
         selection: cuts.parse().expect("a rule"),
         stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
-        threads: 1,
-        simulate: 0,
-        sampling: Sampling::Fresh,
         solver,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     }
 }
 

@@ -2,24 +2,19 @@
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, Change, Draft, LpFailure, LpFailureKind, Sampling, SddpError, Sense, Settings, Solver,
-    StopRule, Stopping, Template, run,
+    Cadence, Change, Draft, LpFailure, LpFailureKind, SddpError, Sense, Settings, Solver, StopRule,
+    Stopping, Template, run,
 };
+use std::num::NonZero;
 
 fn settings(solver: Solver) -> Settings {
     Settings {
         seed: 1,
-        passes: 1,
-        selection: "none".parse().expect("a rule"),
         stopping: Stopping::any(vec![StopRule::Iterations(5)]),
-        threads: 2,
-        simulate: 0,
-        sampling: Sampling::Fresh,
+        threads: NonZero::new(2).expect("not 0"),
         solver,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     }
 }
 
@@ -121,7 +116,6 @@ fn failure(shortage_allowed: bool, release_cost: f64) -> (String, LpFailure) {
     let directory = tempfile::tempdir().expect("a directory");
     let settings = Settings {
         output: Some(directory.path().to_owned()),
-        csv: false,
         ..settings(Solver::default())
     };
     let problem = draft.build().expect("it makes sense");

@@ -5,11 +5,12 @@ mod sample;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, PlainTables, Policy, Problem, Results, Sampling, SddpError, Selection, Settings,
-    Solver, Start, StopRule, Stopping, StoredCut, read_policy, run, run_from, simulate,
+    Cadence, ClassifiedError, ErrorKind, PlainTables, Policy, Problem, Results, SddpError,
+    Settings, Start, StopRule, Stopping, StoredCut, read_policy, run, run_from, simulate,
     write_policy,
 };
 use sample::{Hydrothermal, hydrothermal};
+use std::num::NonZero;
 
 fn problem(stages: usize) -> Problem {
     let size = Hydrothermal {
@@ -28,17 +29,12 @@ fn problem(stages: usize) -> Problem {
 fn settings() -> Settings {
     Settings {
         seed: 3,
-        passes: 3,
-        selection: Selection::ALL,
+        passes: NonZero::new(3).expect("not 0"),
         stopping: Stopping::any(vec![StopRule::Iterations(12)]),
-        threads: 2,
+        threads: NonZero::new(2).expect("not 0"),
         simulate: 40,
-        sampling: Sampling::Fresh,
-        solver: Solver::default(),
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     }
 }
 
@@ -86,7 +82,7 @@ fn a_policy_of_another_problem_is_refused() {
     let policy = trained.policy.expect("this is the first rank");
     let refused = from(&policy, 5, &settings(), false);
     let error = refused.expect_err("it has other nodes");
-    assert_eq!(error.kind(), "input");
+    assert_eq!(error.kind(), ErrorKind::Input);
     assert!(error.to_string().contains("list of nodes"), "{error}");
 }
 
@@ -97,7 +93,7 @@ fn training_goes_on_from_the_cuts_of_a_policy() {
     for selection in ["none", "lml1"] {
         let settings = Settings {
             seed: 9,
-            passes: 2,
+            passes: NonZero::new(2).expect("not 0"),
             selection: selection.parse().expect("a rule"),
             stopping: Stopping::any(vec![StopRule::Iterations(3)]),
             ..settings()

@@ -4,10 +4,9 @@
 mod sample;
 
 use cobre_comm::LocalBackend;
-use cobre_sddp::{
-    Cadence, Iteration, Observer, Problem, Sampling, Settings, Solver, StopRule, Stopping, run,
-};
+use cobre_sddp::{Cadence, Iteration, Observer, Problem, Settings, StopRule, Stopping, run};
 use sample::{Hydrothermal, hydrothermal};
+use std::num::NonZero;
 
 fn problem() -> Problem {
     let size = Hydrothermal {
@@ -39,17 +38,13 @@ fn any_number_of_threads_gives_the_same_bits() {
     let train = |threads: usize| {
         let settings = Settings {
             seed: 11,
-            passes: 3,
+            passes: NonZero::new(3).expect("not 0"),
             selection: "level1".parse().expect("a rule"),
             stopping: Stopping::any(vec![StopRule::Iterations(12)]),
-            threads,
+            threads: NonZero::new(threads).expect("not 0"),
             simulate: 100,
-            sampling: Sampling::Fresh,
-            solver: Solver::default(),
             checkpoints: Cadence::Never,
-            resume: false,
-            output: None,
-            csv: false,
+            ..Settings::default()
         };
         let mut trace = Trace::default();
         let results = run(&LocalBackend, problem(), &settings, &mut trace).expect("it runs");

@@ -180,6 +180,28 @@ fn every_variant_of_an_error_has_its_row() {
     }
 }
 
+#[test]
+fn every_kind_and_field_of_an_error_has_its_row() {
+    let page = text("book/src/reference/errors.md");
+    let python = text("crates/cobre-python/python/cobre/errors.py");
+    let rows = rows(&page);
+    let row = |name: &str| {
+        let cell = format!("`{name}`");
+        rows.iter().find(|row| row[0] == cell)
+    };
+    for kind in cobre_comm::ErrorKind::ALL {
+        let exit_code = row(kind.name()).map(|row| row[1].parse::<u8>());
+        assert!(matches!(exit_code, Some(Ok(1..))), "{kind:?} has no row");
+    }
+    for field in cobre_comm::FieldName::ALL {
+        let name = field.name();
+        assert!(row(name).is_some(), "{field:?} has no row");
+        let name = if name == "errors" { "findings" } else { name };
+        let attribute = format!("\n    {name}: ");
+        assert!(python.contains(&attribute), "{name} is no attribute");
+    }
+}
+
 /// The folders in `crates/`.
 fn crates() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(root().join("crates"))

@@ -20,12 +20,14 @@ mod warnings;
 use std::path::Path;
 use std::sync::Arc;
 
+use cobre_sddp::{Overrides, Risk};
+
 use self::files::Files;
 use self::results::SimulationTables;
 use self::sampling::OpeningSampler;
 use self::system::System;
 use crate::finding::{Finding, Findings, Place};
-use crate::{Case, Options};
+use crate::{Case, Checked, Options};
 
 /// True if a directory looks like a case.
 pub(crate) fn is_case(path: &Path) -> bool {
@@ -42,25 +44,72 @@ fn is_there(path: &Path) -> bool {
     !path.symlink_metadata().is_err_and(absent)
 }
 
+/// A case whose files are read and checked.
+struct Resolved {
+    files: Files,
+    system: System,
+    settings: Overrides,
+    sampling: OpeningSampler,
+    findings: Findings,
+}
+
+impl Resolved {
+    fn read(path: &Path, overrides: Option<&str>) -> Result<Self, Vec<Finding>> {
+        let mut findings = Findings::default();
+        let Some(files) = Files::read(path, overrides, &mut findings) else {
+            return Err(findings.sorted());
+        };
+        if !size::check(&files, &mut findings) {
+            return Err(findings.sorted());
+        }
+        let system = System::resolve(&files, &mut findings);
+        let settings = settings::resolve(&files.config, &mut findings);
+        let sampling = OpeningSampler::resolve(&files, &system, &mut findings);
+        if findings.any_wrong() {
+            return Err(findings.sorted());
+        }
+        Ok(Self {
+            files,
+            system,
+            settings,
+            sampling,
+            findings,
+        })
+    }
+}
+
+/// The settings of the case in a directory and its attitude to risk, or everything that is wrong with its files.
+pub(crate) fn check(
+    path: &Path,
+    options: &Options,
+    overrides: Option<&str>,
+) -> Result<Checked, Vec<Finding>> {
+    let case = Resolved::read(path, overrides)?;
+    let risk = |stage: &system::Stage| options.risk.unwrap_or(stage.risk);
+    Ok(Checked {
+        risk_neutral: case
+            .system
+            .stages
+            .iter()
+            .map(risk)
+            .all(Risk::is_expectation),
+        settings: case.settings,
+    })
+}
+
 /// The case in a directory, with everything that looks wrong, or everything that is wrong.
 pub(crate) fn read(
     path: &Path,
     options: &Options,
     overrides: Option<&str>,
 ) -> Result<Case, Vec<Finding>> {
-    let mut findings = Findings::default();
-    let Some(files) = Files::read(path, overrides, &mut findings) else {
-        return Err(findings.sorted());
-    };
-    if !size::check(&files, &mut findings) {
-        return Err(findings.sorted());
-    }
-    let system = System::resolve(&files, &mut findings);
-    let settings = settings::resolve(&files.config, &mut findings);
-    let sampling = OpeningSampler::resolve(&files, &system, &mut findings);
-    if findings.any_wrong() {
-        return Err(findings.sorted());
-    }
+    let Resolved {
+        files,
+        system,
+        settings,
+        sampling,
+        mut findings,
+    } = Resolved::read(path, overrides)?;
     warnings::find(&files, &system, &mut findings);
     match model::build(&system, &sampling, options) {
         Ok((problem, layouts)) => {
@@ -69,7 +118,7 @@ pub(crate) fn read(
                 kind: "hydrothermal",
                 problem,
                 tables: Arc::new(SimulationTables::new(&files, &system, layouts)),
-                settings: Some(settings),
+                settings,
                 warnings: findings.sorted(),
             })
         }

@@ -1,13 +1,13 @@
 //! Settings of training and simulation in a case's config.json.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use cobre_sddp::{Selection, SelectionRule, StopRule, Stopping};
+use cobre_sddp::{Overrides, Selection, SelectionRule, StopRule, Stopping};
 
 use super::files::config::{
     self, Config, CutMethod, StoppingKind, StoppingMode, StoppingRule, Training,
 };
-use crate::CaseSettings;
 use crate::finding::{Findings, Place};
 
 /// Where the paths of forward passes come from if the case does not say it.
@@ -16,7 +16,7 @@ const SEED: u64 = 42;
 const SCENARIOS: usize = 2000;
 
 /// The settings of a case; says what cannot be honoured.
-pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> CaseSettings {
+pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> Overrides {
     let file = Place::file(config::FILE);
     let training = &config.training;
     let at = file.key("training");
@@ -32,14 +32,15 @@ pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> CaseSettings 
         findings.wrong(&file.key("simulation.scenario_source.seed"), message);
     }
     let simulated = simulation.filter(|simulation| simulation.enabled == Some(true));
-    CaseSettings {
-        forward_passes: training.forward_passes.0,
-        stopping: stopping(training, &at, findings),
-        seed,
-        selection: selection(training),
-        simulate: simulated.map_or(0, |simulation| {
+    Overrides {
+        passes: NonZeroUsize::new(training.forward_passes.0),
+        stopping: Some(stopping(training, &at, findings)),
+        seed: Some(seed),
+        selection: Some(selection(training)),
+        simulate: Some(simulated.map_or(0, |simulation| {
             simulation.num_scenarios.map_or(SCENARIOS, |count| count.0)
-        }),
+        })),
+        ..Overrides::default()
     }
 }
 

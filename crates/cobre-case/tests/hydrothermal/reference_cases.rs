@@ -1,10 +1,11 @@
 //! Hydrothermal cases with known answers, where the reference data are at hand.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
-use cobre_sddp::{Cadence, Results, Sampling, Settings, Solver, StopRule, run};
+use cobre_sddp::{Cadence, Results, Settings, Solver, StopRule, run};
 
 /// The bound of each case, and how far from it ours may be, relative to it.
 ///
@@ -36,23 +37,16 @@ fn reference() -> Option<PathBuf> {
 /// Trains a case as it wants to be trained, for so many iterations at most.
 pub fn solve(path: &Path, iterations: usize, solver: Solver) -> Results {
     let case = load(path, &Options::default()).expect("it is sound");
-    let wanted = case.settings.expect("a case has settings");
-    let mut stopping = wanted.stopping;
-    stopping.rules.push(StopRule::Iterations(iterations));
-    let settings = Settings {
-        seed: wanted.seed,
-        passes: wanted.forward_passes,
-        selection: wanted.selection,
-        stopping,
-        threads: 2,
-        simulate: 8,
-        sampling: Sampling::Fresh,
+    let mut settings = Settings {
+        threads: NonZero::new(2).expect("not 0"),
         solver,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
-    };
+        ..Settings::default()
+    }
+    .with(case.settings);
+    settings.simulate = 8;
+    let rules = &mut settings.stopping.rules;
+    rules.push(StopRule::Iterations(iterations));
     run(&LocalBackend, case.problem, &settings, &mut ()).expect("it runs")
 }
 

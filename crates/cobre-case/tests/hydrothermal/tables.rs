@@ -2,14 +2,13 @@
 //! objective, and prices are those at which plants decide.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 use std::path::Path;
 
 use cobre_case::{Case, Options, load};
 use cobre_comm::LocalBackend;
 use cobre_results::{Results, Table};
-use cobre_sddp::{
-    About, Cadence, Sampling, Selection, Settings, Solver, Start, StopRule, Stopping, run_from,
-};
+use cobre_sddp::{About, Cadence, Settings, Solver, Start, StopRule, Stopping, run_from};
 
 use crate::balances::{MAX_OUTFLOW, MIN_GENERATION, MIN_OUTFLOW, MIN_TURBINED, Random, World};
 use crate::non_negativity::wild_case;
@@ -69,17 +68,14 @@ fn place(plant: usize) -> i64 {
 fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
     let settings = Settings {
         seed: 7,
-        passes: 2,
-        selection: Selection::ALL,
+        passes: NonZero::new(2).expect("not 0"),
         stopping: Stopping::any(vec![StopRule::Iterations(6)]),
-        threads: 2,
+        threads: NonZero::new(2).expect("not 0"),
         simulate: 40,
-        sampling: Sampling::Fresh,
         solver,
         checkpoints: Cadence::Never,
-        resume: false,
         output: Some(output.to_owned()),
-        csv: false,
+        ..Settings::default()
     };
     let about = About {
         tables: &*case.tables,

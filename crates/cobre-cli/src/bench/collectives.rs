@@ -387,7 +387,7 @@ mod tests {
             Ok(())
         }
 
-        fn abort(&self, _: &str) {}
+        fn abort(&self, _: cobre_comm::ErrorKind, _: &str) {}
 
         fn rank(&self) -> usize {
             0

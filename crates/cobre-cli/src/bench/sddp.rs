@@ -1,15 +1,14 @@
 //! `cobre bench sddp`: how fast training goes.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use cobre_case::Options;
 use cobre_case::sample::{Hydrothermal, hydrothermal};
-use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
+use cobre_comm::{BackendKind, ClassifiedError, CommBackend, Communicator, create_communicator};
 use cobre_launch::Bind;
-use cobre_sddp::{
-    Cadence, Problem, Sampling, Selection, Settings, Solver, StopRule, Stopping, run as run_job,
-};
+use cobre_sddp::{Cadence, Problem, Settings, Solver, StopRule, Stopping, run as run_job};
 
 use crate::exit::{self, say};
 use crate::{job, launch};
@@ -39,12 +38,12 @@ pub(super) struct Args {
     solver: Solver,
 
     /// Threads per rank
-    #[arg(long, value_name = "K", default_value_t = 1)]
-    threads: usize,
+    #[arg(long, value_name = "K", default_value_t = NonZeroUsize::MIN)]
+    threads: NonZeroUsize,
 
     /// Iterations
-    #[arg(long, value_name = "K", default_value_t = 256)]
-    iterations: usize,
+    #[arg(long, value_name = "K", default_value = "256")]
+    iterations: NonZeroUsize,
 
     /// Measures this system; may be given several times
     #[arg(long, value_name = "NAME", value_parser = system)]
@@ -55,8 +54,8 @@ pub(super) struct Args {
     problem: Option<PathBuf>,
 
     /// Forward passes per iteration on a problem of one's own
-    #[arg(long, value_name = "M", default_value_t = 1, requires = "problem")]
-    forward_passes: usize,
+    #[arg(long, value_name = "M", default_value_t = NonZeroUsize::MIN, requires = "problem")]
+    forward_passes: NonZeroUsize,
 
     /// Prints one JSON object per line instead of a table
     #[arg(long)]
@@ -75,29 +74,19 @@ fn start(ranks: usize, args: &Args) -> u8 {
     if let Some(problem) = job::refusal(ranks, args.backend.as_deref()) {
         return exit::fail(exit::USAGE, NAME, problem);
     }
-    let mut words: Vec<OsString> = vec!["bench".into(), "sddp".into()];
-    words.push(format!("--threads={}", args.threads.max(1)).into());
-    words.push(format!("--solver={}", args.solver.name()).into());
-    words.push(format!("--iterations={}", args.iterations.max(1)).into());
-    if let Some(problem) = &args.problem {
-        words.extend(["--problem".into(), problem.clone().into()]);
-        words.push(format!("--forward-passes={}", args.forward_passes.max(1)).into());
-    }
-    for system in &args.system {
-        words.push(format!("--system={}", system.name).into());
-    }
-    if args.json {
-        words.push("--json".into());
-    }
+    let mut words: Vec<OsString> = vec!["bench".into()];
+    words.extend(job::own_arguments(&["-n", "--ranks", "--backend"]));
     match job::again(ranks, args.backend.as_deref(), words) {
-        Ok(job) if args.threads > 1 => launch::finish(job.bind(Bind::None).run(), NAME),
+        Ok(job) if args.threads > NonZeroUsize::MIN => {
+            launch::finish(job.bind(Bind::None).run(), NAME)
+        }
         Ok(job) => launch::finish(job.run(), NAME),
         Err(problem) => exit::fail(exit::IO, NAME, &problem),
     }
 }
 
 /// A benchmark: a name, a problem, and its forward passes.
-type Case = (String, Problem, usize);
+type Case = (String, Problem, NonZeroUsize);
 
 fn cases(args: &Args) -> Result<Vec<Case>, String> {
     if let Some(path) = &args.problem {
@@ -111,7 +100,7 @@ fn cases(args: &Args) -> Result<Vec<Case>, String> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        return Ok(vec![(name, problem, args.forward_passes.max(1))]);
+        return Ok(vec![(name, problem, args.forward_passes)]);
     }
     let asked = if args.system.is_empty() {
         &SYSTEMS[..2]
@@ -125,12 +114,14 @@ fn cases(args: &Args) -> Result<Vec<Case>, String> {
     asked.iter().map(made).collect()
 }
 
+const FOUR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
 /// A made-up system.
 #[derive(Debug, Clone, Copy)]
 struct BenchSystem {
     name: &'static str,
     size: Hydrothermal,
-    passes: usize,
+    passes: NonZeroUsize,
 }
 
 /// Four regions with a reservoir each.
@@ -150,7 +141,7 @@ const SYSTEMS: [BenchSystem; 5] = [
     BenchSystem {
         name: "10x4",
         size: SMALL,
-        passes: 4,
+        passes: FOUR,
     },
     BenchSystem {
         name: "82x1",
@@ -159,17 +150,17 @@ const SYSTEMS: [BenchSystem; 5] = [
             known_start: true,
             ..SMALL
         },
-        passes: 1,
+        passes: NonZeroUsize::MIN,
     },
     BenchSystem {
         name: "par1",
         size: Hydrothermal { lags: 1, ..SMALL },
-        passes: 4,
+        passes: FOUR,
     },
     BenchSystem {
         name: "par6",
         size: Hydrothermal { lags: 6, ..SMALL },
-        passes: 4,
+        passes: FOUR,
     },
     BenchSystem {
         name: "60r3b",
@@ -180,7 +171,7 @@ const SYSTEMS: [BenchSystem; 5] = [
             openings: 20,
             ..SMALL
         },
-        passes: 1,
+        passes: NonZeroUsize::MIN,
     },
 ];
 
@@ -201,7 +192,7 @@ fn join(args: &Args) -> u8 {
     };
     let talks = comm.rank() == 0;
     if talks && !args.json {
-        let (ranks, threads) = (comm.size(), args.threads.max(1));
+        let (ranks, threads) = (comm.size(), args.threads);
         say!(
             "{} on {}: {ranks} × {threads} (ranks × threads)",
             args.solver.name(),
@@ -229,7 +220,7 @@ fn join(args: &Args) -> u8 {
     }
     for case in cases {
         if let Err(error) = measure(&comm, case, args) {
-            return exit::fail(exit::of_run(&error), NAME, &exit::told(&error));
+            return exit::fail(exit::of(error.kind()), NAME, &exit::told(&error));
         }
     }
     exit::DONE
@@ -243,16 +234,11 @@ fn measure(
     let settings = Settings {
         seed: 1,
         passes,
-        selection: Selection::ALL,
-        stopping: Stopping::any(vec![StopRule::Iterations(args.iterations.max(1))]),
-        threads: args.threads.max(1),
-        simulate: 0,
-        sampling: Sampling::Fresh,
+        stopping: Stopping::any(vec![StopRule::Iterations(args.iterations.get())]),
+        threads: args.threads,
         solver: args.solver,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     };
     let results = run_job(comm, problem, &settings, &mut ())?;
     let Some(last) = results

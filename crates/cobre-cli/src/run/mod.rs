@@ -4,21 +4,24 @@ mod report;
 mod show;
 
 use std::ffi::OsString;
+use std::mem::take;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, CaseSettings, Options, Overrides};
-use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
+use cobre_case::{Case, Options};
+use cobre_comm::{BackendKind, CommBackend, Communicator, ErrorKind, cpus, create_communicator};
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::{
-    About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Policy, Risk, Sampling, SddpError,
-    Selection, Settings, Solver, Start, StopRule, read_policy, run_from, simulate,
+    About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Policy, Risk, SddpError,
+    Selection, Settings, Solver, Start, StopRule, Stopping, read_policy, run_from, simulate,
 };
 
 use self::report::{Failure, Voice};
 use self::show::Show;
-use crate::{exit, job, launch};
+use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
@@ -50,8 +53,8 @@ pub(crate) struct Args {
     backend: Option<String>,
 
     /// Threads per rank [default: usable processors / ranks]
-    #[arg(long, value_name = "K", value_parser = threads_asked)]
-    threads: Option<usize>,
+    #[arg(long, value_name = "K", value_parser = threads)]
+    threads: Option<NonZeroUsize>,
 
     /// Directory for results: policy, convergence, simulation
     #[arg(long, value_name = "DIR")]
@@ -62,8 +65,8 @@ pub(crate) struct Args {
     csv: bool,
 
     /// Keeps the state of training beside the results: iterations:K, minutes:M or none
-    #[arg(long, value_name = "RULE", default_value = "minutes:1", value_parser = cadence)]
-    checkpoint: Keep,
+    #[arg(long, value_name = "RULE", default_value = "minutes:1")]
+    checkpoint: Cadence,
 
     /// Goes on from the newest checkpoint in the output directory
     #[arg(long, requires = "output")]
@@ -92,11 +95,11 @@ pub(crate) struct Args {
 
     /// Number of iterations [default: as the case says, else until the bound stalls, 1000 at most]
     #[arg(long, value_name = "K", value_parser = positive)]
-    iterations: Option<usize>,
+    iterations: Option<NonZeroUsize>,
 
     /// Forward passes per iteration [default: as the case says, else 1]
     #[arg(long, value_name = "M", value_parser = passes)]
-    forward_passes: Option<usize>,
+    forward_passes: Option<NonZeroUsize>,
 
     /// Simulates the trained policy on N new paths [default: as the case says, else 0]
     #[arg(long, value_name = "N", value_parser = paths)]
@@ -116,12 +119,12 @@ pub(crate) struct Args {
 
     /// Cuts in use: none (all of them), level1 or lml1, with :CAP for at most CAP per node [default: as
     /// the case says, else none]
-    #[arg(long, value_name = "RULE", value_parser = selection)]
-    cut_selection: Option<CutRule>,
+    #[arg(long, value_name = "RULE")]
+    cut_selection: Option<Selection>,
 
     /// Stops also by iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE or statistical:PATHS
-    #[arg(long, value_name = "RULE", value_parser = stop_rule)]
-    stop: Vec<StopArgument>,
+    #[arg(long, value_name = "RULE")]
+    stop: Vec<StopRule>,
 
     /// Stops when all rules of --stop agree instead of any of them
     #[arg(long, requires = "stop")]
@@ -136,21 +139,10 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// A rule with the text it was read from, which other ranks are given.
-#[derive(Debug, Clone)]
-struct CutRule(Selection, String);
-
-#[derive(Debug, Clone)]
-struct Keep(Cadence, String);
-
-#[derive(Debug, Clone)]
-struct StopArgument(StopRule, String);
-
 /// Runs and returns the code to exit with.
 pub(crate) fn run(args: &Args) -> u8 {
     if let Some(problem) = wrong_usage(args) {
-        let error = Failure::new("usage", problem);
-        return error.tell(exit::USAGE, args.json);
+        return Failure::new(ErrorKind::Usage, problem).tell(args.json);
     }
     match args.workers {
         Some(ranks)
@@ -160,8 +152,23 @@ pub(crate) fn run(args: &Args) -> u8 {
         {
             start(ranks, args)
         }
-        _ => join(args),
+        _ => unwound(args.spoken_for, args.json, || join(args)),
     }
+}
+
+/// The code that `work` returns; a panic in it is an error that is told like any other.
+fn unwound(spoken_for: bool, json: bool, work: impl FnOnce() -> u8) -> u8 {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let message = format!("internal error: panicked: {}", text.unwrap_or("no message"));
+        let voice = Voice {
+            spoken_for,
+            first: true,
+            json,
+        };
+        voice.fail(Failure::new(ErrorKind::Rank, message))
+    })
 }
 
 /// Tells as JSON of a command line that is wrong, if it is one of `cobre run --json`.
@@ -169,20 +176,16 @@ pub(crate) fn tell_usage(message: &str) {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let first = words.first().is_some_and(|word| word == "run");
     if first && words.iter().any(|word| word == "--json") {
-        let line = message.lines().next().unwrap_or_default();
-        Failure::new("usage", line.trim_start_matches("error: ")).tell_json();
+        // The usage follows after an empty line.
+        let lines = message.lines().take_while(|line| !line.is_empty());
+        let lines: Vec<&str> = lines.map(str::trim).collect();
+        let message = lines.join(" ");
+        Failure::new(ErrorKind::Usage, message.trim_start_matches("error: ")).tell_json();
     }
 }
 
 /// The error in the options that ask for ranks, if there is one.
 fn wrong_usage(args: &Args) -> Option<String> {
-    let statistical = |rule: &StopArgument| matches!(rule.0, StopRule::Statistical { .. });
-    if args.stop.iter().any(statistical) && args.risk.is_some_and(|risk| !risk.is_expectation()) {
-        return Some(
-            "--stop statistical compares the bound with a mean, and under --risk it is none on the mean"
-                .to_owned(),
-        );
-    }
     if let (Some(output), Some(policy)) = (&args.output, &args.warm_start)
         && is_same(&output.join(POLICY), &policy.join(POLICY))
     {
@@ -195,17 +198,17 @@ fn wrong_usage(args: &Args) -> Option<String> {
         return Some("--retries starts ranks again that -n has started: add -n N".to_owned());
     }
     let backend = args.backend.as_deref();
-    if let Some(ranks) = args.workers {
-        return job::refusal(ranks, backend).map(str::to_owned);
-    }
-    let backend = backend?;
     let known = ["local", "shm", "tcp", "mpi"];
-    if !known.contains(&backend) {
+    if let Some(backend) = backend.filter(|backend| !known.contains(backend)) {
         return Some(format!(
             "--backend {backend}: one of {} is expected",
             known.join(", ")
         ));
     }
+    if let Some(ranks) = args.workers {
+        return job::refusal(ranks, backend).map(str::to_owned);
+    }
+    let backend = backend?;
     (backend != "local" && !job::is_rank())
         .then(|| format!("--backend {backend} connects several ranks: add -n N to start them"))
 }
@@ -219,15 +222,15 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// Starts the ranks of a job: this program again, without `-n`.
 fn start(ranks: usize, args: &Args) -> u8 {
     // Ranks would all find the same errors.
-    if let Err((failure, code)) = read(args) {
-        return failure.tell(code, args.json);
+    if let Err(failure) = check(args, ranks) {
+        return failure.tell(args.json);
     }
     let mut left = args.retries;
     let mut resume = args.resume;
     loop {
         let job = match job_of(ranks, args, resume) {
             Ok(job) => job.run(),
-            Err(problem) => return Failure::new("io", problem).tell(exit::IO, args.json),
+            Err(problem) => return Failure::new(ErrorKind::Io, problem).tell(args.json),
         };
         let lost = |outcome: &Outcome| {
             exit::of_ranks(outcome) == exit::RANKS
@@ -254,10 +257,24 @@ fn start(ranks: usize, args: &Args) -> u8 {
 }
 
 fn job_of(ranks: usize, args: &Args, resume: bool) -> Result<Launch, String> {
-    let threads = threads(args, ranks);
-    let words = arguments(args, threads, resume);
+    let threads = threads_of(args, ranks);
+    let mut words: Vec<OsString> = vec!["run".into(), "--spoken-for".into()];
+    if args.threads.is_none() {
+        // A rank that is bound to a processor would count that one alone.
+        words.push(format!("--threads={threads}").into());
+    }
+    if resume && !args.resume {
+        words.push("--resume".into());
+    }
+    // The launcher sees to these.
+    words.extend(job::own_arguments(&[
+        "-n",
+        "--workers",
+        "--backend",
+        "--retries",
+    ]));
     let job = job::again(ranks, args.backend.as_deref(), words)?.grace(GRACE);
-    Ok(if threads > 1 {
+    Ok(if threads > NonZeroUsize::MIN {
         job.bind(Bind::None)
     } else {
         job
@@ -302,99 +319,42 @@ fn ended(job: Result<Outcome, LaunchError>, json: bool) -> u8 {
             let code = exit::of_ranks(&outcome);
             report::tell_outcome(&outcome, code, json)
         }
-        Err(error) => {
-            Failure::new("launch", exit::told(&error)).tell(exit::of_launch(&error), json)
-        }
+        Err(error) => Failure::of_launch(&error).tell(json),
     }
 }
 
-/// The arguments of a rank.
-fn arguments(args: &Args, threads: usize, resume: bool) -> Vec<OsString> {
-    let mut words: Vec<OsString> = vec!["run".into()];
-    let mut option = |name: &str, value: OsString| {
-        // Together, so that a value may begin with a dash.
-        let mut word = OsString::from(format!("--{name}="));
-        word.push(value);
-        words.push(word);
-    };
-    let given = [
-        ("threads", Some(threads.to_string())),
-        ("seed", args.seed.map(|seed| seed.to_string())),
-        (
-            "forward-passes",
-            args.forward_passes.map(|passes| passes.to_string()),
-        ),
-        ("simulate", args.simulate.map(|paths| paths.to_string())),
-        ("solver", Some(args.solver.name().to_owned())),
-        ("checkpoint", Some(args.checkpoint.1.clone())),
-        ("risk", args.risk.map(|risk| risk.to_string())),
-        (
-            "cut-selection",
-            args.cut_selection.as_ref().map(|rule| rule.1.clone()),
-        ),
-        (
-            "iterations",
-            args.iterations.map(|iterations| iterations.to_string()),
-        ),
-        ("bound", args.bound.map(|bound| format!("{bound:?}"))),
-    ];
-    for (name, value) in given {
-        if let Some(value) = value {
-            option(name, value.into());
-        }
-    }
-    if let Some(output) = &args.output {
-        option("output", output.clone().into());
-    }
-    if let Some(policy) = &args.warm_start {
-        option("warm-start", policy.clone().into());
-    }
-    for rule in &args.stop {
-        option("stop", rule.1.clone().into());
-    }
-    let flags = [
-        (args.stop_when_all, "--stop-when-all"),
-        (args.csv, "--csv"),
-        (args.json, "--json"),
-        (args.quiet, "--quiet"),
-        (resume, "--resume"),
-        (args.simulate_only, "--simulate-only"),
-        (true, "--spoken-for"),
-    ];
-    words.extend(
-        flags
-            .iter()
-            .filter(|(set, _)| *set)
-            .map(|(_, flag)| flag.into()),
-    );
-    // A path may begin with a dash too.
-    words.extend(["--".into(), args.path.clone().into()]);
-    words
+fn threads_of(args: &Args, ranks: usize) -> NonZeroUsize {
+    let share = || NonZeroUsize::new(cpus::usable() / ranks).unwrap_or(NonZeroUsize::MIN);
+    args.threads.unwrap_or_else(share)
 }
 
-fn threads(args: &Args, ranks: usize) -> usize {
-    args.threads
-        .unwrap_or_else(|| (cpus::usable() / ranks).max(1))
+/// Finds what every rank would find wrong, without building the problem.
+fn check(args: &Args, ranks: usize) -> Result<(), Failure> {
+    let case = cobre_case::check(&args.path, &options(args), None);
+    let case = case.map_err(|error| Failure::of(&error))?;
+    chosen(args, case.settings, case.risk_neutral, ranks)?;
+    warm_start(args).map(|_| ())
 }
 
-/// The case, and the policy to begin with if one is asked for; or why not, with the code to exit with.
-fn read(args: &Args) -> Result<(Case, Option<Policy>), (Failure, u8)> {
-    let options = Options {
+fn options(args: &Args) -> Options {
+    Options {
         bound: args.bound,
         risk: args.risk,
-    };
-    let case = cobre_case::load(&args.path, &options)
-        .map_err(|error| (Failure::of_case(&error), exit::of_case(&error)))?;
+    }
+}
+
+/// The policy to begin with, if one is asked for.
+fn warm_start(args: &Args) -> Result<Option<Policy>, Failure> {
     let policy = args.warm_start.as_deref();
     let policy = policy.map(|output| read_policy(&output.join(POLICY)));
-    let policy = policy
-        .transpose()
-        .map_err(|error| (Failure::of_run(&error), exit::of_run(&error)))?;
-    Ok((case, policy))
+    policy.transpose().map_err(|error| Failure::of_run(&error))
 }
 
 /// Runs as a rank of the job this process belongs to, or alone.
 fn join(args: &Args) -> u8 {
+    if args.json && !job::is_rank() {
+        aborts::tell_json();
+    }
     let connected = if args.workers == Some(1) {
         create_communicator(BackendKind::Local)
     } else {
@@ -403,14 +363,13 @@ fn join(args: &Args) -> u8 {
     let comm = match connected {
         Ok(comm) => comm,
         Err(error) => {
-            let failure = Failure::new("communication", exit::told(&error));
             // No rank speaks for the others yet.
             let voice = Voice {
                 spoken_for: args.spoken_for,
                 first: true,
                 json: args.json,
             };
-            return voice.fail(failure, exit::RANKS);
+            return voice.fail(Failure::of(&error));
         }
     };
     let voice = Voice {
@@ -425,30 +384,31 @@ fn join(args: &Args) -> u8 {
             "--backend {asked}, but this process is a rank of a {} job",
             comm.name()
         );
-        return voice.fail(Failure::new("usage", problem), exit::USAGE);
+        return voice.fail(Failure::new(ErrorKind::Usage, problem));
     }
     solve(&comm, args, voice)
 }
 
 fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let start = Instant::now();
-    let (case, policy) = match read(args) {
+    let brought = cobre_case::load(&args.path, &options(args)).map_err(|error| Failure::of(&error));
+    let brought = brought.and_then(|mut case| {
+        let neutral = case.problem.is_risk_neutral();
+        let settings = chosen(args, take(&mut case.settings), neutral, comm.size())?;
+        Ok((case, settings, warm_start(args)?))
+    });
+    let (case, settings, policy) = match brought {
         Ok(brought) => brought,
-        Err((failure, code)) => return voice.fail(failure, code),
+        Err(failure) => return voice.fail(failure),
     };
     let Case {
         kind,
         problem,
         tables,
-        settings,
         warnings,
+        ..
     } = case;
     let load = start.elapsed().as_secs_f64();
-    let settings = chosen(args, settings.as_ref(), comm.size());
-    if args.simulate_only && settings.simulate == 0 {
-        let problem = "--simulate-only: there is nothing to simulate; add --simulate N";
-        return voice.fail(Failure::new("usage", problem), exit::USAGE);
-    }
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
     let mut show = Show::new(
@@ -497,56 +457,59 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
                 error,
                 SddpError::Communication(_) | SddpError::Disagreement { .. }
             );
-            let code = exit::of_run(&error);
-            voice.fail_if(voice.first || !all_know, Failure::of_run(&error), code)
+            voice.fail_if(voice.first || !all_know, Failure::of_run(&error))
         }
     }
 }
 
 /// The settings of the command line, else of the case, else the defaults.
-fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
-    let overrides = Overrides {
-        iterations: args.iterations,
-        stop: args.stop.iter().map(|rule| rule.0).collect(),
-        stop_when_all: args.stop_when_all,
-        forward_passes: args.forward_passes,
+fn chosen(
+    args: &Args,
+    case: Overrides,
+    risk_neutral: bool,
+    ranks: usize,
+) -> Result<Settings, Failure> {
+    let iterations = args.iterations.map(NonZeroUsize::get);
+    let settings = Settings::default().with(case).with(Overrides {
         seed: args.seed,
-        selection: args.cut_selection.as_ref().map(|rule| rule.0),
+        passes: args.forward_passes,
+        selection: args.cut_selection,
+        stopping: Stopping::asked(iterations, args.stop.clone(), args.stop_when_all),
+        threads: Some(threads_of(args, ranks)),
         simulate: args.simulate,
-    };
-    let found = overrides.over(case);
-    Settings {
-        seed: found.seed,
-        passes: found.forward_passes,
-        selection: found.selection,
-        stopping: found.stopping,
-        threads: threads(args, ranks),
-        simulate: found.simulate,
-        sampling: Sampling::Fresh,
-        solver: args.solver,
-        checkpoints: args.checkpoint.0,
-        resume: args.resume,
-        output: args.output.clone(),
-        csv: args.csv,
+        sampling: None,
+        solver: Some(args.solver),
+        checkpoints: Some(args.checkpoint),
+        resume: Some(args.resume),
+        output: Some(args.output.clone()),
+        csv: Some(args.csv),
+    });
+    settings
+        .check(risk_neutral)
+        .map_err(|error| Failure::of_run(&error))?;
+    if args.simulate_only && settings.simulate == 0 {
+        let problem = "--simulate-only: there is nothing to simulate; add --simulate N";
+        return Err(Failure::new(ErrorKind::Usage, problem));
     }
+    Ok(settings)
 }
 
-fn positive(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "a positive whole number is expected".to_owned())
+fn positive(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse();
+    number.map_err(|_| "a positive whole number is expected".to_owned())
 }
 
 /// A positive number that is not out of all proportion.
-fn at_most(most: usize, text: &str) -> Result<usize, String> {
-    let number = positive(text).ok().filter(|number| *number <= most);
+fn at_most(most: usize, text: &str) -> Result<NonZeroUsize, String> {
+    let number = positive(text).ok().filter(|number| number.get() <= most);
     number.ok_or_else(|| format!("a whole number from 1 to {most} is expected"))
 }
 
-fn threads_asked(text: &str) -> Result<usize, String> {
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
     at_most(MAX_THREADS, text)
 }
 
-fn passes(text: &str) -> Result<usize, String> {
+fn passes(text: &str) -> Result<NonZeroUsize, String> {
     at_most(MAX_PASSES, text)
 }
 
@@ -560,14 +523,14 @@ fn finite(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a finite number is expected".to_owned())
 }
 
-fn selection(text: &str) -> Result<CutRule, String> {
-    text.parse().map(|rule| CutRule(rule, text.to_owned()))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn cadence(text: &str) -> Result<Keep, String> {
-    text.parse().map(|cadence| Keep(cadence, text.to_owned()))
-}
-
-fn stop_rule(text: &str) -> Result<StopArgument, String> {
-    text.parse().map(|rule| StopArgument(rule, text.to_owned()))
+    #[test]
+    fn a_panic_is_the_failure_of_a_rank() {
+        assert_eq!(unwound(false, false, || 3), 3);
+        let panics = || panic!("{} cuts", 7);
+        assert_eq!(unwound(false, false, panics), exit::RANKS);
+    }
 }

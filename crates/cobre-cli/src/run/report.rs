@@ -2,73 +2,61 @@
 
 use std::collections::BTreeMap;
 
-use cobre_case::CaseError;
-use cobre_comm::{report, terminal};
-use cobre_launch::{FailureCause, Outcome, Status};
+use cobre_comm::{ClassifiedError, ErrorKind, FieldName, Fields, report, terminal};
+use cobre_launch::{FailureCause, LaunchError, Outcome, Status};
 use cobre_sddp::{Results, SddpError, Sense};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::NAME;
-use crate::exit::{self, say_json};
+use crate::exit::{self, error_json, say_json};
 
 /// A failure: the reason why there is no result.
 pub(super) struct Failure {
-    kind: String,
+    kind: ErrorKind,
     message: String,
-    more: Map<String, Value>,
+    fields: Fields,
     /// True if another rank has failed, and this one has learned of it.
     second_hand: bool,
+    /// The code to exit with, which is that of the kind with few exceptions.
+    code: u8,
 }
 
 impl Failure {
-    pub(super) fn new(kind: &str, message: impl Into<String>) -> Self {
+    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
-            kind: kind.to_owned(),
+            kind,
             message: message.into(),
-            more: Map::new(),
+            fields: Fields::default(),
             second_hand: false,
+            code: exit::of(kind),
         }
     }
 
-    pub(super) fn of_case(error: &CaseError) -> Self {
-        let kind = if exit::of_case(error) == exit::IO {
-            "io"
-        } else {
-            "input"
-        };
-        let mut failure = Self::new(kind, exit::told(error));
-        let errors = error.errors();
-        if !errors.is_empty() {
-            failure.more.insert("errors".to_owned(), json!(errors));
+    pub(super) fn of(error: &impl ClassifiedError) -> Self {
+        Self {
+            fields: error.fields(),
+            ..Self::new(error.kind(), exit::told(error))
         }
-        failure
     }
 
     pub(super) fn of_run(error: &SddpError) -> Self {
-        let mut failure = Self::new(error.kind(), exit::told(error));
-        if let SddpError::Solver {
-            failure: solver, ..
-        } = error
-        {
-            let more = [
-                ("node", json!(solver.node)),
-                ("opening", json!(solver.opening)),
-                (
-                    "file",
-                    json!(solver.file.as_ref().map(|file| file.to_string_lossy())),
-                ),
-            ];
-            failure
-                .more
-                .extend(more.map(|(name, value)| (name.to_owned(), value)));
+        Self {
+            second_hand: matches!(error, SddpError::Communication(_)),
+            ..Self::of(error)
         }
-        failure.second_hand = matches!(error, SddpError::Communication(_));
-        failure
     }
 
-    /// Says it on standard error, and as JSON if asked for; returns `code`.
-    pub(super) fn tell(self, code: u8, json: bool) -> u8 {
+    pub(super) fn of_launch(error: &LaunchError) -> Self {
+        Self {
+            code: exit::of_launch(error),
+            ..Self::of(error)
+        }
+    }
+
+    /// Says it on standard error, and as JSON if asked for; returns the code to exit with.
+    pub(super) fn tell(self, json: bool) -> u8 {
         exit::note(NAME, &self.message);
+        let code = self.code;
         if json {
             self.tell_json();
         }
@@ -77,13 +65,11 @@ impl Failure {
 
     /// Prints it as one line of JSON.
     pub(super) fn tell_json(self) {
-        say_json(&self.json());
+        say_json(&json!({ ERROR: self.json() }));
     }
 
-    fn json(mut self) -> Value {
-        self.more.insert("kind".to_owned(), json!(self.kind));
-        self.more.insert("message".to_owned(), json!(self.message));
-        json!({ ERROR: self.more })
+    fn json(self) -> Value {
+        error_json(self.kind, &self.message, self.fields)
     }
 }
 
@@ -105,27 +91,26 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    /// Tells of a failure that all ranks know of; returns `code`.
-    pub(super) fn fail(self, failure: Failure, code: u8) -> u8 {
-        self.fail_if(self.first, failure, code)
+    /// Tells of a failure that all ranks know of; returns the code to exit with.
+    pub(super) fn fail(self, failure: Failure) -> u8 {
+        self.fail_if(self.first, failure)
     }
 
-    /// Tells of a failure on a rank that speaks; returns `code`.
-    pub(super) fn fail_if(self, speaks: bool, failure: Failure, code: u8) -> u8 {
+    /// Tells of a failure on a rank that speaks; returns the code to exit with.
+    pub(super) fn fail_if(self, speaks: bool, failure: Failure) -> u8 {
+        let code = failure.code;
         if self.spoken_for {
             let message = failure.message.clone();
-            let mut statement = json!({ SECOND_HAND: failure.second_hand });
-            statement[ERROR] = failure.json()[ERROR].take();
+            let second_hand = failure.second_hand;
+            let statement = json!({ SECOND_HAND: second_hand, ERROR: failure.json() });
             // What cannot be delivered is at least said; the one who listens tells it as JSON.
             if !report::state(&statement.to_string()) && speaks {
                 exit::note(NAME, &message);
             }
-            code
         } else if speaks {
-            failure.tell(code, self.json && self.first)
-        } else {
-            code
+            failure.tell(self.json && self.first);
         }
+        code
     }
 
     /// Tells the results, which are a line of JSON; returns `code` unless that fails.
@@ -188,15 +173,47 @@ pub(super) fn tell_outcome(outcome: &Outcome, code: u8, json: bool) -> u8 {
             if json && code != exit::DONE {
                 let line = message.lines().next().unwrap_or_default();
                 let line = line.strip_prefix(NAME).unwrap_or(line);
-                let kind = match (code, error) {
-                    (exit::RANKS, Some((_, error))) => error["kind"].as_str().unwrap_or("rank"),
-                    _ => "rank",
+                let told = error.and_then(|(_, error)| error["kind"].as_str()?.parse().ok());
+                let kind = match code {
+                    exit::RANKS => told.unwrap_or(ErrorKind::Rank),
+                    exit::STOPPED => ErrorKind::Stopped,
+                    exit::IO => ErrorKind::Io,
+                    _ => ErrorKind::Rank,
                 };
-                Failure::new(kind, line.trim_start_matches(": ")).tell_json();
+                Failure {
+                    fields: fields_of(outcome, cause),
+                    ..Failure::new(kind, line.trim_start_matches(": "))
+                }
+                .tell_json();
             }
         }
     }
     code
+}
+
+/// The fields of a failure that no rank has explained.
+fn fields_of(outcome: &Outcome, cause: &FailureCause) -> Fields {
+    let fields = Fields::default();
+    match cause {
+        FailureCause::Rank { rank, .. } => {
+            let ended = &outcome.ranks[*rank];
+            let fields = fields.with(FieldName::Rank, *rank);
+            let fields = fields.with(FieldName::Pid, u64::from(ended.pid.unsigned_abs()));
+            match ended.status {
+                Status::Exited(code) => {
+                    fields.with(FieldName::ExitCode, u64::from(code.unsigned_abs()))
+                }
+                Status::Killed(signal) => {
+                    fields.with(FieldName::Signal, u64::from(signal.unsigned_abs()))
+                }
+            }
+        }
+        FailureCause::Signal(signal) => {
+            fields.with(FieldName::Signal, u64::from(signal.unsigned_abs()))
+        }
+        FailureCause::Deadline { running, .. } => fields.with(FieldName::Ranks, &running[..]),
+        FailureCause::Output(_) => fields,
+    }
 }
 
 /// True if the rank that failed first ended by itself and with a code of a run, so that it has reported why.

@@ -6,6 +6,7 @@ use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::copy::{StoreMode, copy};
 use crate::data::{CommData, Reducible};
+use crate::error_kind::ErrorKind;
 use crate::report;
 use crate::transport::{CallLock, HeapTransport, RegionTransport, Transport, TransportFault};
 
@@ -78,8 +79,8 @@ impl Transport for LocalBackend {
         Ok(())
     }
 
-    fn abort(&self, reason: &str) {
-        report::abort(reason);
+    fn abort(&self, kind: ErrorKind, reason: &str) {
+        report::abort(kind, reason);
     }
 }
 

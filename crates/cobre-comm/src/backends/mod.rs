@@ -58,6 +58,7 @@ use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible};
 use crate::detector::Detector;
 use crate::error::{BackendError, CommError};
+use crate::error_kind::ErrorKind;
 use crate::region::{SharedMemoryProvider, SharedRegion};
 use crate::select::BackendKind;
 
@@ -198,9 +199,9 @@ macro_rules! backends {
                 }
             }
 
-            fn abort(&self, reason: &str) {
+            fn abort(&self, kind: ErrorKind, reason: &str) {
                 match self {
-                    $($(#[$condition])? Self::$variant(backend) => Communicator::abort(backend, reason),)*
+                    $($(#[$condition])? Self::$variant(backend) => Communicator::abort(backend, kind, reason),)*
                 }
             }
 

@@ -35,6 +35,7 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
             rank,
             host,
             pid,
+            kind,
             reason,
             last,
         } => {
@@ -43,6 +44,7 @@ pub(crate) fn encode(cause: &Cause) -> Vec<u8> {
             number(&mut out, *rank as u64);
             number(&mut out, u64::from(*pid));
             text(&mut out, host);
+            text(&mut out, kind.name());
             text(&mut out, reason);
         }
         Cause::RankLost {
@@ -119,6 +121,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Cause> {
             rank: rest.number()? as usize,
             pid: rest.number()? as u32,
             host: rest.text()?,
+            kind: rest.text()?.parse().ok()?,
             reason: rest.text()?,
         }),
         LOST => {
@@ -198,6 +201,7 @@ impl<'a> WireReader<'a> {
 mod tests {
     use super::*;
     use crate::call_signature::Collective;
+    use crate::error_kind::ErrorKind;
     use proptest::prelude::*;
 
     const STEP: Option<CallPosition> = Some(CallPosition {
@@ -220,6 +224,7 @@ mod tests {
             rank: usize::MAX,
             host: text.into(),
             pid: u32::MAX,
+            kind: ErrorKind::Io,
             reason: text.into(),
             last: STEP,
         }

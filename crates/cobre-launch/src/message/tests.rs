@@ -1,4 +1,5 @@
 use super::*;
+use cobre_comm::ErrorKind;
 use std::time::Duration;
 
 fn rank(status: Status, ended: bool) -> RankOutcome {
@@ -27,6 +28,7 @@ fn full_disk(rank: usize, from: usize) -> RootCause {
     RootCause {
         rank,
         from,
+        kind: ErrorKind::Io,
         reason: "the disk is full".into(),
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use cobre_comm::ErrorKind;
 
 fn exit(rank: usize, code: i32, batch: u32) -> RankEnd {
     RankEnd {
@@ -26,6 +27,7 @@ fn root_cause(rank: usize, from: usize) -> RootCause {
     RootCause {
         rank,
         from,
+        kind: ErrorKind::Io,
         reason: "because".into(),
     }
 }

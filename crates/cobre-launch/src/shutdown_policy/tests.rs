@@ -1,4 +1,5 @@
 use super::*;
+use cobre_comm::ErrorKind;
 
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -33,6 +34,7 @@ impl Story {
         self.policy.reported(RootCause {
             rank,
             from,
+            kind: ErrorKind::Io,
             reason: "because".into(),
         });
     }

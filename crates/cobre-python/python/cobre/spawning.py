@@ -60,6 +60,6 @@ class ByName(pickle.Pickler):
                     f"{name} is defined in this script, notebook or another function, where another "
                     "interpreter cannot import it from: install cloudpickle (pip install "
                     "cobre-sddp[cloudpickle]), or put it into a module",
-                    kind="IncompatibleSettings",
+                    kind="usage",
                 )
         return NotImplemented

@@ -37,7 +37,7 @@ class Team:
         if not sys.executable:
             raise CobreError(
                 "this interpreter does not know its own path (sys.executable), so it cannot start workers",
-                kind="IncompatibleSettings",
+                kind="usage",
             )
         self.count = workers
         self.backend = "shm" if backend == "auto" else backend

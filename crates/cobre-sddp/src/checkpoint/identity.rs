@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::fingerprint::Fingerprint;
-use crate::run::Settings;
+use crate::settings::Settings;
 
 /// The inputs that training starts from.
 #[derive(Debug, Clone)]

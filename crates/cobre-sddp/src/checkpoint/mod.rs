@@ -23,7 +23,7 @@ use crate::output::Directory;
 use crate::policy::SavedCuts;
 use crate::rank_work::RankWork;
 use crate::ranks::{Backend, ByteBlocks, Ranks, split};
-use crate::run::Settings;
+use crate::settings::Settings;
 use crate::team::lock;
 use crate::training::Progress;
 

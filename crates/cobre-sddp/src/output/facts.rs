@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{FORMAT, Tables};
 use crate::checkpoint::Provenance;
-use crate::run::{Results, Settings};
+use crate::run::Results;
+use crate::settings::Settings;
 
 /// The tables and facts of a case, from the caller of a run.
 pub struct About<'a> {

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::fingerprint::Fingerprint;
 use crate::problem::Problem;
-use crate::run::MAX_PASSES;
+use crate::settings::MAX_PASSES;
 
 /// The manifest of a policy: the problem and the run that it belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,9 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cobre_comm::{CommData, CommError, Communicator, SharedMemoryProvider, SharedRegion};
+use cobre_comm::{
+    CommData, CommError, Communicator, ErrorKind, SharedMemoryProvider, SharedRegion,
+};
 
 /// The communication that the method needs: collectives and shared memory.
 pub trait Backend: Communicator + SharedMemoryProvider {}
@@ -207,8 +209,8 @@ impl<'c, C: Backend> Ranks<'c, C> {
     }
 
     /// Aborts the job: every other rank's next collective fails with this reason.
-    pub(crate) fn abort(&self, reason: &str) {
-        self.comm.abort(reason);
+    pub(crate) fn abort(&self, kind: ErrorKind, reason: &str) {
+        self.comm.abort(kind, reason);
     }
 }
 

@@ -3,6 +3,7 @@
 #[path = "../../../cobre-case/src/sample.rs"]
 mod sample;
 
+use std::num::NonZero;
 use std::path::Path;
 
 use cobre_comm::LocalBackend;
@@ -15,8 +16,8 @@ use crate::lp::{Detail, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::policy::{CutPool, NewCut, Selection};
 use crate::problem::Problem;
 use crate::ranks::Ranks;
-use crate::run::{Settings, run};
-use crate::simulation::Sampling;
+use crate::run::run;
+use crate::settings::Settings;
 use crate::training::{StopRule, Stopping};
 
 /// Trains on a made-up system with HiGHS beside a kernel that may have a fault.
@@ -33,17 +34,12 @@ fn trained(fault: Option<Fault>) -> Result<LpStatistics, SddpError> {
     };
     let settings = Settings {
         seed: 5,
-        passes: 2,
-        selection: Selection::ALL,
+        passes: NonZero::new(2).expect("not 0"),
         stopping: Stopping::any(vec![StopRule::Iterations(10)]),
-        threads: 1,
         simulate: 10,
-        sampling: Sampling::Fresh,
         solver: Solver::Check,
         checkpoints: crate::checkpoint::Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     };
     let problem = hydrothermal(size).expect("sizes are not zero");
     let results = Fault::during(fault, || run(&LocalBackend, problem, &settings, &mut ()));

@@ -39,6 +39,13 @@ pub struct Stopping {
     pub all: bool,
 }
 
+/// Until the bound stalls, within the iteration limit.
+impl Default for Stopping {
+    fn default() -> Self {
+        Self::any(vec![StopRule::Iterations(ITERATIONS), STALLING])
+    }
+}
+
 /// The iteration limit if none is given, unless the bound stalls before.
 const ITERATIONS: usize = 1000;
 const STALLING: StopRule = StopRule::BoundStalling {
@@ -88,15 +95,14 @@ impl fmt::Display for StopRule {
 }
 
 impl Stopping {
-    /// The criterion of a user, with an iteration limit in any case; without rules, until the bound
-    /// stalls.
-    pub fn asked(iterations: Option<usize>, mut rules: Vec<StopRule>, all: bool) -> Self {
+    /// The criterion of a user, with an iteration limit in any case; `None` without iterations and rules.
+    pub fn asked(iterations: Option<usize>, mut rules: Vec<StopRule>, all: bool) -> Option<Self> {
         match iterations {
             Some(iterations) => rules.insert(0, StopRule::Iterations(iterations)),
-            None if rules.is_empty() => rules = vec![StopRule::Iterations(ITERATIONS), STALLING],
+            None if rules.is_empty() => return None,
             None => rules.push(StopRule::Iterations(ITERATIONS)),
         }
-        Self { rules, all }
+        Some(Self { rules, all })
     }
 
     /// Stops when any of these rules applies.

@@ -2,8 +2,8 @@
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, ColumnId, Draft, Edge, Problem, Sampling, Selection, Sense, Settings, Solver,
-    StopRule, Stopping, Template, run,
+    Cadence, ColumnId, Draft, Edge, Problem, Sense, Settings, Solver, StopRule, Stopping, Template,
+    run,
 };
 
 /// The optimal cost of the problem.
@@ -25,18 +25,10 @@ fn solve(lp: Template) -> f64 {
     let only = draft.node("only", lp);
     draft.start(only, 1.0);
     let settings = Settings {
-        seed: 0,
-        passes: 1,
-        selection: Selection::ALL,
         stopping: Stopping::any(vec![StopRule::Iterations(1)]),
-        threads: 1,
-        simulate: 0,
-        sampling: Sampling::Fresh,
         solver: Solver::Highs,
         checkpoints: Cadence::Never,
-        resume: false,
-        output: None,
-        csv: false,
+        ..Settings::default()
     };
     let problem = draft.build().expect("a tree is a problem");
     let results = run(&LocalBackend, problem, &settings, &mut ());

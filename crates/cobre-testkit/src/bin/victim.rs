@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use cobre_comm::{
-    BackendKind, CommBackend, CommError, Communicator, ReduceOp, SharedMemoryProvider,
+    BackendKind, CommBackend, CommError, Communicator, ErrorKind, ReduceOp, SharedMemoryProvider,
     SharedRegion, create_communicator,
 };
 
@@ -143,7 +143,7 @@ fn go(how: &str, comm: &CommBackend) -> Going {
             let _second = PanicsWhenDropped;
             panic!("the first of two");
         }
-        "abort" => comm.abort("no more of this"),
+        "abort" => comm.abort(ErrorKind::Program, "no more of this"),
         "fork-kill" => {
             // A child that lives on, with copies of all that the rank had open.
             // SAFETY: the child sleeps and ends, and touches nothing else.

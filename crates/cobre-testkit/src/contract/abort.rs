@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use cobre_comm::{Cause, CommError, ReduceOp, SharedRegion};
+use cobre_comm::{Cause, CommError, ErrorKind, ReduceOp, SharedRegion};
 
 use super::World;
 use super::finished::{cause_of, every_later_call_fails};
@@ -13,6 +13,7 @@ use crate::budget::Budget;
 use crate::check::{failed, succeeded, told};
 use crate::random::mix;
 
+const KIND: ErrorKind = ErrorKind::Io;
 const REASON: &str = "the disk is full — nothing can be written";
 
 /// While the others wait in a barrier.
@@ -78,7 +79,7 @@ pub fn later_calls<C: World>(comm: &C, budget: &Budget) {
         comm.barrier(),
     );
     if rank == odd {
-        comm.abort(REASON);
+        comm.abort(KIND, REASON);
         counters.post(1);
     } else {
         counters.wait_for(odd, 1);
@@ -101,7 +102,7 @@ fn pending<C: World>(comm: &C, budget: &Budget, call: impl FnOnce(usize) -> Resu
     if rank == odd {
         counters.wait_for_others(1);
         thread::sleep(Duration::from_millis(20));
-        comm.abort(REASON);
+        comm.abort(KIND, REASON);
     } else {
         counters.post(1);
         let what = format_args!("a call pending when rank {odd} gives up");
@@ -118,8 +119,8 @@ fn pending<C: World>(comm: &C, budget: &Budget, call: impl FnOnce(usize) -> Resu
 }
 
 fn tells_who_and_why(rank: usize, odd: usize, cause: &Cause) {
-    let told_so = matches!(cause, Cause::Aborted { rank, reason, .. }
-        if *rank == odd && reason == REASON);
+    let told_so = matches!(cause, Cause::Aborted { rank, kind, reason, .. }
+        if *rank == odd && *kind == KIND && reason == REASON);
     assert!(
         told_so,
         "rank {rank}: expected that rank {odd} aborted with {REASON:?}, found: {}",

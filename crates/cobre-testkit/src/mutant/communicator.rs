@@ -1,6 +1,8 @@
 //! The traits of a communicator with a fault.
 
-use cobre_comm::{CommData, CommError, Communicator, ReduceOp, Reducible, SharedMemoryProvider};
+use cobre_comm::{
+    CommData, CommError, Communicator, ErrorKind, ReduceOp, Reducible, SharedMemoryProvider,
+};
 
 use super::arithmetic::Combination;
 use super::outcome::kept_back;
@@ -71,11 +73,11 @@ impl<C: Communicator> Communicator for Mutant<C> {
         }
     }
 
-    fn abort(&self, reason: &str) {
+    fn abort(&self, kind: ErrorKind, reason: &str) {
         match self.fault {
             Some(Fault::AbortSwallowed) => {}
-            Some(Fault::AbortReasonLost) => self.inner.abort(""),
-            _ => self.inner.abort(reason),
+            Some(Fault::AbortReasonLost) => self.inner.abort(kind, ""),
+            _ => self.inner.abort(kind, reason),
         }
     }
 

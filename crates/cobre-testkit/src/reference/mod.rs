@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::thread;
 
 use cobre_comm::{
-    Cause, Collective, CommData, CommError, Communicator, ReduceOp, Reducible, SharedMemoryProvider,
+    Cause, Collective, CommData, CommError, Communicator, ErrorKind, ReduceOp, Reducible,
+    SharedMemoryProvider,
 };
 
 use crate::layout::BlockLayout;
@@ -151,8 +152,8 @@ impl Communicator for ThreadRank {
             .map(drop)
     }
 
-    fn abort(&self, reason: &str) {
-        self.inner.abort(reason);
+    fn abort(&self, kind: ErrorKind, reason: &str) {
+        self.inner.abort(kind, reason);
     }
 
     fn rank(&self) -> usize {

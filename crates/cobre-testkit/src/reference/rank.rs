@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cobre_comm::{Cause, Collective, CommError, Loss};
+use cobre_comm::{Cause, Collective, CommError, ErrorKind, Loss};
 
 use super::rendezvous::{Everything, Rendezvous};
 
@@ -60,11 +60,12 @@ impl ReferenceRank {
         self.calls.load(Ordering::SeqCst)
     }
 
-    pub(super) fn abort(&self, reason: &str) {
+    pub(super) fn abort(&self, kind: ErrorKind, reason: &str) {
         self.rendezvous.end(Cause::Aborted {
             rank: self.rank,
             host: "here".to_owned(),
             pid: std::process::id(),
+            kind,
             reason: reason.to_owned(),
             last: None,
         });

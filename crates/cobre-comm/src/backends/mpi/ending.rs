@@ -15,6 +15,7 @@ use crate::backends::fork_guard::ForkGuard;
 use crate::backends::host;
 use crate::env;
 use crate::error::{CallPosition, Cause, Loss};
+use crate::error_kind::ErrorKind;
 use crate::report;
 use crate::terminal;
 
@@ -27,9 +28,9 @@ pub(super) fn tell(text: &str) {
 }
 
 /// Says why, and ends all ranks.
-pub(super) fn end(comm: &Comm, rank: usize, reason: &str, code: i32) -> ! {
+pub(super) fn end(comm: &Comm, rank: usize, kind: ErrorKind, reason: &str, code: i32) -> ! {
     tell(&format!("{} {reason}", who(rank)));
-    report::abort(reason);
+    report::abort(kind, reason);
     allow_exit();
     // Launchers pass on the lowest eight bits.
     comm.abort((code & 0xff).max(1))
@@ -119,7 +120,8 @@ pub(super) fn wait_for_all(comm: &Comm, rank: usize) {
         Ok(())
     });
     if let Err(error) = outcome {
-        end(comm, rank, &format!("failed while leaving: {error}"), 1);
+        let reason = format!("failed while leaving: {error}");
+        end(comm, rank, ErrorKind::Communication, &reason, 1);
     }
 }
 
@@ -164,7 +166,7 @@ extern "C" fn exiting() {
     {
         let reason = "exited without dropping its communicator: the others still need it";
         tell(&format!("{} {reason}", who(*rank)));
-        report::abort(reason);
+        report::abort(ErrorKind::Rank, reason);
         sys::exit_now(1);
     }
 }

@@ -24,6 +24,7 @@ use crate::communicator::ReduceOp;
 use crate::data::{CommData, Reducible};
 use crate::env::Environment;
 use crate::error::{BackendError, CallPosition, Cause};
+use crate::error_kind::ErrorKind;
 use crate::report;
 use crate::transport::{CallLock, RegionTransport, Transport, TransportFault};
 
@@ -221,6 +222,7 @@ impl Member {
             ending::end(
                 self.comm(),
                 self.rank,
+                ErrorKind::Communication,
                 &format!("failed in {call}: {cause}"),
                 code,
             );
@@ -239,7 +241,7 @@ impl Member {
         let lost = ending::left(self.rank, self.last_step());
         if let Err(TransportFault::Failed(cause)) = arrival::leave(self, &lost) {
             ending::tell(&format!("{cause} while others went on"));
-            report::abort("it left while others still needed it");
+            report::abort(ErrorKind::Rank, "it left while others still needed it");
         }
     }
 }
@@ -261,6 +263,7 @@ impl Drop for Member {
             ending::end(
                 self.comm(),
                 self.rank,
+                ErrorKind::Rank,
                 &ending::panicked(after),
                 ending::PANIC,
             );
@@ -340,17 +343,17 @@ impl Transport for FerrompiBackend {
         if !member.check {
             // Nobody would learn of it, and the others would wait.
             let reason = format!("refused the arguments of {}", signature.step());
-            ending::end(member.comm(), member.rank, &reason, 1);
+            ending::end(member.comm(), member.rank, ErrorKind::Program, &reason, 1);
         }
         // Arriving with this call signature is the message; the others find the mismatch.
         arrival::meet(&member, signature, &[]).map(drop)
     }
 
-    fn abort(&self, reason: &str) {
+    fn abort(&self, kind: ErrorKind, reason: &str) {
         // Who gives up because of a failure that all know is not the cause.
         if self.0.failed.get().is_none() && self.0.fork_guard.is_here() {
             let cause = ending::aborted(reason, self.0.last_step());
-            ending::end(self.0.comm(), self.0.rank, &cause, 1);
+            ending::end(self.0.comm(), self.0.rank, kind, &cause, 1);
         }
     }
 }
@@ -431,7 +434,7 @@ mod tests {
                 region.fence(),
                 comm.split_local().map(drop),
             ];
-            comm.abort("not mine to say");
+            comm.abort(crate::ErrorKind::Program, "not mine to say");
             drop(comm);
             i32::from(!calls.iter().all(is_refused))
         });

@@ -35,6 +35,7 @@ use crate::cpus;
 use crate::data::{CommData, Reducible};
 use crate::env::ShmConfig;
 use crate::error::{BackendError, Cause};
+use crate::error_kind::ErrorKind;
 use crate::report;
 use crate::transport::{CallLock, RegionTransport, Transport, TransportFault};
 
@@ -175,7 +176,7 @@ impl Transport for ShmBackend {
         group.meet_all(signature)
     }
 
-    fn abort(&self, reason: &str) {
+    fn abort(&self, kind: ErrorKind, reason: &str) {
         if !self.group().job.liveness.is_here() {
             return;
         }
@@ -183,12 +184,13 @@ impl Transport for ShmBackend {
             rank: self.group().rank,
             host: host::name(),
             pid: std::process::id(),
+            kind,
             reason: reason.to_owned(),
             last: self.group().job.liveness.status().step(),
         });
         // Who gives up because another rank has failed is not the cause.
         if first {
-            report::abort(reason);
+            report::abort(kind, reason);
         }
     }
 }
@@ -276,7 +278,7 @@ mod tests {
                 comm.broadcast(&mut [1], 99),
                 region.fence(),
             ];
-            comm.abort("not mine to say");
+            comm.abort(crate::ErrorKind::Program, "not mine to say");
             i32::from(!calls.iter().all(is_refused))
         });
         assert_eq!(child, 0, "a call of the child went through");

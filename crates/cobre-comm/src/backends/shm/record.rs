@@ -80,12 +80,14 @@ fn unreadable() -> Cause {
 mod tests {
     use super::super::layout::HEADER;
     use super::*;
+    use crate::error_kind::ErrorKind;
 
     fn aborted(reason: &str) -> Cause {
         Cause::Aborted {
             rank: 3,
             host: "node-7".into(),
             pid: 41,
+            kind: ErrorKind::Solver,
             reason: reason.into(),
             last: None,
         }

@@ -38,6 +38,7 @@ use crate::cpus;
 use crate::data::{CommData, Reducible};
 use crate::env::TcpConfig;
 use crate::error::{BackendError, Cause};
+use crate::error_kind::ErrorKind;
 use crate::report;
 use crate::transport::{CallLock, HeapTransport, RegionTransport, Transport, TransportFault};
 
@@ -175,7 +176,7 @@ impl Transport for TcpBackend {
         self.barrier(signature)
     }
 
-    fn abort(&self, reason: &str) {
+    fn abort(&self, kind: ErrorKind, reason: &str) {
         let group = self.group();
         let job_verdict = group.job_verdict();
         if !group.watch.fork_guard.is_here() {
@@ -186,6 +187,7 @@ impl Transport for TcpBackend {
             rank: group.rank,
             host: peer_info.host.clone(),
             pid: peer_info.pid,
+            kind,
             reason: reason.to_owned(),
             last: job_verdict.step(),
         };
@@ -194,9 +196,9 @@ impl Transport for TcpBackend {
         }
         // Who gives up because another rank has failed is not the cause.
         match job_verdict.await_verdict_for(ABORT) {
-            Some(Cause::Aborted { rank, .. }) if *rank == group.rank => report::abort(reason),
+            Some(Cause::Aborted { rank, .. }) if *rank == group.rank => report::abort(kind, reason),
             Some(_) => {}
-            None => report::abort(reason),
+            None => report::abort(kind, reason),
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::call_signature::{CallSignature, Collective};
 use crate::communicator::{Communicator, ReduceOp};
 use crate::env::{self, TcpConfig, TcpProtection, TcpTopology};
 use crate::error::{CallPosition, Cause};
+use crate::error_kind::ErrorKind;
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
@@ -98,6 +99,7 @@ impl RandomBytes {
                 rank: self.figure() as usize,
                 host: "\u{1b}[2J".to_owned(),
                 pid: self.bits() as u32,
+                kind: ErrorKind::Io,
                 reason: String::from_utf8_lossy(&self.bytes(100)).into_owned(),
                 last: CallPosition::of_word(self.figure()),
             },

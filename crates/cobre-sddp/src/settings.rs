@@ -1,0 +1,168 @@
+//! Settings of a run: one type for the library, the command line, case files and Python.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::checkpoint::Cadence;
+use crate::error::SddpError;
+use crate::policy::Selection;
+use crate::simulation::Sampling;
+use crate::solver::Solver;
+use crate::training::{StopRule, Stopping};
+
+/// The largest number of threads of a rank.
+pub const MAX_THREADS: usize = 1024;
+/// The largest number of forward passes of an iteration.
+pub const MAX_PASSES: usize = 100_000;
+/// The most paths of a simulation that make sense to ask for.
+pub const MAX_PATHS: usize = 10_000_000;
+
+/// Makes of one list of settings with their defaults both [`Settings`] and [`Overrides`].
+macro_rules! settings {
+    ($($(#[$doc:meta])+ $name:ident: $type:ty = $default:expr,)+) => {
+        /// The settings of a run.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        pub struct Settings {
+            $($(#[$doc])+ pub $name: $type,)+
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($name: $default,)+ }
+            }
+        }
+
+        /// Some of the [`Settings`]: those that a case, or its caller, asks for.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct Overrides {
+            $($(#[$doc])+ pub $name: Option<$type>,)+
+        }
+
+        impl Settings {
+            /// These settings, with `overrides` in the place of those that it has.
+            #[must_use]
+            pub fn with(self, overrides: Overrides) -> Self {
+                Self { $($name: overrides.$name.unwrap_or(self.$name),)+ }
+            }
+        }
+    };
+}
+
+settings! {
+    /// The seed of all random numbers.
+    seed: u64 = 0,
+    /// Forward passes per iteration.
+    passes: NonZeroUsize = NonZeroUsize::MIN,
+    /// The cut selection.
+    selection: Selection = Selection::ALL,
+    /// The stopping rules.
+    stopping: Stopping = Stopping::default(),
+    /// Threads of this rank; ranks may differ.
+    threads: NonZeroUsize = NonZeroUsize::MIN,
+    /// Paths to simulate after training.
+    simulate: usize = 0,
+    /// The source of those paths.
+    sampling: Sampling = Sampling::Fresh,
+    /// The solver of nodes.
+    solver: Solver = Solver::default(),
+    /// The cadence of checkpoints.
+    checkpoints: Cadence = Cadence::default(),
+    /// True to resume from the newest checkpoint, if there is one.
+    resume: bool = false,
+    /// The directory of results; `None` to write none.
+    output: Option<PathBuf> = None,
+    /// True to write tables as CSV as well.
+    csv: bool = false,
+}
+
+impl Settings {
+    /// Checks the settings for a problem, which is risk-neutral or not. [`run`](crate::run) begins with it.
+    ///
+    /// # Errors
+    /// A number that is out of all proportion, and a stopping rule that means nothing for the problem.
+    pub fn check(&self, risk_neutral: bool) -> Result<(), SddpError> {
+        let counts = [
+            ("threads", self.threads.get(), MAX_THREADS),
+            ("forward_passes", self.passes.get(), MAX_PASSES),
+            ("simulate", self.simulate, MAX_PATHS),
+        ];
+        if let Some((key, asked, most)) = counts.into_iter().find(|(_, asked, most)| asked > most) {
+            return Err(SddpError::Setting {
+                key,
+                value: asked.to_string(),
+                expected: format!("a whole number of at most {most} is expected"),
+            });
+        }
+        let statistical = |rule: &&StopRule| matches!(rule, StopRule::Statistical { .. });
+        if let Some(rule) = self
+            .stopping
+            .rules
+            .iter()
+            .find(statistical)
+            .filter(|_| !risk_neutral)
+        {
+            return Err(SddpError::Setting {
+                key: "stop",
+                value: rule.to_string(),
+                expected: "the rule compares the bound with a mean, and under a risk measure the bound is none on the mean".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_take_the_place_of_settings() {
+        let case = Overrides {
+            seed: Some(42),
+            simulate: Some(7),
+            ..Overrides::default()
+        };
+        let caller = Overrides {
+            seed: Some(3),
+            ..Overrides::default()
+        };
+        let found = Settings::default().with(case).with(caller);
+        let expected = Settings {
+            seed: 3,
+            simulate: 7,
+            ..Settings::default()
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn numbers_out_of_proportion_are_refused() {
+        let most = Settings {
+            simulate: MAX_PATHS,
+            ..Settings::default()
+        };
+        assert!(most.check(true).is_ok());
+        let more = Settings {
+            simulate: MAX_PATHS + 1,
+            ..most
+        };
+        let error = more.check(true).expect_err("too many");
+        assert_eq!(
+            error.to_string(),
+            "simulate=10000001: a whole number of at most 10000000 is expected"
+        );
+    }
+
+    #[test]
+    fn a_statistical_stop_needs_a_risk_neutral_problem() {
+        let settings = Settings {
+            stopping: Stopping::any(vec![StopRule::Statistical { paths: 10 }]),
+            ..Settings::default()
+        };
+        assert!(settings.check(true).is_ok());
+        let error = settings.check(false).expect_err("no mean").to_string();
+        assert!(error.starts_with("stop=statistical:10: "), "{error}");
+    }
+}
