@@ -46,7 +46,7 @@ def results(output):
     files = {}
     for path in sorted(output.rglob("*")):
         name = str(path.relative_to(output))
-        hidden = name.startswith("checkpoint/") or name in TIMES or name == ".lock"
+        hidden = name.startswith("checkpoint/") or name in TIMES or name in (".lock", ".cobre-files")
         if path.is_file() and not hidden:
             files[name] = path.read_bytes()
     return files

@@ -75,12 +75,12 @@ pub(crate) fn fail(code: u8, command: &str, problem: &str) -> u8 {
     code
 }
 
-/// The error and what caused it, on one line.
+/// The error and what caused it, on one line of bounded length.
 pub(crate) fn told(error: &dyn Error) -> String {
-    match error.source() {
+    terminal::bounded(&match error.source() {
         Some(cause) => format!("{error}: {}", told(cause)),
         None => error.to_string(),
-    }
+    })
 }
 
 /// The code for a kind of error.

@@ -63,7 +63,12 @@ pub(crate) fn run(args: Args) -> u8 {
     {
         return exit::fail(exit::of_file(&error), NAME, &exit::told(&error));
     }
-    finish(launch(args), NAME)
+    let (logs, ranks) = (args.logs.clone(), args.ranks);
+    let code = finish(launch(args), NAME);
+    if let Some(directory) = logs {
+        prove_logs(&directory, ranks);
+    }
+    code
 }
 
 /// Notes that the logs in this directory are a launcher's: the next one replaces them, and no other file.
@@ -79,7 +84,15 @@ fn claim_logs(directory: &Path, ranks: usize) -> Result<(), FileError> {
         path: directory.to_owned(),
         source,
     })?;
-    register.claim(names())
+    register.claim_logs(names())
+}
+
+/// Notes what the logs hold at the end, so that a file that somebody puts in their place later is known as theirs.
+fn prove_logs(directory: &Path, ranks: usize) {
+    let names: Vec<String> = (0..ranks).map(Output::log_name).collect();
+    let names = names.iter().map(String::as_str);
+    // Without it, they stay logs by their names.
+    let _ = Register::open(directory).and_then(|mut register| register.prove(names));
 }
 
 /// Says how a job ended, in the name of the command that ran it, and returns the code to exit with.

@@ -6,6 +6,7 @@ mod compare;
 mod dispositions;
 mod doctor;
 mod exit;
+mod fit;
 mod init;
 mod job;
 mod launch;
@@ -35,6 +36,7 @@ struct Cli {
 enum Command {
     Run(Box<run::Args>),
     Validate(validate::Args),
+    Fit(fit::Args),
     Init(init::Args),
     Schema(schema::Args),
     Report(report::Args),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Ok(cli) => match cli.command {
             Command::Run(args) => run::run(&args),
             Command::Validate(args) => validate::run(&args),
+            Command::Fit(args) => fit::run(&args),
             Command::Init(args) => init::run(&args),
             Command::Schema(args) => schema::run(&args),
             Command::Report(args) => report::run(&args),
@@ -77,6 +80,10 @@ fn main() -> ExitCode {
             }
         }
     };
+    if code == exit::DONE && terminal::output_was_lost() {
+        let problem = "standard output did not take all of it";
+        return ExitCode::from(exit::fail(exit::IO, "cobre", problem));
+    }
     ExitCode::from(code)
 }
 

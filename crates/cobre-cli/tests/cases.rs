@@ -54,7 +54,10 @@ fn result_of(case: &Path, options: &[&str]) -> (Value, BTreeMap<String, Vec<u8>>
     line.as_object_mut().and_then(|line| line.remove("seconds"));
     let mut files = files(directory.path());
     let times = ["training/timings.parquet", "training/timings.csv"];
-    for name in times.into_iter().chain(["run.json", ".lock"]) {
+    for name in times
+        .into_iter()
+        .chain(["run.json", ".lock", ".cobre-files"])
+    {
         assert!(files.remove(name).is_some(), "{name}");
     }
     (line, files)
@@ -130,7 +133,51 @@ fn every_reference_case_gives_the_same_with_two_ranks() {
         assert!(alone == both, "{name}");
         checked += 1;
     }
-    assert!(checked >= 12, "{checked} cases can be read");
+    assert!(checked >= 18, "{checked} cases can be read");
+}
+
+#[test]
+fn fitted_hyperplanes_are_shown_with_their_errors() {
+    let Some(case) = reference("d07-fpha-computed") else {
+        return;
+    };
+    let output = finish(cobre(&["fit", "--planes"]).arg(&case));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("1 fitted production function"), "{text}");
+    assert!(
+        text.contains("largest error") && text.contains("MW/hm³"),
+        "{text}"
+    );
+    let fits = json(&finish(cobre(&["fit", "--json"]).arg(&case)));
+    let fit = &fits["fits"][0];
+    assert_eq!(fit["hydro"], "H0");
+    assert!(
+        fit["planes"]
+            .as_array()
+            .is_some_and(|planes| planes.len() > 1),
+        "{fit}"
+    );
+    let error = |key: &str| fit[key].as_f64().expect("a number");
+    assert!(error("mean_error_mw") > 0.0 && error("mean_error_mw") < error("largest_error_mw"));
+    let (_directory, plain) = initialised("cascade");
+    let output = finish(cobre(&["fit"]).arg(&plain));
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("no plant has fitted hyperplanes"), "{text}");
+    replace(
+        &plain,
+        "system/hydros.json",
+        "\"bus_id\": 0",
+        "\"bus_id\": 5",
+    );
+    assert_eq!(finish(cobre(&["fit"]).arg(&plain)).status.code(), Some(1));
+    assert_eq!(
+        finish(cobre(&["fit"]).arg(plain.join("nowhere")))
+            .status
+            .code(),
+        Some(2)
+    );
 }
 
 /// A case in a directory of its own.
@@ -357,7 +404,12 @@ fn schemas_describe_every_json_file() {
     let output: Output = finish(cobre(&["schema"]).arg(&schemas));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let found = files(&schemas);
-    assert_eq!(found.len(), 12, "{:?}", found.keys());
+    assert_eq!(
+        found.len(),
+        cobre_case::schemas().len(),
+        "{:?}",
+        found.keys()
+    );
     let schema: Value = serde_json::from_slice(&found["thermals.schema.json"]).expect("it is JSON");
     let plant = &schema["properties"]["thermals"]["items"];
     assert_eq!(plant["properties"]["cost_per_mwh"]["minimum"], 0);

@@ -16,7 +16,12 @@ use std::time::{Duration, Instant};
 use processes::{command, wait_until};
 
 /// Files that hold times, or that are no results.
-const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
+const DIFFERENT: [&str; 4] = [
+    "run.json",
+    "training/timings.parquet",
+    ".lock",
+    ".cobre-files",
+];
 
 fn problem() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")

@@ -33,7 +33,12 @@ const MATRIX: [(&str, usize, usize); 14] = [
 ];
 
 /// Files that hold times.
-const DIFFERENT: [&str; 3] = ["run.json", "training/timings.parquet", ".lock"];
+const DIFFERENT: [&str; 4] = [
+    "run.json",
+    "training/timings.parquet",
+    ".lock",
+    ".cobre-files",
+];
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")

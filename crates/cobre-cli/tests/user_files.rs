@@ -50,7 +50,13 @@ fn results(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = files(directory);
     let differ = |name: &str| {
         name.starts_with("checkpoint/")
-            || [".lock", "run.json", "training/timings.parquet"].contains(&name)
+            || [
+                ".lock",
+                ".cobre-files",
+                "run.json",
+                "training/timings.parquet",
+            ]
+            .contains(&name)
     };
     files.retain(|name, _| !differ(name));
     files
@@ -178,9 +184,8 @@ fn nothing_of_an_earlier_run_is_left_but_for_what_is_not_its_own() {
         !pictures.exists(),
         "a directory that it made, and that is empty"
     );
-    // The register is one of the files that are the same.
-    let register = left.remove(".cobre-files").expect("it is there");
-    assert!(String::from_utf8_lossy(&register).contains("charts/"));
+    let register = std::fs::read_to_string(output.join(".cobre-files")).expect("it is there");
+    assert!(register.contains("charts/"), "{register}");
     let mut expected = results(&fresh);
     expected.remove(".cobre-files");
     assert!(left == expected, "{:?} {:?}", left.keys(), expected.keys());
@@ -396,4 +401,111 @@ fn a_lock_on_the_directory_keeps_no_run_out() {
     let directory = std::fs::File::open(&output).expect("it can be read");
     directory.lock().expect("nobody has it");
     succeeds(&run(&output, &[]));
+}
+
+#[test]
+fn files_of_the_users_own_in_the_place_of_results_are_refused_by_name() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("out");
+    succeeds(&run(&output, &["--simulate=5", "--csv"]));
+    succeeds(&finish(cobre(&["report"]).arg(&output)));
+    // Those that the next run would replace, and those that it would remove.
+    for name in [
+        "dictionary.csv",
+        "report.html",
+        "training/convergence.csv",
+        "policy/cuts.parquet",
+        "simulation/paths.parquet",
+        "run.json",
+    ] {
+        let place = output.join(name);
+        let ours = std::fs::read(&place).unwrap_or_else(|error| panic!("{name}: {error}"));
+        std::fs::write(&place, "my own text").expect("it is written");
+        let before = files(&output);
+        refuses(&run(&output, &[]), &place);
+        assert!(files(&output) == before, "{name}: nothing is written");
+        std::fs::write(&place, ours).expect("it is written");
+    }
+    succeeds(&run(&output, &[]));
+}
+
+#[test]
+fn tables_of_the_users_own_beside_a_policy_are_no_results() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (output, mine) = (scratch.path().join("out"), scratch.path().join("mine"));
+    succeeds(&run(&output, &[]));
+    std::fs::create_dir_all(mine.join("training")).expect("a directory");
+    std::fs::create_dir_all(mine.join("policy")).expect("a directory");
+    for name in ["policy/manifest.json", "policy/cuts.parquet"] {
+        std::fs::copy(output.join(name), mine.join(name)).expect("a copy");
+    }
+    let place = mine.join("training/convergence.parquet");
+    for text in [
+        b"text".to_vec(),
+        std::fs::read(output.join("policy/cuts.parquet")).expect("it"),
+    ] {
+        std::fs::write(&place, text).expect("a file");
+        let before = files(&mine);
+        refuses(&run(&mine, &[]), &place);
+        assert!(files(&mine) == before, "nothing is written");
+    }
+    std::fs::remove_file(&place).expect("it is removed");
+    succeeds(&run(&mine, &[]));
+}
+
+#[test]
+fn a_run_leaves_the_logs_of_its_launcher() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("out");
+    for _ in 0..2 {
+        let mut launch = cobre(&["launch", "-n", "2", "--backend", "shm", "--logs"]);
+        launch
+            .arg(&output)
+            .args(["--", env!("CARGO_BIN_EXE_cobre"), "run"]);
+        launch.args(["--bound=0", "--iterations=3", "--output"]);
+        succeeds(&finish(launch.arg(&output).arg(example())));
+        for rank in 0..2 {
+            let place = output.join(format!("rank-{rank}.log"));
+            assert!(place.is_file(), "{} is gone", place.display());
+        }
+        let text = std::fs::read_to_string(output.join("rank-0.log")).expect("it is there");
+        assert!(text.contains("lower bound"), "{text}");
+    }
+}
+
+#[test]
+fn a_register_that_a_killed_process_left_keeps_no_run_out() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("out");
+    put(&output.join(".cobre-files"), "{\"cobre\":\"fi");
+    succeeds(&run(&output, &[]));
+    // A name that no file can have.
+    let register = output.join(".cobre-files");
+    let mut text = std::fs::read_to_string(&register).expect("it is there");
+    text.extend(["\"", &"a".repeat(300), "\"\n"]);
+    std::fs::write(&register, text).expect("it is written");
+    succeeds(&run(&output, &[]));
+    // Killed in the first write of a table that the next run does not have, and another process has settled since.
+    let mut text = std::fs::read_to_string(&register).expect("it is there");
+    text.push_str("\"simulation/paths.parquet\"\n");
+    std::fs::write(&register, text).expect("it is written");
+    put(&output.join("simulation/.paths.parquet.part"), "half");
+    succeeds(&finish(cobre(&["report"]).arg(&output)));
+    succeeds(&run(&output, &["--simulate=5"]));
+}
+
+#[test]
+fn output_that_a_full_disk_does_not_take_is_an_error() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    succeeds(&run(scratch.path(), &[]));
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut summary = cobre(&["summary"]);
+    summary.arg(scratch.path());
+    summary.stdout(full.expect("Linux has it"));
+    summary.stderr(std::process::Stdio::piped());
+    let ended = summary
+        .spawn()
+        .and_then(std::process::Child::wait_with_output);
+    let ended = ended.expect("it ends");
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
 }

@@ -375,7 +375,7 @@ impl<'a> Environment<'a> {
         let value = self.raw(name).unwrap_or_default();
         BackendError::InvalidConfiguration {
             variable: name.to_owned(),
-            value: value.to_string_lossy().into_owned(),
+            value: crate::terminal::one_line(&value.to_string_lossy()),
             expected: expected.to_owned(),
         }
     }
@@ -449,7 +449,7 @@ impl<'a> Environment<'a> {
         raw.to_str()
             .and_then(|text| text.trim().parse().ok())
             .ok_or_else(|| BackendError::InvalidBackend {
-                requested: raw.to_string_lossy().into_owned(),
+                requested: crate::terminal::one_line(&raw.to_string_lossy()),
                 available: crate::backends::available(),
             })
     }
@@ -574,6 +574,10 @@ mod tests {
 
     #[test]
     fn an_unknown_backend_is_refused_with_the_list() {
+        let broken = with(&[(COMM_BACKEND, "x\nerror: y")])
+            .request()
+            .unwrap_err();
+        assert!(!broken.to_string().contains('\n'), "{broken}");
         let error = with(&[(COMM_BACKEND, "bogus")]).request().unwrap_err();
         let text = error.to_string();
         assert!(text.contains("bogus") && text.contains("local"), "{text}");

@@ -7,6 +7,13 @@
 
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The longest line of an error, in letters: names come from others, and may be as long as a file.
+const LONGEST_LINE: usize = 4000;
+
+/// Standard output has refused something, a full disk for example.
+static LOST: AtomicBool = AtomicBool::new(false);
 
 /// True if a letter is no text but steers what shows it: control characters, marks of direction, line and paragraph
 /// separators, and letters that are there but never seen.
@@ -20,6 +27,24 @@ pub fn steers(letter: char) -> bool {
 /// A text on one line: letters that [steer](steers) a terminal are escaped, line breaks among them.
 pub fn one_line(text: &str) -> String {
     escaped(text, |letter, line| line.extend(letter.escape_default()))
+}
+
+/// A text whose lines have at most 4,000 letters each: of longer ones, the beginning, and the count of letters after it.
+pub fn bounded(text: &str) -> String {
+    let line = |line: &str| match line.char_indices().nth(LONGEST_LINE) {
+        Some((end, _)) => {
+            let rest = line[end..].chars().count();
+            format!("{} … and {rest} letters more", &line[..end])
+        }
+        None => line.to_owned(),
+    };
+    let lines: Vec<String> = text.split('\n').map(line).collect();
+    lines.join("\n")
+}
+
+/// True if standard output has not taken all that was said, for another reason than that nobody reads it.
+pub fn output_was_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// A text on the lines that it has: as [`one_line`], but line breaks stay.
@@ -79,7 +104,7 @@ pub fn say_own(text: &str) -> io::Result<()> {
 
 /// Writes lines to standard error. Without a reader there is nobody to tell.
 pub fn complain(text: &str) {
-    let mut text = lines(text);
+    let mut text = bounded(&lines(text));
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -88,7 +113,13 @@ pub fn complain(text: &str) {
 
 fn out(mut line: String) -> io::Result<()> {
     line.push('\n');
-    io::stdout().write_all(line.as_bytes())
+    let written = io::stdout().write_all(line.as_bytes());
+    if let Err(error) = &written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.store(true, Ordering::Relaxed);
+    }
+    written
 }
 
 #[cfg(test)]
@@ -114,6 +145,19 @@ mod tests {
         let text = "Itaipú: 14 000 MW, \"d'água\" \\ 日本 👩‍🔧";
         assert_eq!(one_line(text), text);
         assert_eq!(one_line(&one_line(HOSTILE)), one_line(HOSTILE));
+    }
+
+    #[test]
+    fn lines_of_errors_are_bounded() {
+        let long = format!("short\n{}\n", "é".repeat(300_000));
+        let text = bounded(&long);
+        assert!(text.starts_with("short\né"), "{text}");
+        assert!(
+            text.ends_with("é … and 296000 letters more\n"),
+            "{}",
+            text.len()
+        );
+        assert_eq!(bounded("a\nb"), "a\nb");
     }
 
     #[test]

@@ -30,11 +30,18 @@ impl EntryKind {
     }
 }
 
+/// The longest part of a name, in bytes: that of an unfinished file is one of Linux still.
+const LONGEST_PART: usize = 255 - ".".len() - ".part".len();
+/// The longest name, in bytes: with the directory before it, it is a path of Linux still.
+const LONGEST_NAME: usize = 2048;
+
 /// True if a text names something below a directory: parts with a slash between them, none of which leads up or
-/// stays where it is.
+/// stays where it is, and none of which is too long for a file.
 pub(crate) fn is_name(name: &str) -> bool {
-    let sound = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
-    name.split('/').all(sound)
+    let sound = |part: &str| {
+        !matches!(part, "" | "." | "..") && !part.contains('\0') && part.len() <= LONGEST_PART
+    };
+    name.len() <= LONGEST_NAME && name.split('/').all(sound)
 }
 
 /// A directory and the last part of a name in it.

@@ -20,6 +20,15 @@ pub enum FileError {
         /// The kind of thing there.
         what: String,
     },
+    /// A file that Cobre wrote was changed or replaced since.
+    #[error(
+        "{} was changed or replaced since Cobre wrote it: it is left as it is; move it away, or choose another place",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// The system refused something.
     #[error("cannot {action} {}", path.display())]
     Io {

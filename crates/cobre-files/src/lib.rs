@@ -7,10 +7,12 @@
 //! where Cobre can prove that it wrote the file ([`Register`]).
 
 mod below;
+mod content;
 mod error;
 mod lock;
 mod proof;
 mod register;
+mod register_file;
 mod regular;
 mod table;
 mod whole;

@@ -38,7 +38,8 @@ impl Lock {
             Err(error) => Err(FileError::io("lock", &place)(error)),
             Ok(found) if !found.is_file() => Err(FileError::foreign(place, "is no regular file")),
             Ok(_) => {
-                let file = File::open(&place).map_err(FileError::io("lock", &place))?;
+                // Something else may be there by now.
+                let file = crate::regular::open(&place).map_err(FileError::io("lock", &place))?;
                 owner(&place, &file).map(drop)
             }
         }
@@ -58,9 +59,12 @@ impl Lock {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(&place);
         let mut file = opened.map_err(error())?;
+        if !file.metadata().map_err(error())?.is_file() {
+            return Err(FileError::foreign(place, "is no regular file"));
+        }
         let taken = file.try_lock();
         let owner = owner(&place, &file)?;
         match taken {

@@ -1,6 +1,5 @@
 //! Proof by content, for files that the user names one by one and that are on no register.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -29,7 +28,8 @@ pub fn replaceable(place: &Path, is_own: impl FnOnce(&[u8]) -> bool) -> Result<(
         return Err(FileError::foreign(place, "is no regular file"));
     }
     let mut head = Vec::new();
-    let opened = File::open(place);
+    // Something else may be there by now.
+    let opened = crate::regular::open(place);
     let read = opened.and_then(|file| file.take(HEAD).read_to_end(&mut head));
     read.map_err(FileError::io("read", place))?;
     if head.is_empty() || is_own(&head) {

@@ -5,7 +5,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::below::part_name;
+use crate::content::ContentProof;
 use crate::error::FileError;
+use crate::register_file::RegisterFile;
 
 /// A file written beside its place; [`finish`](Self::finish) puts it there. Without that, nothing
 /// is left of it.
@@ -15,6 +17,8 @@ pub struct WholeFile {
     beside: PathBuf,
     place: PathBuf,
     in_place: bool,
+    /// The register that gets the proof of its content, and its name there.
+    proof: Option<(RegisterFile, String)>,
 }
 
 impl WholeFile {
@@ -36,7 +40,14 @@ impl WholeFile {
             beside,
             place: place.to_owned(),
             in_place: false,
+            proof: None,
         })
+    }
+
+    /// Lets the register of a directory have the proof of its content, before it is put in place.
+    pub(crate) fn proved_in(mut self, register: RegisterFile, name: &str) -> Self {
+        self.proof = Some((register, name.to_owned()));
+        self
     }
 
     /// Where it will be.
@@ -78,6 +89,10 @@ impl WholeFile {
             .into_inner()
             .map_err(|lost| error()(lost.into_error()))?;
         file.sync_all().map_err(error())?;
+        if let Some((register, name)) = &self.proof {
+            let proof = ContentProof::of(&self.beside).map_err(error())?;
+            register.append(&[proof.json(name)])?;
+        }
         std::fs::rename(&self.beside, &self.place).map_err(error())?;
         self.in_place = true;
         let directory = match self.place.parent() {

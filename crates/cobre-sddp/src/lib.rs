@@ -82,9 +82,10 @@ pub use output::{
 };
 pub use policy::{InitialState, Manifest, Policy, Selection, SelectionRule, StoredCut};
 pub use problem::{
-    Change, ColumnId, Draft, Edge, Graph, LARGEST, LpColumn, LpRow, MOST_OPENING_NUMBERS,
-    Magnitudes, Node, NodeId, Parts, Places, Problem, ProblemError, ProblemErrors, RowId, Sense,
-    State, StateColumns, Step, Summary, Template, TemplateId, ValidationStep,
+    Change, ColumnId, Draft, Edge, Graph, LARGEST, LARGEST_COEFFICIENT, LpColumn, LpRow,
+    MOST_OPENING_NUMBERS, Magnitudes, Node, NodeId, Parts, Places, Problem, ProblemError,
+    ProblemErrors, RowId, SMALLEST, Sense, State, StateColumns, Step, Summary, Template,
+    TemplateId, ValidationStep, sum_of,
 };
 pub use ranks::Backend;
 pub use risk::Risk;

@@ -274,7 +274,8 @@ impl<'p, C: Backend> RankWork<'p, C> {
     }
 }
 
-fn during(task: Task, scenario: usize) -> String {
+/// The task in words, for errors.
+pub(crate) fn during(task: Task, scenario: usize) -> String {
     let scenario = scenario + 1;
     match task {
         Task::Forward { iteration } => {

@@ -27,6 +27,20 @@ impl Date {
     }
 }
 
+impl Date {
+    /// Its month, from 0, and the days of that month.
+    pub(crate) fn month(self) -> (usize, i64) {
+        // No year has more than 366 days, so this one is not after that of the date.
+        let mut year = 1970 + self.0.div_euclid(366) - i64::from(self.0 < 0);
+        while days(year + 1, 1) <= self.0 {
+            year += 1;
+        }
+        let month = (1..=12).rev().find(|month| days(year, *month) <= self.0);
+        let month = month.unwrap_or(1);
+        (usize::try_from(month - 1).unwrap_or(0), length(year, month))
+    }
+}
+
 fn leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
@@ -78,6 +92,18 @@ mod tests {
             day("2100-03-01").zip(day("2100-02-01")).map(|(b, a)| b - a),
             Some(28)
         );
+    }
+
+    #[test]
+    fn months_are_those_of_the_calendar() {
+        let month = |text| Date::parse(text).map(Date::month);
+        assert_eq!(month("1970-01-01"), Some((0, 31)));
+        assert_eq!(month("2024-02-29"), Some((1, 29)));
+        assert_eq!(month("2023-12-31"), Some((11, 31)));
+        assert_eq!(month("2100-02-01"), Some((1, 28)));
+        assert_eq!(month("1969-12-31"), Some((11, 31)));
+        assert_eq!(month("0001-01-01"), Some((0, 31)));
+        assert_eq!(month("9999-11-30"), Some((10, 30)));
     }
 
     #[test]

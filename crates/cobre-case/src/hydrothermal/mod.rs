@@ -6,6 +6,8 @@
 
 mod date;
 mod files;
+mod fits;
+mod hydraulic_warnings;
 mod json;
 mod model;
 mod number;
@@ -28,6 +30,9 @@ use self::sampling::OpeningSampler;
 use self::system::System;
 use crate::finding::{Finding, Findings, Place};
 use crate::{Case, Checked, Options};
+
+pub(crate) use self::fits::read as read_fits;
+pub use self::fits::{FittedPlane, ProductionFit};
 
 /// True if a directory looks like a case.
 pub(crate) fn is_case(path: &Path) -> bool {

@@ -78,9 +78,25 @@ number!(
     json!({"type": "number", "minimum": 0, "maximum": 1})
 );
 number!(
+    /// A part that remains of a whole.
+    Efficiency, "a number above 0 and at most 1, as nothing gains energy", |value| value > 0.0 && value <= 1.0,
+    json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+);
+number!(
     /// A part of a hundred that leaves something.
     Percent, "a number from 0 to below 100", |value| (0.0..100.0).contains(&value),
     json!({"type": "number", "minimum": 0, "exclusiveMaximum": 100})
+);
+
+number!(
+    /// A number that is not above 0.
+    NonPositive, "a number that is at most 0", |value| value <= 0.0,
+    json!({"type": "number", "minimum": -LARGEST, "maximum": 0})
+);
+number!(
+    /// A share that is not nothing.
+    PositiveShare, "a number above 0 and at most 1", |value| value > 0.0 && value <= 1.0,
+    json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 );
 
 /// A whole number that names something.
@@ -115,6 +131,9 @@ const ANY_COUNT: usize = u32::MAX as usize;
 /// The most openings of a stage.
 const MOST_OPENINGS: usize = 100_000;
 
+/// The most stages by which a thermal plant is committed ahead.
+const MOST_LEAD_STAGES: usize = 120;
+
 /// A count, from one to the largest that makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count<const MOST: usize = ANY_COUNT>(pub(crate) usize);
@@ -123,6 +142,8 @@ pub(crate) struct Count<const MOST: usize = ANY_COUNT>(pub(crate) usize);
 pub(crate) type Passes = Count<MAX_PASSES>;
 /// Paths of a simulation.
 pub(crate) type Paths = Count<MAX_PATHS>;
+/// Stages between a commitment and what is committed.
+pub(crate) type LeadStages = Count<MOST_LEAD_STAGES>;
 /// Openings of a stage.
 pub(crate) type Openings = Count<MOST_OPENINGS>;
 

@@ -8,8 +8,9 @@ use crate::finding::{Findings, Place};
 
 /// The most columns of all linear programs of a case together.
 const MOST_COLUMNS: usize = 1 << 23;
-/// Columns of a hydro plant in a block: turbined, spilled, and what may be missing.
-const HYDRO_COLUMNS: usize = 8;
+/// Columns of a hydro plant in a block: turbined, spilled, diverted, generation, storage, evaporation, and what may be
+/// missing.
+const HYDRO_COLUMNS: usize = 14;
 /// Columns of a bus in a block: load that is not served, in segments, and too much energy.
 const BUS_COLUMNS: usize = 4;
 /// Columns of a line in a block: one for each way.
@@ -27,6 +28,7 @@ pub(super) fn check(files: &Files, findings: &mut Findings) -> bool {
     let sources = sources.map_or(0, |file| file.non_controllable_sources.len());
     let per_block =
         hydros * HYDRO_COLUMNS + thermals + buses * BUS_COLUMNS + lines * LINE_COLUMNS + sources;
+    let per_block = per_block.saturating_add(equipment(files));
     let columns = per_block.saturating_mul(list.len().saturating_add(blocks));
     if columns > MOST_COLUMNS {
         let message = format!(
@@ -39,7 +41,7 @@ pub(super) fn check(files: &Files, findings: &mut Findings) -> bool {
     }
     // An opening changes the inflow of each plant, and in each block the load of a bus and the most of a source.
     let numbers = list.iter().map(|stage| {
-        let by_block = (buses + sources).saturating_mul(stage.blocks.len());
+        let by_block = (buses + 2 * sources).saturating_mul(stage.blocks.len());
         let numbers = hydros.saturating_mul(2).saturating_add(by_block);
         let numbers = numbers.saturating_mul(2).saturating_add(1);
         numbers.saturating_mul(stage.num_scenarios.0)
@@ -54,6 +56,40 @@ pub(super) fn check(files: &Files, findings: &mut Findings) -> bool {
         return false;
     }
     segments(files, blocks, findings)
+}
+
+/// Columns of equipment and constraints in a block.
+fn equipment(files: &Files) -> usize {
+    let segments = files.thermals.thermals.iter();
+    let segments = segments.map(|plant| plant.cost_segments.as_ref().map_or(0, Vec::len));
+    let leads = files.thermals.thermals.iter().map(|plant| {
+        let config = plant.anticipated_config.as_ref();
+        let lead = config.and_then(|config| config.lead_stages);
+        let lead = lead.or(plant.gnl_config.as_ref().map(|config| config.lag_stages));
+        // Two columns for each stage that is committed; hours ahead may be any number of them.
+        let stages = files.stages.stages.len();
+        let hours = config.and_then(|config| config.lead_time_hours);
+        2 * hours
+            .map_or(lead.map_or(0, |lead| lead.0), |_| stages)
+            .min(stages)
+    });
+    let units = files
+        .hydros
+        .hydros
+        .iter()
+        .map(|plant| 3 * plant.groups().len());
+    let pumping = files.pumping.as_ref();
+    let contracts = files.contracts.as_ref();
+    let batteries = files.batteries.as_ref();
+    let constraints = files.constraints.as_ref();
+    let others = [
+        pumping.map_or(0, |file| 2 * file.pumping_stations.len()),
+        contracts.map_or(0, |file| file.contracts.len()),
+        batteries.map_or(0, |file| 5 * file.batteries.len()),
+        constraints.map_or(0, |file| 2 * file.constraints.len()),
+    ];
+    let all = segments.chain(leads).chain(units).chain(others);
+    all.fold(0, usize::saturating_add)
 }
 
 /// Says if the segments of load that is not served are too many.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cobre_sddp::{Change, ColumnId, RowId, Sense, Template};
+use cobre_sddp::{Change, ColumnId, RowId, Sense, Template, sum_of};
 use serde_json::Value;
 
 use super::Errors;
@@ -32,7 +32,7 @@ struct Sum {
 #[derive(Debug)]
 struct RandomTerm {
     column: ColumnId,
-    coefficient: f64,
+    fixed: Vec<f64>,
     factors: Vec<(usize, f64)>,
 }
 
@@ -94,8 +94,10 @@ impl SubproblemTemplate {
             Some(function) if sense.is_some() => reader.objective(function, errors),
             _ => Sum::default(),
         };
-        for (column, cost) in &objective.terms {
-            lp.add_cost(*column, *cost);
+        let mut costs: Vec<(ColumnId, f64)> = objective.terms.clone();
+        costs.sort_by_key(|(column, _)| *column);
+        for terms in costs.chunk_by(|left, right| left.0 == right.0) {
+            lp.add_cost(terms[0].0, sum_of(terms.iter().map(|term| term.1)));
         }
         lp.add_constant(objective.constant);
         let mut program = Self {
@@ -226,10 +228,11 @@ fn shift(sum: &Sum, values: &[f64]) -> f64 {
 fn coefficients(sum: &Sum, values: &[f64]) -> impl Iterator<Item = (ColumnId, f64)> {
     sum.random_terms.iter().map(|term| {
         let factors = term.factors.iter();
-        let value = factors.fold(term.coefficient, |sum, &(random, factor)| {
-            sum + factor * values[random]
-        });
-        (term.column, value)
+        let random = factors.map(|&(random, factor)| factor * values[random]);
+        (
+            term.column,
+            sum_of(term.fixed.iter().copied().chain(random)),
+        )
     })
 }
 
@@ -244,7 +247,7 @@ impl Sum {
         let at = *places.entry(column).or_insert_with(|| {
             self.random_terms.push(RandomTerm {
                 column,
-                coefficient: 0.0,
+                fixed: Vec::new(),
                 factors: Vec::new(),
             });
             self.random_terms.len() - 1
@@ -379,7 +382,7 @@ impl<'s> SubproblemReader<'s> {
         }
         for (column, value) in &sum.terms {
             if let Some(at) = places.get(column) {
-                sum.random_terms[*at].coefficient += value;
+                sum.random_terms[*at].fixed.push(*value);
             }
         }
         sum

@@ -26,11 +26,11 @@ impl Random {
         self.0.draw(self.1, 0, 0)[0]
     }
 
-    fn below(&mut self, count: usize) -> usize {
+    pub fn below(&mut self, count: usize) -> usize {
         (self.share() * count as f64) as usize
     }
 
-    fn number(&mut self, low: f64, high: f64) -> f64 {
+    pub fn number(&mut self, low: f64, high: f64) -> f64 {
         ((low + (high - low) * self.share()) * 10.0).round() / 10.0
     }
 }

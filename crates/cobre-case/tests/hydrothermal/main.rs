@@ -2,9 +2,13 @@
 //! as each that has the LP solver in it takes its time to link.
 
 mod bad_cases;
+mod bad_hydro;
 mod balances;
 mod book;
+mod extensive_water;
 mod mutants;
 mod non_negativity;
 mod reference_cases;
 mod tables;
+mod water_tables;
+mod water_world;

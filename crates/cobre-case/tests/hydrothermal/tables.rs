@@ -17,10 +17,10 @@ use crate::non_negativity::wild_case;
 const HM3: f64 = 0.0036;
 
 /// A table as one map of columns.
-struct Whole(BTreeMap<String, Vec<f64>>);
+pub struct Whole(BTreeMap<String, Vec<f64>>);
 
 impl Whole {
-    fn read(results: &Results, name: &str) -> Option<Self> {
+    pub fn read(results: &Results, name: &str) -> Option<Self> {
         let table: Table = results
             .table(&format!("simulation/{name}"))
             .expect("it can be read")?;
@@ -32,22 +32,22 @@ impl Whole {
         Some(Self(columns.collect()))
     }
 
-    fn of(&self, column: &str) -> &[f64] {
+    pub fn of(&self, column: &str) -> &[f64] {
         &self.0[column]
     }
 
-    fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.of("scenario").len()
     }
 
     /// The numbers of some columns in a row, as a key.
-    fn key(&self, row: usize, columns: &[&str]) -> Vec<i64> {
+    pub fn key(&self, row: usize, columns: &[&str]) -> Vec<i64> {
         let numbers = columns.iter().map(|column| self.of(column)[row] as i64);
         numbers.collect()
     }
 
     /// Adds a number of each row to the entry of its key.
-    fn add(
+    pub fn add(
         &self,
         keys: &[&str],
         sums: &mut BTreeMap<Vec<i64>, f64>,
@@ -65,7 +65,7 @@ fn place(plant: usize) -> i64 {
 }
 
 /// Trains a little, simulates and writes.
-fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
+pub fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
     let settings = Settings {
         seed: 7,
         passes: NonZero::new(2).expect("not 0"),
@@ -89,12 +89,12 @@ fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
     Results::open(output).expect("it has results")
 }
 
-fn close(one: f64, other: f64, tolerance: f64) -> bool {
+pub fn close(one: f64, other: f64, tolerance: f64) -> bool {
     (one - other).abs() <= tolerance * (1.0 + one.abs().max(other.abs()))
 }
 
 /// Costs by kind add up to the cost of a stage, and stages to what the path is worth.
-fn sums(results: &Results) {
+pub fn sums(results: &Results) {
     let costs = Whole::read(results, "costs").expect("it is there");
     let stages = Whole::read(results, "stages").expect("it is there");
     let paths = Whole::read(results, "paths").expect("it is there");
@@ -104,7 +104,7 @@ fn sums(results: &Results) {
         .keys()
         .filter(|name| !none.contains(&name.as_str()))
         .collect();
-    assert_eq!(kinds.len(), 13);
+    assert_eq!(kinds.len(), 24);
     let mut values: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
     for row in 0..costs.rows() {
         let whole: f64 = kinds.iter().map(|kind| costs.of(kind)[row]).sum();
@@ -153,7 +153,7 @@ fn sums(results: &Results) {
 }
 
 /// The energy balance of a bus in a block.
-fn energy(results: &Results) {
+pub fn energy(results: &Results) {
     let keys = ["scenario", "stage", "block", "bus_id"];
     let mut balance: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
     let buses = Whole::read(results, "buses").expect("it is there");

@@ -2,6 +2,7 @@
 
 mod costs;
 mod system;
+mod water;
 
 pub(crate) use self::costs::{by_kind, plain};
 
@@ -45,7 +46,10 @@ fn show(results: &Results) -> Result<(), ResultsError> {
         costs::show(results)?;
         system::storage(results)?;
         system::deficit(results)?;
-        system::marginal_costs(results)
+        system::marginal_costs(results)?;
+        water::uses(results)?;
+        water::production(results)?;
+        water::violations(results)
     } else {
         costs::values(results)?;
         states(results)

@@ -5,6 +5,7 @@ mod cost;
 mod deficit;
 mod exchange;
 mod facts;
+mod hydro;
 mod mix;
 mod ribbon;
 mod totals;
@@ -93,6 +94,7 @@ fn hydrothermal(
     for ribbon in ribbons {
         sections.extend(ribbon.section(simulation)?);
     }
+    sections.extend(hydro::sections(simulation)?);
     sections.push(mix::section(simulation)?);
     sections.extend(exchange::section(simulation)?);
     let ribbons = [

@@ -7,7 +7,12 @@
 //! is off.
 
 use std::ffi::{CStr, CString};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cobre_files::WholeFile;
 
 use super::columnwise::columnwise;
 use super::highs::{ColumnwiseLp, Highs, HighsRefusal, HighsSolution, ModelStatus, number};
@@ -18,10 +23,15 @@ use super::{
 };
 use crate::fingerprint::Fingerprint;
 use crate::policy::Cuts;
-use crate::problem::Template;
+use crate::problem::{LARGEST_OF_CUT, Template};
 
-/// Coefficients at or below this are treated as zero.
+/// Coefficients at or below this are treated as zero: the least that HiGHS lets one set. Those of a problem are larger
+/// ([`SMALLEST`](crate::problem::SMALLEST)); slopes of cuts may be smaller.
 const SMALL_COEFFICIENT: f64 = 1e-12;
+/// Coefficients at or above this are refused: more than a cut has.
+const LARGE_COEFFICIENT: f64 = 10.0 * LARGEST_OF_CUT;
+/// The violation of a cut, relative to the cost to go, that slopes treated as zero may cause.
+const LOST_SLOPES: f64 = 1e-6;
 /// The mark of files that HiGHS wrote.
 const LP_FILE_MARK: &[u8] = b"File written by HiGHS";
 
@@ -33,6 +43,9 @@ const TIGHT: f64 = 1e-9;
 /// The default tolerance of HiGHS, and the least that it accepts.
 const TOLERANCE: f64 = 1e-7;
 const LEAST_TOLERANCE: f64 = 1e-10;
+const DUAL_TOLERANCE: &CStr = c"dual_feasibility_tolerance";
+/// The difference of primal and dual objective, relative to it, above which a solution is none.
+const LARGEST_GAP: f64 = 1e-3;
 
 /// The most violated cuts that become rows at a time.
 const MAX_CUTS_AT_ONCE: usize = 8;
@@ -85,6 +98,8 @@ pub(crate) struct HighsNode {
     loaded: Vec<u32>,
     /// The violation above which a cut becomes a row.
     violation: f64,
+    /// The dual feasibility tolerance.
+    dual_tolerance: f64,
     /// The columns whose bounds change, and the sources of their bounds.
     column_set: Vec<i32>,
     sources: Vec<BoundSource>,
@@ -134,23 +149,7 @@ impl HighsNode {
             let constant = self
                 .put_in_place(view, incoming, opening)
                 .map_err(refused)?;
-            let mut from_nothing = false;
-            loop {
-                self.run(view, incoming, opening)?;
-                let violated = self.most_violated(&view.cuts);
-                if !violated.is_empty() {
-                    self.add_rows(&view.cuts, &violated).map_err(refused)?;
-                    continue;
-                }
-                self.read_answer(view, constant);
-                if from_nothing || self.adds_up() {
-                    break;
-                }
-                from_nothing = true;
-                self.statistics.retries += 1;
-                self.set_rows(&view.cuts, &[]).map_err(refused)?;
-                self.highs.clear_solver().map_err(refused)?;
-            }
+            self.run_until_it_adds_up(view, (incoming, opening), constant)?;
             let (columns, rows) = &mut self.statuses;
             self.highs.basis(columns, rows);
             if opening == first {
@@ -173,6 +172,73 @@ impl HighsNode {
         Ok(())
     }
 
+    /// Solves with the cuts that it takes, and reads the answer. Where primal and dual objective differ, it is solved
+    /// from a cold start, and then with the tightest dual tolerance.
+    fn run_until_it_adds_up(
+        &mut self,
+        view: &NodeView<'_>,
+        (incoming, opening): (&[f64], usize),
+        constant: f64,
+    ) -> Result<(), Box<LpFailure>> {
+        let refused = |refused| refusal(view, refused);
+        self.run_with_cuts(view, (incoming, opening), constant)?;
+        for tight in [false, true] {
+            if self.adds_up() {
+                return Ok(());
+            }
+            self.statistics.retries += 1;
+            self.set_rows(&view.cuts, &[]).map_err(refused)?;
+            self.highs.clear_solver().map_err(refused)?;
+            let tolerance = if tight {
+                LEAST_TOLERANCE
+            } else {
+                self.dual_tolerance
+            };
+            self.highs
+                .set_number(DUAL_TOLERANCE, tolerance)
+                .map_err(refused)?;
+            let solved = self.run_with_cuts(view, (incoming, opening), constant);
+            self.highs
+                .set_number(DUAL_TOLERANCE, self.dual_tolerance)
+                .map_err(refused)?;
+            solved?;
+        }
+        let NodeSolution {
+            cost,
+            future,
+            bound,
+            ..
+        } = self.answer;
+        let (primal, dual) = (cost + future, bound);
+        if (primal - dual).abs() <= LARGEST_GAP * (1.0 + dual.abs()) {
+            return Ok(());
+        }
+        let words = format!("the primal objective is {primal:?} and the dual one {dual:?}");
+        let cause = "numbers of the problem differ too much in size";
+        let why = (LpFailureKind::NotSolved(words), cause.to_owned());
+        Err(Box::new(self.failure(view, incoming, opening, why)))
+    }
+
+    /// Solves, adds the cuts that the solution violates until it violates none, and reads the answer.
+    fn run_with_cuts(
+        &mut self,
+        view: &NodeView<'_>,
+        (incoming, opening): (&[f64], usize),
+        constant: f64,
+    ) -> Result<(), Box<LpFailure>> {
+        let refused = |refused| refusal(view, refused);
+        loop {
+            self.run(view, incoming, opening)?;
+            let violated = self.most_violated(&view.cuts).map_err(refused)?;
+            if violated.is_empty() {
+                break;
+            }
+            self.add_rows(&view.cuts, &violated).map_err(refused)?;
+        }
+        self.read_answer(view, constant);
+        Ok(())
+    }
+
     pub(crate) fn statistics(&self) -> LpStatistics {
         self.statistics
     }
@@ -184,7 +250,8 @@ impl HighsNode {
             node.violation = TIGHT_VIOLATION;
             let highs = &mut node.highs;
             highs.set_number(c"primal_feasibility_tolerance", TIGHT)?;
-            highs.set_number(c"dual_feasibility_tolerance", TIGHT)?;
+            highs.set_number(DUAL_TOLERANCE, TIGHT)?;
+            node.dual_tolerance = TIGHT;
             Ok(node)
         };
         tight().map_err(|refused| refusal(view, refused))
@@ -206,7 +273,8 @@ impl HighsNode {
         set_options(&mut highs)?;
         let pricing = PricingOptions::of(template);
         pricing.set(&mut highs)?;
-        highs.set_number(c"dual_feasibility_tolerance", dual_tolerance(template))?;
+        let dual_tolerance = dual_tolerance(template);
+        highs.set_number(DUAL_TOLERANCE, dual_tolerance)?;
         highs.pass(&lp)?;
         let bounded = bound_sources(view);
         let numbers = |list: &[usize]| list.iter().map(|&at| number(at)).collect();
@@ -221,6 +289,7 @@ impl HighsNode {
             future,
             loaded: Vec::new(),
             violation: VIOLATION,
+            dual_tolerance,
             column_set: bounded.iter().map(|(column, _)| number(*column)).collect(),
             sources: bounded.iter().map(|(_, source)| *source).collect(),
             row_set: numbers(&node.places.rows),
@@ -259,10 +328,13 @@ impl HighsNode {
     }
 
     /// Reads the solution; returns the cuts that it violates most, of those that are not rows.
-    fn most_violated(&mut self, cuts: &Cuts<'_>) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// When it violates one that is a row because HiGHS takes its slopes for zero.
+    fn most_violated(&mut self, cuts: &Cuts<'_>) -> Result<Vec<u32>, HighsRefusal> {
         self.highs.solution(&mut self.solution);
         let Some(future) = self.future else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let future = self.solution.columns[future];
         let state = &mut self.state;
@@ -273,11 +345,22 @@ impl HighsNode {
             .slots()
             .iter()
             .map(|&slot| (cuts.value(slot, state) - future, slot))
-            .filter(|(violation, slot)| *violation > tolerance && !self.loaded.contains(slot))
+            .filter(|(violation, _)| *violation > tolerance)
             .collect();
+        let most_lost = LOST_SLOPES * (1.0 + future.abs());
+        let is_small = |slope: &f64| *slope != 0.0 && slope.abs() <= SMALL_COEFFICIENT;
+        for (violation, slot) in &violated {
+            let is_row = *violation > most_lost && self.loaded.contains(slot);
+            if is_row && cuts.gradient(*slot).iter().any(is_small) {
+                return Err(HighsRefusal(
+                    "take a cut with slopes of 1e-12 or less: choose larger units of states, or smaller ones of costs",
+                ));
+            }
+        }
+        violated.retain(|(_, slot)| !self.loaded.contains(slot));
         violated.sort_by(|left, right| right.0.total_cmp(&left.0));
         violated.truncate(MAX_CUTS_AT_ONCE);
-        violated.into_iter().map(|(_, slot)| slot).collect()
+        Ok(violated.into_iter().map(|(_, slot)| slot).collect())
     }
 
     /// True if the primal and the dual objective agree, and the dual values of cuts add up to the
@@ -417,7 +500,8 @@ impl HighsNode {
         if status == ModelStatus::Optimal {
             return Ok(());
         }
-        Err(Box::new(self.failure(view, incoming, opening, status)))
+        let why = explain::explain(view, incoming, opening, status);
+        Err(Box::new(self.failure(view, incoming, opening, why)))
     }
 
     fn read_answer(&mut self, view: &NodeView<'_>, constant: f64) {
@@ -470,9 +554,8 @@ impl HighsNode {
         view: &NodeView<'_>,
         incoming: &[f64],
         opening: usize,
-        status: ModelStatus,
+        (kind, explanation): (LpFailureKind, String),
     ) -> LpFailure {
-        let (kind, explanation) = explain::explain(view, incoming, opening, status);
         let problem = view.problem;
         let name = &problem.nodes[view.node].name;
         // Other scenarios may fail at this node too, at other states: each has its file.
@@ -513,7 +596,6 @@ impl HighsNode {
             self.highs.name_row(number, &CString::new(name).ok()?);
         }
         std::fs::create_dir_all(view.failures).ok()?;
-        // HiGHS follows links and truncates: nothing but an earlier file of its own may be there.
         let is_own = |head: &[u8]| {
             head.windows(LP_FILE_MARK.len())
                 .any(|part| part == LP_FILE_MARK)
@@ -521,8 +603,28 @@ impl HighsNode {
         if file.is_symlink() || cobre_files::replaceable(&file, is_own).is_err() {
             return None;
         }
-        let path = CString::new(file.as_os_str().as_encoded_bytes()).ok()?;
-        self.highs.write(&path).ok().map(|()| file)
+        let mut whole = WholeFile::create(&file).ok()?;
+        whole.write(&self.text()?).ok()?;
+        whole.finish().ok().map(|()| file)
+    }
+
+    /// The linear program as HiGHS writes it. HiGHS follows links and truncates what it finds: it writes in a directory
+    /// that nobody else can write to.
+    fn text(&mut self) -> Option<Vec<u8>> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cobre-lp-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&directory).ok()?;
+        let file = directory.join("failed.lp");
+        let written = CString::new(file.as_os_str().as_encoded_bytes())
+            .ok()
+            .and_then(|path| self.highs.write(&path).ok())
+            .and_then(|()| cobre_files::read(&file, u64::MAX).ok());
+        // Nothing else is in it.
+        let _ = std::fs::remove_file(&file);
+        let _ = std::fs::remove_dir(&directory);
+        written
     }
 }
 
@@ -604,6 +706,7 @@ fn set_options(highs: &mut Highs) -> Result<(), HighsRefusal> {
     highs.set_integer(c"simplex_strategy", 1)?;
     highs.set_integer(c"simplex_scale_strategy", 0)?;
     highs.set_integer(c"ipm_iteration_limit", MAX_INTERIOR_POINT_ITERATIONS)?;
+    highs.set_number(c"large_matrix_value", LARGE_COEFFICIENT)?;
     highs.set_number(c"small_matrix_value", SMALL_COEFFICIENT)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use cobre_files::Register;
+use cobre_files::{Most, Register, Table};
 use serde_json::Value;
 
 use super::{DIRECTORIES, POLICY, RUN, dictionary, policy, training};
@@ -29,15 +29,26 @@ pub(super) fn adopt(register: &mut Register) {
     let mut names: Vec<String> = Vec::new();
     names.extend(run.then(|| RUN.to_owned()));
     if policy {
-        names.extend(policy::NAMES.map(|name| format!("{POLICY}/{name}")));
+        names.push(format!("{POLICY}/{}", policy::MANIFEST));
+        let cuts = format!("{}.parquet", policy::TABLE);
+        names.extend(policy::is_cuts(&directory.join(&cuts)).then_some(cuts));
     }
-    names.extend(known);
+    for (name, columns) in known.iter().zip(training::columns()) {
+        let columns: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        let is_own = has_columns(&directory.join(name), |found| found == columns);
+        names.extend(is_own.then(|| name.clone()));
+    }
     let text = read(&directory.join(dictionary::FILE));
     let text = text.and_then(|text| String::from_utf8(text).ok());
     if let Some(columns) = text.as_deref().and_then(tables) {
         names.push(dictionary::FILE.to_owned());
         for (table, columns) in columns {
-            names.push(format!("{table}.parquet"));
+            let parquet = format!("{table}.parquet");
+            // A name with a comma or a quote is quoted in the dictionary.
+            let is_own = has_columns(&directory.join(&parquet), |found| {
+                found.len() == columns.len()
+            });
+            names.extend(is_own.then_some(parquet));
             let csv = format!("{table}.csv");
             if first_line(&directory.join(&csv)) == Some(columns.join(",")) {
                 names.push(csv);
@@ -57,6 +68,18 @@ pub(super) fn adopt(register: &mut Register) {
         .into_iter()
         .filter(is_file)
         .for_each(|name| register.adopt(name));
+}
+
+/// True if a file is a Parquet table whose columns have such names.
+pub(super) fn has_columns(place: &Path, is_own: impl FnOnce(&[&str]) -> bool) -> bool {
+    let is_file = place.symlink_metadata().is_ok_and(|found| found.is_file());
+    let file = is_file.then(|| cobre_files::open(place).ok()).flatten();
+    let table = file.and_then(|file| Table::open(file, Most::Written).ok());
+    table.is_some_and(|table| {
+        let columns = table.columns().iter();
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        is_own(&names)
+    })
 }
 
 fn is_run(text: &[u8]) -> bool {

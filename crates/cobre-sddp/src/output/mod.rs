@@ -107,7 +107,7 @@ impl Directory {
         register.claim(kept.iter().map(String::as_str))?;
         // First the file that says that all others are there.
         register.remove(RUN)?;
-        let earlier = register.names().filter(|name| {
+        let earlier = register.names_of_results().filter(|name| {
             let made = name.strip_suffix('/');
             let in_use = made.is_some_and(|name| DIRECTORIES.contains(&name));
             !in_use && !kept.iter().any(|kept| kept == name)
@@ -193,6 +193,13 @@ fn survey(path: &Path, names: &[String]) -> Result<Register, FileError> {
     earlier::adopt(&mut register);
     for name in names {
         register.check(name)?;
+    }
+    // What an earlier run has left goes, unless it was changed since.
+    for name in register
+        .names_of_results()
+        .filter(|name| !name.ends_with('/'))
+    {
+        register.check_content(name)?;
     }
     Ok(register)
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use cobre_files::{FileError, Most, TableError, Values, WholeFile};
 
+use super::earlier::has_columns;
 use super::{Cell, Column, Kind, Rows, Table, TableFile, write_json};
 use crate::error::SddpError;
 use crate::policy::{Manifest, Policy, StoredCut};
@@ -38,10 +39,12 @@ fn sense(manifest: &Manifest) -> Option<Sense> {
 /// # Errors
 /// When files are there that are no policy's, and when a file cannot be written.
 pub fn write(directory: &Path, policy: &Policy) -> Result<(), SddpError> {
-    let there = |name: &&str| directory.join(name).symlink_metadata().is_ok();
-    if let Some(name) = NAMES.into_iter().find(there)
-        && !is_policy(directory)
-    {
+    let cuts = directory.join(CUTS);
+    let is_foreign = |name: &&str| {
+        let is_there = directory.join(name).symlink_metadata().is_ok();
+        is_there && (!is_policy(directory) || (*name == CUTS && !is_cuts(&cuts)))
+    };
+    if let Some(name) = NAMES.into_iter().find(is_foreign) {
         return Err(FileError::foreign(directory.join(name), "is there already").into());
     }
     policy.check().map_err(SddpError::Misfit)?;
@@ -58,6 +61,11 @@ pub fn write(directory: &Path, policy: &Policy) -> Result<(), SddpError> {
 pub(super) fn is_policy(directory: &Path) -> bool {
     let text = cobre_files::read_text(&directory.join(MANIFEST)).ok();
     text.is_some_and(|text| serde_json::from_str::<Manifest>(&text).is_ok())
+}
+
+/// True if a file is a table of cuts.
+pub(super) fn is_cuts(place: &Path) -> bool {
+    has_columns(place, |found| found.starts_with(&COLUMNS))
 }
 
 /// The cuts, as the modeller's sense has them.

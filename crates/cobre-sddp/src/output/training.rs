@@ -8,8 +8,9 @@ pub(super) const NAMES: [&str; 2] = ["training/convergence", "training/timings"]
 
 /// The tables, with their rows. The second one differs from run to run.
 pub(super) fn tables(trained: &TrainingResults) -> [(Table, Rows); 2] {
-    let convergence = Table::new(NAMES[0], convergence());
-    let timings = Table::new(NAMES[1], timings());
+    let [convergence, timings] = columns();
+    let convergence = Table::new(NAMES[0], convergence);
+    let timings = Table::new(NAMES[1], timings);
     let mut found = Rows::new(&convergence);
     let mut took = Rows::new(&timings);
     for iteration in &trained.iterations {
@@ -39,6 +40,11 @@ pub(super) fn tables(trained: &TrainingResults) -> [(Table, Rows); 2] {
         ]);
     }
     [(convergence, found), (timings, took)]
+}
+
+/// The columns of the tables.
+pub(super) fn columns() -> [Vec<Column>; 2] {
+    [convergence(), timings()]
 }
 
 fn iteration() -> Column {

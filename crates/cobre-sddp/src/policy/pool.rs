@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cuts::{Cuts, record_width};
 use super::selection::{Selection, SelectionRule, SelectionState};
 use super::stored::{Policy, PolicyHasher, StoredCut};
-use crate::problem::Problem;
+use crate::problem::{LARGEST_OF_CUT, Problem};
 use crate::ranks::{Backend, Ranks, SharedTable};
 
 /// About how many bytes of cuts of a level are allocated at a time.
@@ -61,7 +61,7 @@ impl SavedCuts {
                     && records.len().is_multiple_of(width)
                     && there <= nodes.len()
                     && nodes.iter().enumerate().all(is_cut)
-                    && records.iter().all(|number| number.is_finite())
+                    && records.iter().all(|number| number.abs() <= LARGEST_OF_CUT)
             };
         let mut levels = self.nodes.iter().zip(&self.records).enumerate();
         self.nodes.len() == depth && self.records.len() == depth && levels.all(of_level)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::fingerprint::Fingerprint;
-use crate::problem::Problem;
+use crate::problem::{LARGEST_OF_CUT, Problem};
 use crate::settings::MAX_PASSES;
 
 /// The manifest of a policy: the problem and the run that it belongs to.
@@ -101,6 +101,10 @@ impl Policy {
                 let mut numbers = cut.gradient.iter().chain([&cut.intercept]);
                 if let Some(number) = numbers.find(|number| !number.is_finite()) {
                     return wrong(format!("has {number} where a finite number is needed"));
+                }
+                let mut numbers = cut.gradient.iter().chain([&cut.intercept]);
+                if let Some(number) = numbers.find(|number| number.abs() > LARGEST_OF_CUT) {
+                    return wrong(format!("has {number:?}, beyond ±{LARGEST_OF_CUT:e}"));
                 }
             }
         }

@@ -4,8 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::error::{ProblemError, ProblemErrors};
 use super::graph::{Edge, Graph};
-use super::limits::{MOST_OPENING_NUMBERS, check_bounds, check_number};
+use super::limits::{
+    MOST_OPENING_NUMBERS, check_bounds, check_coefficient, check_number, check_small,
+};
 use super::places::Places;
+use super::sizes::NumberSizes;
 use super::template::{ColumnId, RowId, StateColumns, Template};
 use super::{Node, Problem, Sense, State, ValidationStep};
 use crate::risk::Risk;
@@ -216,9 +219,10 @@ impl Draft {
             errors.push(error);
             return Err(ProblemErrors(errors));
         }
-        self.check_templates(&mut errors);
-        self.check_nodes(&mut errors);
-        self.check_validation(&mut errors);
+        let sizes = self.sizes();
+        self.check_templates(&sizes, &mut errors);
+        self.check_nodes(&sizes, &mut errors);
+        self.check_validation(&sizes, &mut errors);
         let names: Vec<String> = self.nodes.iter().map(|node| node.name.clone()).collect();
         let successors = self
             .nodes
@@ -233,7 +237,66 @@ impl Draft {
                 return Err(ProblemErrors(errors));
             }
         };
+        self.drop_rests(&sizes);
         Ok(self.assemble(graph))
+    }
+
+    /// The sizes of the numbers of each linear program.
+    fn sizes(&self) -> Vec<NumberSizes> {
+        let mut sizes: Vec<NumberSizes> = self.templates.iter().map(NumberSizes::of).collect();
+        let openings = self.nodes.iter().flat_map(|node| {
+            let changes = node.openings.iter().flat_map(|(_, changes)| changes);
+            changes.map(|change| (node.template, *change))
+        });
+        let steps = self.validation.iter().flatten().flat_map(|step| {
+            let template = self.nodes[step.node.0].template;
+            step.changes.iter().map(move |change| (template, *change))
+        });
+        for (template, change) in openings.chain(steps) {
+            if let Change::ColumnBounds {
+                column,
+                lower,
+                upper,
+            } = change
+            {
+                sizes[template].extend(column.0, lower, upper);
+            }
+        }
+        // What a node is given is what another has left, or the value at the start.
+        let initial = |state: &State| (state.name.clone(), state.initial.abs());
+        let mut states: HashMap<String, f64> = self.states.iter().map(initial).collect();
+        let named = || self.templates.iter().map(|template| &template.named_states);
+        for (template, sizes) in named().zip(&sizes) {
+            for (name, columns) in template {
+                let left = sizes.reach.get(columns.outgoing).copied();
+                let most = states.entry(name.clone()).or_insert(0.0);
+                *most = most.max(left.unwrap_or(f64::INFINITY));
+            }
+        }
+        for (template, sizes) in named().zip(&mut sizes) {
+            for (name, columns) in template {
+                if let Some(most) = sizes.reach.get_mut(columns.incoming) {
+                    *most = states[name];
+                }
+            }
+        }
+        sizes
+    }
+
+    /// Sets to zero what rounding left of sums, in a problem that is checked.
+    fn drop_rests(&mut self, sizes: &[NumberSizes]) {
+        for node in &mut self.nodes {
+            let changes = node.openings.iter_mut().flat_map(|(_, changes)| changes);
+            changes.for_each(|change| sizes[node.template].drop_rest(change));
+        }
+        for step in self.validation.iter_mut().flatten() {
+            let template = self.nodes[step.node.0].template;
+            let changes = step.changes.iter_mut();
+            changes.for_each(|change| sizes[template].drop_rest(change));
+        }
+        for (template, sizes) in self.templates.iter_mut().zip(sizes) {
+            sizes.drop_rests(template);
+        }
     }
 
     /// Puts the checked parts together, as a problem to be minimised.
@@ -363,7 +426,7 @@ impl Draft {
         }
     }
 
-    fn check_templates(&mut self, errors: &mut Vec<ProblemError>) {
+    fn check_templates(&mut self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
         let mut places: Vec<Option<String>> = vec![None; self.templates.len()];
         for node in &self.nodes {
             let place = &mut places[node.template];
@@ -371,7 +434,7 @@ impl Draft {
         }
         for (number, place) in places.into_iter().enumerate() {
             let place = place.unwrap_or_else(|| format!("linear program {number}"));
-            self.templates[number].check(&place, errors);
+            self.templates[number].check(&place, &sizes[number], errors);
             self.order_states(number, &place, errors);
         }
     }
@@ -424,8 +487,8 @@ impl Draft {
         template.states = ordered;
     }
 
-    fn check_nodes(&self, errors: &mut Vec<ProblemError>) {
-        let incoming = self.incoming();
+    fn check_nodes(&self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
+        let columns = (&self.incoming()[..], sizes);
         check_edges("root", &self.root, true, errors);
         for node in &self.nodes {
             let place = format!("node {}", node.name);
@@ -449,13 +512,13 @@ impl Draft {
                         problem: format!("its probability is {probability}"),
                     });
                 }
-                self.check_changes(&place, (node.template, &incoming), changes, errors);
+                self.check_changes(&place, (node.template, columns), changes, errors);
             }
         }
     }
 
-    fn check_validation(&self, errors: &mut Vec<ProblemError>) {
-        let incoming = self.incoming();
+    fn check_validation(&self, sizes: &[NumberSizes], errors: &mut Vec<ProblemError>) {
+        let columns = (&self.incoming()[..], sizes);
         // By node the nodes that may follow it, and after those the nodes that may come first.
         let known: Vec<HashSet<usize>> = if self.validation.is_empty() {
             Vec::new()
@@ -475,7 +538,7 @@ impl Draft {
                         problem: "it does not follow the node before it in the graph".to_owned(),
                     });
                 }
-                self.check_changes(&place, (node.template, &incoming), &step.changes, errors);
+                self.check_changes(&place, (node.template, columns), &step.changes, errors);
                 before = step.node.0;
             }
         }
@@ -492,11 +555,12 @@ impl Draft {
     fn check_changes(
         &self,
         place: &str,
-        (template, incoming): (usize, &[HashSet<usize>]),
+        (template, (incoming, sizes)): (usize, (&[HashSet<usize>], &[NumberSizes])),
         changes: &[Change],
         errors: &mut Vec<ProblemError>,
     ) {
-        let (template, incoming) = (&self.templates[template], &incoming[template]);
+        let (incoming, sizes) = (&incoming[template], &sizes[template]);
+        let template = &self.templates[template];
         let mut wrong = |problem: String| {
             errors.push(ProblemError::Opening {
                 place: place.to_owned(),
@@ -537,13 +601,24 @@ impl Draft {
             {
                 wrong(missing.to_owned());
             }
-            if check_number("", value).is_some() {
-                check_number(&changed(template, *change), value)
-                    .into_iter()
-                    .for_each(&mut wrong);
-            }
+            let what = || changed(template, *change);
+            let problem = match (row, column) {
+                (Some(row), Some(column)) => {
+                    let beside = sizes.beside_coefficient(row.0, column.0);
+                    check_coefficient(what, value, beside)
+                }
+                (None, Some(column)) => check_number_of(what, value)
+                    .or_else(|| check_small(what, value, sizes.beside_cost(column.0))),
+                _ => check_number_of(what, value),
+            };
+            problem.into_iter().for_each(&mut wrong);
         }
     }
+}
+
+/// As [`check_number`]; the words are made if they are needed.
+fn check_number_of(what: impl Fn() -> String, value: f64) -> Option<String> {
+    check_number("", value).and_then(|_| check_number(&what(), value))
 }
 
 /// The number that a change puts in place, by the modeller's names.

@@ -8,13 +8,15 @@ mod error;
 mod graph;
 mod limits;
 mod places;
+mod sizes;
 mod summary;
 mod template;
 
 pub use draft::{Change, Draft, NodeId, Step, TemplateId};
 pub use error::{ProblemError, ProblemErrors};
 pub use graph::{Edge, Graph};
-pub use limits::{LARGEST, MOST_OPENING_NUMBERS};
+pub use limits::{LARGEST, LARGEST_COEFFICIENT, MOST_OPENING_NUMBERS, SMALLEST, sum_of};
+pub(crate) use limits::{LARGEST_OF_CUT, check_cut};
 pub use places::{Parts, Places};
 pub use summary::{Magnitudes, Summary};
 pub use template::{ColumnId, LpColumn, LpRow, RowId, StateColumns, Template};

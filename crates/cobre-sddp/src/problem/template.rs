@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::error::ProblemError;
-use super::limits::{check_bounds, check_number};
+use super::limits::{check_bounds, check_coefficient, check_number, check_small, sum_of};
+use super::sizes::NumberSizes;
 
 /// A column of a [`Template`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,7 +88,7 @@ impl Template {
         ColumnId(self.columns.len() - 1)
     }
 
-    /// Adds a constraint; terms of one column are added up.
+    /// Adds a constraint; terms of one column are added up, and cancel if only rounding is left of them.
     pub fn row(
         &mut self,
         name: impl Into<String>,
@@ -98,11 +99,9 @@ impl Template {
         let mut sums: Vec<(usize, f64)> = Vec::with_capacity(terms.len());
         let mut sorted = terms.to_vec();
         sorted.sort_by_key(|(column, _)| *column);
-        for (ColumnId(column), value) in sorted {
-            match sums.last_mut() {
-                Some((last, sum)) if *last == column => *sum += value,
-                _ => sums.push((column, value)),
-            }
+        for terms in sorted.chunk_by(|left, right| left.0 == right.0) {
+            let sum = sum_of(terms.iter().map(|(_, value)| *value));
+            sums.push((terms[0].0.0, sum));
         }
         self.rows.push(LpRow {
             name: name.into(),
@@ -138,17 +137,18 @@ impl Template {
         (column.lower, column.upper) = (column.lower.max(lower), column.upper.min(upper));
     }
 
-    /// Checks the template; errors name `place`.
-    pub(crate) fn check(&self, place: &str, errors: &mut Vec<ProblemError>) {
+    /// Checks the template; errors name `place`. Small numbers are judged by the `sizes` of all.
+    pub(crate) fn check(&self, place: &str, sizes: &NumberSizes, errors: &mut Vec<ProblemError>) {
         let mut wrong = |problem: String| {
             errors.push(ProblemError::Program {
                 place: place.to_owned(),
                 problem,
             });
         };
-        for column in &self.columns {
+        for (number, column) in self.columns.iter().enumerate() {
             let what = format!("the cost of column {}", column.name);
             check_number(&what, column.cost)
+                .or_else(|| check_small(|| what.clone(), column.cost, sizes.beside_cost(number)))
                 .into_iter()
                 .for_each(&mut wrong);
             check_bounds(
@@ -158,15 +158,15 @@ impl Template {
                 &mut wrong,
             );
         }
-        for row in &self.rows {
+        for (row_number, row) in self.rows.iter().enumerate() {
             check_bounds(
                 &format!("row {}", row.name),
                 row.lower,
                 row.upper,
                 &mut wrong,
             );
-            for &(column, value) in &row.terms {
-                match self.columns.get(column) {
+            for &(number, value) in &row.terms {
+                match self.columns.get(number) {
                     None => wrong(format!(
                         "row {} has a term of a column that does not exist",
                         row.name
@@ -178,11 +178,10 @@ impl Template {
                                 column.name, row.name
                             )
                         };
-                        if check_number("", value).is_some() {
-                            check_number(&what(), value)
-                                .into_iter()
-                                .for_each(&mut wrong);
-                        }
+                        let beside = sizes.beside_coefficient(row_number, number);
+                        check_coefficient(what, value, beside)
+                            .into_iter()
+                            .for_each(&mut wrong);
                     }
                 }
             }

@@ -17,11 +17,11 @@ use self::backward::{CostToGo, combine};
 use crate::checkpoint::Checkpoints;
 use crate::error::SddpError;
 use crate::events::{Iteration, Observer, TimeSplit};
-use crate::lp::LpStatistics;
+use crate::lp::{LpFailure, LpFailureKind, LpStatistics};
 use crate::path::TrialPoints;
 use crate::policy::NewCut;
-use crate::problem::Sense;
-use crate::rank_work::{NodeSolvers, RankWork, Task};
+use crate::problem::{Problem, Sense, check_cut};
+use crate::rank_work::{NodeSolvers, RankWork, Task, during};
 use crate::ranks::{Backend, Ranks};
 use crate::team::{Team, lock};
 
@@ -131,6 +131,13 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             added += cuts.len();
             let mut shared = self.work.write();
             let problem = shared.problem;
+            // All ranks have the same cuts, and come to the same end.
+            for cut in &cuts {
+                check(problem, cut).map_err(|failure| SddpError::Solver {
+                    during: during(Task::Backward { iteration, level }, cut.pass),
+                    failure,
+                })?;
+            }
             shared
                 .pool
                 .insert(self.ranks, problem, level, iteration, &cuts)?;
@@ -222,4 +229,23 @@ fn trained(progress: Progress, reason: StopReason, sense: Sense) -> TrainingResu
         iterations: progress.iterations,
         reason,
     }
+}
+/// Refuses a cut with numbers that solvers do not take.
+fn check(problem: &Problem, cut: &NewCut) -> Result<(), Box<LpFailure>> {
+    let names = problem.states.iter().map(|state| state.name.as_str());
+    let slopes = names.zip(cut.gradient.iter().copied());
+    let Some(found) = check_cut(cut.intercept, slopes) else {
+        return Ok(());
+    };
+    let point = problem.states.iter().zip(&cut.point);
+    Err(Box::new(LpFailure {
+        kind: LpFailureKind::NotSolved(found),
+        node: problem.nodes[cut.node].name.clone(),
+        opening: None,
+        incoming: point
+            .map(|(state, value)| (state.name.clone(), *value))
+            .collect(),
+        explanation: String::new(),
+        file: None,
+    }))
 }

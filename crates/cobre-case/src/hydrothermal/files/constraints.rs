@@ -1,7 +1,7 @@
 //! `constraints/*.parquet`: bounds and costs that differ by stage. What a row leaves empty stays as
 //! it is.
 
-use crate::hydrothermal::number::{Id, NonNegative};
+use crate::hydrothermal::number::{Id, NonNegative, Number};
 use crate::hydrothermal::table::table;
 
 table! {
@@ -45,12 +45,14 @@ table! {
         min_generation_mw: Option<NonNegative>,
         /// The most generation, MW.
         max_generation_mw: Option<NonNegative>,
-    }
-    refused {
-        max_diversion_m3s: "water goes to one plant",
-        filling_inflow_m3s: "reservoirs are in operation",
-        water_withdrawal_m3s: "there are no withdrawals",
-        block_id: "bounds of hydro plants hold in all blocks",
+        /// The block; all blocks if empty. A row of a block beats one of the stage, and has neither storage, filling nor withdrawal.
+        block_id: Option<Id>,
+        /// The most diverted flow, m³/s.
+        max_diversion_m3s: Option<NonNegative>,
+        /// The flow that filling has to keep back, m³/s.
+        filling_inflow_m3s: Option<NonNegative>,
+        /// Water taken out for other uses, m³/s; below 0 if water is returned.
+        water_withdrawal_m3s: Option<Number>,
     }
 }
 
@@ -65,8 +67,29 @@ table! {
         direct_mw: Option<NonNegative>,
         /// From target to source, MW.
         reverse_mw: Option<NonNegative>,
+        /// The block; all blocks if empty. A row of a block beats one of the stage.
+        block_id: Option<Id>,
     }
-    refused {
-        block_id: "bounds of lines hold in all blocks",
+}
+
+table! {
+    /// Limits of a group of units of a hydro plant in a stage.
+    UnitGroupBounds in "constraints/hydro_unit_group_bounds.parquet", rows |sizes| sizes.by_block(sizes.unit_groups), {
+        /// The plant.
+        hydro_id: Id,
+        /// The group of units.
+        hydro_unit_group_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The least turbined flow, m³/s.
+        min_turbined_m3s: Option<NonNegative>,
+        /// The most turbined flow, m³/s.
+        max_turbined_m3s: Option<NonNegative>,
+        /// The least generation, MW.
+        min_generation_mw: Option<NonNegative>,
+        /// The most generation, MW.
+        max_generation_mw: Option<NonNegative>,
+        /// The block; all blocks if empty. A row of a block beats one of the stage.
+        block_id: Option<Id>,
     }
 }

@@ -1,5 +1,6 @@
 //! `initial_conditions.json`: what there is before the first stage.
 
+use crate::hydrothermal::date::Date;
 use crate::hydrothermal::json::object;
 use crate::hydrothermal::number::{Id, NonNegative, Number};
 
@@ -10,10 +11,14 @@ object! {
     InitialConditions {
         /// Water in reservoirs; a plant without an entry has none.
         storage: Vec<Storage>,
-        /// Must be empty: reservoirs are not filled for the first time.
+        /// Water in reservoirs that are filled for the first time; a plant without an entry has none.
         filling_storage: Vec<Storage>,
         /// Inflows of the stages before the first.
         past_inflows: Option<Vec<PastInflows>>,
+        /// Generation of the first stages that thermal plants are committed to already.
+        past_anticipated_commitments: Option<Vec<PastCommitments>>,
+        /// Releases before the first stage, of plants with a travel time.
+        past_defluences: Option<Vec<PastDefluence>>,
     }
     refused {
         recent_observations: "give whole stages in past_inflows",
@@ -31,6 +36,16 @@ object! {
 }
 
 object! {
+    /// Commitments of a thermal plant that were made before the first stage.
+    PastCommitments {
+        /// The plant.
+        thermal_id: Id,
+        /// Mean power, MW, of the first stage, of the second, and so on.
+        values_mw: Vec<NonNegative>,
+    }
+}
+
+object! {
     /// Inflows of a plant in the stages before the first.
     PastInflows {
         /// The plant.
@@ -39,5 +54,19 @@ object! {
         values_m3s: Vec<Number>,
         /// The season of each of them, where pre_study_stages do not say it.
         season_ids: Option<Vec<Id>>,
+    }
+}
+
+object! {
+    /// The release of a plant, turbined and spilled, over some days before the first stage.
+    PastDefluence {
+        /// The plant.
+        hydro_id: Id,
+        /// The first day.
+        start_date: Date,
+        /// The day after the last; not after the start of the first stage.
+        end_date: Date,
+        /// The release, m³/s.
+        value_m3s: NonNegative,
     }
 }

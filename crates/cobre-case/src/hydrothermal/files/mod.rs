@@ -2,8 +2,13 @@
 
 pub(crate) mod config;
 pub(crate) mod constraints;
+pub(crate) mod equipment;
+pub(crate) mod generic;
+pub(crate) mod hydraulics;
 pub(crate) mod initial;
 pub(crate) mod penalties;
+pub(crate) mod penalty_overrides;
+pub(crate) mod production;
 pub(crate) mod scenarios;
 pub(crate) mod stages;
 pub(crate) mod system;
@@ -13,9 +18,16 @@ use std::path::Path;
 use serde_json::Value;
 
 use self::config::Config;
-use self::constraints::{HydroBounds, LineBounds, ThermalBounds};
+use self::constraints::{HydroBounds, LineBounds, ThermalBounds, UnitGroupBounds};
+use self::equipment::{
+    Batteries, BatteryBounds, ContractBounds, EnergyContracts, ExchangeFactors, PumpingBounds,
+    PumpingStations, SourceBounds,
+};
+use self::generic::{GenericBounds, GenericConstraints};
 use self::initial::InitialConditions;
 use self::penalties::Penalties;
+use self::penalty_overrides::{BusOverrides, HydroOverrides, LineOverrides, SourceOverrides};
+use self::production::{Geometry, Hyperplanes, ProductionModels};
 use self::scenarios::{
     ArCoefficients, Correlation, InflowStats, LoadFactors, LoadStats, SourceFactors, SourceStats,
 };
@@ -27,21 +39,7 @@ use super::table::{self, Column, Row, Sizes};
 use crate::finding::{Findings, Place};
 
 /// Files of the format that this version refuses, with why.
-const REFUSED: [(&str, &str); 19] = [
-    (
-        "system/pumping_stations.json",
-        "there are no pumping stations",
-    ),
-    ("system/energy_contracts.json", "there are no contracts"),
-    ("system/hydro_geometry.parquet", "productivity is constant"),
-    (
-        "system/hydro_production_models.json",
-        "productivity is constant",
-    ),
-    (
-        "system/fpha_hyperplanes.parquet",
-        "productivity is constant",
-    ),
+const REFUSED: &[(&str, &str)] = &[
     (
         "scenarios/inflow_history.parquet",
         "inflow models are given, not estimated",
@@ -67,36 +65,8 @@ const REFUSED: [(&str, &str); 19] = [
         "openings are drawn, not given",
     ),
     (
-        "constraints/pumping_bounds.parquet",
-        "there are no pumping stations",
-    ),
-    (
-        "constraints/contract_bounds.parquet",
-        "there are no contracts",
-    ),
-    (
-        "constraints/exchange_factors.json",
-        "lines are the same in all blocks",
-    ),
-    (
-        "constraints/generic_constraints.json",
-        "there are no constraints but those of the plants",
-    ),
-    (
-        "constraints/generic_constraint_bounds.parquet",
-        "there are no constraints but those of the plants",
-    ),
-    (
-        "constraints/ncs_bounds.parquet",
-        "use scenarios/non_controllable_stats.parquet",
-    ),
-    (
-        "constraints/penalty_overrides_hydro.parquet",
-        "penalties are the same in all stages",
-    ),
-    (
-        "constraints/penalty_overrides_bus.parquet",
-        "penalties are the same in all stages",
+        "constraints/generic_parameters.json",
+        "write the numbers into the expressions of generic_constraints.json",
     ),
 ];
 
@@ -170,9 +140,15 @@ files! {
     }
     optional {
         sources: Sources = system::SOURCES,
+        production_models: ProductionModels = production::PRODUCTION_MODELS,
         load_factors: LoadFactors = scenarios::LOAD_FACTORS,
         source_factors: SourceFactors = scenarios::SOURCE_FACTORS,
         correlation: Correlation = scenarios::CORRELATION,
+        pumping: PumpingStations = equipment::PUMPING,
+        contracts: EnergyContracts = equipment::CONTRACTS,
+        batteries: Batteries = equipment::BATTERIES,
+        exchange_factors: ExchangeFactors = equipment::EXCHANGE_FACTORS,
+        constraints: GenericConstraints = generic::FILE,
     }
     sizes Sizes {
         stages: stages.as_ref().map(|file| file.stages.len()),
@@ -182,6 +158,11 @@ files! {
         lines: lines.as_ref().map(|file| file.lines.len()),
         thermals: thermals.as_ref().map(|file| file.thermals.len()),
         sources: Some(sources.as_ref().map_or(0, |file| file.non_controllable_sources.len())),
+        pumping: Some(pumping.as_ref().map_or(0, |file| file.pumping_stations.len())),
+        contracts: Some(contracts.as_ref().map_or(0, |file| file.contracts.len())),
+        batteries: Some(batteries.as_ref().map_or(0, |file| file.batteries.len())),
+        constraints: Some(constraints.as_ref().map_or(0, |file| file.constraints.len())),
+        unit_groups: hydros.as_ref().map(|file| file.hydros.iter().map(|plant| plant.groups().len()).sum()),
     };
     tables {
         inflow_stats: InflowStats,
@@ -191,6 +172,18 @@ files! {
         thermal_bounds: ThermalBounds,
         hydro_bounds: HydroBounds,
         line_bounds: LineBounds,
+        unit_group_bounds: UnitGroupBounds,
+        pumping_bounds: PumpingBounds,
+        contract_bounds: ContractBounds,
+        battery_bounds: BatteryBounds,
+        source_bounds: SourceBounds,
+        generic_bounds: GenericBounds,
+        bus_overrides: BusOverrides,
+        line_overrides: LineOverrides,
+        source_overrides: SourceOverrides,
+        hydro_overrides: HydroOverrides,
+        hyperplanes: Hyperplanes,
+        geometry: Geometry,
     }
 }
 
@@ -239,7 +232,7 @@ fn sound(text: &[u8], at: &Place, findings: &mut Findings) -> Option<Json> {
 
 /// Says which files in the directories of the format are refused, or none of its.
 fn strangers(case: &Path, findings: &mut Findings) {
-    for (file, why) in REFUSED {
+    for &(file, why) in REFUSED {
         if case.join(file).exists() {
             findings.wrong(
                 &Place::file(file),

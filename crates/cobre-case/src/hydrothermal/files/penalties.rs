@@ -67,13 +67,13 @@ object! {
     HydroPenalties {
         /// Water spilled, $/(m³/s·h).
         spillage_cost: NonNegative,
-        /// Nothing here uses it; the format asks for it.
+        /// Turbined flow in stages with hyperplanes, $/(m³/s·h).
         fpha_turbined_cost: NonNegative,
-        /// Nothing here uses it; the format asks for it.
+        /// Water diverted, $/(m³/s·h).
         diversion_cost: NonNegative,
         /// Storage below its minimum at the end of a stage, $/hm³.
         storage_violation_below_cost: NonNegative,
-        /// Nothing here uses it; the format asks for it.
+        /// Storage below the target of a filling at the end of a stage, $/hm³.
         filling_target_violation_cost: NonNegative,
         /// Turbined flow below its minimum, $/(m³/s·h).
         turbined_violation_below_cost: NonNegative,
@@ -83,18 +83,20 @@ object! {
         outflow_violation_above_cost: NonNegative,
         /// Generation below its minimum, $/MWh.
         generation_violation_below_cost: NonNegative,
-        /// Nothing here uses it; the format asks for it.
+        /// Evaporation other than that of the lake's area, $/(m³/s·h).
         evaporation_violation_cost: NonNegative,
-        /// Nothing here uses it; the format asks for it.
+        /// Withdrawal other than what is asked for, $/(m³/s·h).
         water_withdrawal_violation_cost: NonNegative,
         /// Method penalty: the cost of added water, $/(m³/s·h).
         inflow_nonnegativity_cost: Option<NonNegative>,
-    }
-    refused {
-        water_withdrawal_violation_pos_cost: "there are no withdrawals",
-        water_withdrawal_violation_neg_cost: "there are no withdrawals",
-        evaporation_violation_pos_cost: "there is no evaporation",
-        evaporation_violation_neg_cost: "there is no evaporation",
+        /// Too much withdrawn; as water_withdrawal_violation_cost if left out.
+        water_withdrawal_violation_pos_cost: Option<NonNegative>,
+        /// Too little withdrawn; as water_withdrawal_violation_cost if left out.
+        water_withdrawal_violation_neg_cost: Option<NonNegative>,
+        /// Too much evaporation; as evaporation_violation_cost if left out.
+        evaporation_violation_pos_cost: Option<NonNegative>,
+        /// Too little evaporation; as evaporation_violation_cost if left out.
+        evaporation_violation_neg_cost: Option<NonNegative>,
     }
 }
 

@@ -70,7 +70,7 @@ object! {
         state_variables: Option<StateVariables>,
         /// The method by which openings are drawn; saa if left out.
         sampling_method: Option<SamplingMethod>,
-        /// Must be parallel, and is if left out.
+        /// The relation between its blocks; parallel if left out.
         block_mode: Option<BlockMode>,
     }
 }
@@ -92,10 +92,11 @@ choice! {
     BlockMode {
         /// Water of a stage can be used in any of its blocks.
         Parallel = "parallel",
+        /// Blocks follow each other: there is a water balance for each.
+        Chronological = "chronological",
     }
     refused {
-        "chronological": "the blocks of a stage have no order",
-        "sequential": "the blocks of a stage have no order",
+        "sequential": "use chronological",
     }
 }
 

@@ -1,8 +1,9 @@
 //! `system/*.json`: buses, lines, plants and sources.
 
+use super::hydraulics::{Diversion, Efficiency, Evaporation, Filling, HydraulicLosses, Tailrace};
 use super::penalties::DeficitSegment;
 use crate::hydrothermal::json::{choice, object};
-use crate::hydrothermal::number::{Id, NonNegative, Percent, Positive};
+use crate::hydrothermal::number::{Id, LeadStages, NonNegative, Percent, Positive};
 
 pub(crate) const BUSES: &str = "system/buses.json";
 pub(crate) const LINES: &str = "system/lines.json";
@@ -55,10 +56,10 @@ object! {
         exchange_cost: Option<NonNegative>,
         /// The part of what is sent that does not arrive, %; 0 if left out.
         losses_percent: Option<Percent>,
-    }
-    refused {
-        entry_stage_id: "use constraints/line_bounds.parquet",
-        exit_stage_id: "use constraints/line_bounds.parquet",
+        /// The first stage in which it is there; the first of the study if left out.
+        entry_stage_id: Option<Id>,
+        /// The first stage in which it is not there any more; never if left out.
+        exit_stage_id: Option<Id>,
     }
 }
 
@@ -91,14 +92,46 @@ object! {
         bus_id: Id,
         /// Its generation limits.
         generation: ThermalGeneration,
-        /// Cost of its energy, $/MWh.
+        /// Cost of its energy, $/MWh; or else cost_segments.
+        cost_per_mwh: Option<NonNegative>,
+        /// Cost of its energy by segments of power; the last one goes on to max_mw.
+        cost_segments: Option<Vec<CostSegment>>,
+        /// Dispatch that is committed stages ahead; decided in the stage itself if left out.
+        anticipated_config: Option<AnticipatedConfig>,
+        /// Dispatch that is committed stages ahead, as older cases have it.
+        gnl_config: Option<GnlConfig>,
+        /// The first stage in which it is there; the first of the study if left out.
+        entry_stage_id: Option<Id>,
+        /// The first stage in which it is not there any more; never if left out.
+        exit_stage_id: Option<Id>,
+    }
+}
+
+object! {
+    /// A segment of power at one cost.
+    CostSegment {
+        /// Its size, MW.
+        capacity_mw: Positive,
+        /// Cost of its energy, $/MWh; not below that of the segment before.
         cost_per_mwh: NonNegative,
     }
-    refused {
-        entry_stage_id: "use constraints/thermal_bounds.parquet",
-        exit_stage_id: "use constraints/thermal_bounds.parquet",
-        gnl_config: "dispatch is decided stage by stage",
-        anticipated_config: "dispatch is decided stage by stage",
+}
+
+object! {
+    /// The lead of commitments: one of the two keys.
+    AnticipatedConfig {
+        /// Stages between the commitment and the generation.
+        lead_stages: Option<LeadStages>,
+        /// Hours before the start of a stage at which its generation is committed, at the latest.
+        lead_time_hours: Option<Positive>,
+    }
+}
+
+object! {
+    /// The lead of commitments.
+    GnlConfig {
+        /// Stages between the commitment and the generation.
+        lag_stages: LeadStages,
     }
 }
 
@@ -127,8 +160,10 @@ object! {
         id: Id,
         /// Its name.
         name: String,
-        /// Its bus.
-        bus_id: Id,
+        /// Its bus; left out where unit_groups have buses of their own.
+        bus_id: Option<Id>,
+        /// Groups of units that feed buses of their own; one group at bus_id if left out.
+        unit_groups: Option<Vec<UnitGroup>>,
         /// The plant that its water flows to; null if to the sea.
         downstream_id: Option<Id>,
         /// Its storage limits.
@@ -139,17 +174,54 @@ object! {
         generation: HydroGeneration,
         /// The costs of its violations, where they differ from penalties.json.
         penalties: Option<PenaltyOverrides>,
+        /// Evaporation of its reservoir; none if left out.
+        evaporation: Option<Evaporation>,
+        /// A channel to another plant; none if left out.
+        diversion: Option<Diversion>,
+        /// The first filling of its reservoir; it is full enough if left out.
+        filling: Option<Filling>,
+        /// The first stage in which the plant is in operation; the first of all if left out.
+        entry_stage_id: Option<Id>,
+        /// The first stage in which the plant is no longer there; it stays if left out.
+        exit_stage_id: Option<Id>,
+        /// Hours that released water needs to the plant below; 0 if left out.
+        travel_time_hours: Option<NonNegative>,
+        /// The level of the water below the plant, for computed hyperplanes; 0 m if left out.
+        tailrace: Option<Tailrace>,
+        /// Head lost on the way to the turbines, for computed hyperplanes; none if left out.
+        hydraulic_losses: Option<HydraulicLosses>,
+        /// Efficiency, for computed hyperplanes; 1 if left out.
+        efficiency: Option<Efficiency>,
     }
     refused {
-        evaporation: "reservoirs do not evaporate",
-        diversion: "water goes to one plant",
-        filling: "reservoirs are in operation",
-        entry_stage_id: "plants exist in all stages",
-        exit_stage_id: "plants exist in all stages",
-        tailrace: "productivity is constant",
-        hydraulic_losses: "productivity is constant",
-        efficiency: "productivity is constant",
         specific_productivity_mw_per_m3s_per_m: "productivity is constant",
+    }
+}
+
+impl Hydro {
+    /// Its groups of units, where it has any.
+    pub(crate) fn groups(&self) -> &[UnitGroup] {
+        self.unit_groups.as_deref().unwrap_or_default()
+    }
+}
+
+object! {
+    /// A group of units of a hydro plant.
+    UnitGroup {
+        /// Its number, unique among the groups of the plant.
+        id: Id,
+        /// Its name.
+        name: String,
+        /// Its bus.
+        bus_id: Id,
+        /// The least generation, MW; 0 if left out.
+        min_generation_mw: Option<NonNegative>,
+        /// The most generation, MW.
+        max_generation_mw: NonNegative,
+        /// The least turbined flow, m³/s; 0 if left out.
+        min_turbined_m3s: Option<NonNegative>,
+        /// The most turbined flow, m³/s.
+        max_turbined_m3s: NonNegative,
     }
 }
 
@@ -164,7 +236,7 @@ object! {
 }
 
 object! {
-    /// Outflow limits of a plant, turbined and spilled.
+    /// Outflow limits of a plant: turbined, spilled and diverted.
     Outflow {
         /// The least, m³/s.
         min_outflow_m3s: NonNegative,
@@ -176,12 +248,12 @@ object! {
 choice! {
     /// The production function.
     GenerationModel {
-        /// In proportion.
+        /// Generation in proportion to the turbined flow.
         ConstantProductivity = "constant_productivity",
-    }
-    refused {
-        "linearized_head": "use constant_productivity",
-        "fpha": "use constant_productivity",
+        /// The same.
+        LinearizedHead = "linearized_head",
+        /// Generation below hyperplanes of storage, turbined and spilled flow.
+        Fpha = "fpha",
     }
 }
 
@@ -190,8 +262,8 @@ object! {
     HydroGeneration {
         /// The production function.
         model: GenerationModel,
-        /// Energy of water, MW/(m³/s).
-        productivity_mw_per_m3s: Positive,
+        /// Energy of water, MW/(m³/s); may be left out where no stage needs it.
+        productivity_mw_per_m3s: Option<Positive>,
         /// The least turbined flow, m³/s.
         min_turbined_m3s: NonNegative,
         /// The most turbined flow, m³/s.
@@ -220,13 +292,16 @@ object! {
         generation_violation_below_cost: Option<NonNegative>,
         /// Method penalty: the cost of added water.
         inflow_nonnegativity_cost: Option<NonNegative>,
-    }
-    refused {
-        fpha_turbined_cost: "productivity is constant",
-        diversion_cost: "water goes to one plant",
-        filling_target_violation_cost: "reservoirs are in operation",
-        evaporation_violation_cost: "reservoirs do not evaporate",
-        water_withdrawal_violation_cost: "there are no withdrawals",
+        /// Turbined flow in stages with hyperplanes.
+        fpha_turbined_cost: Option<NonNegative>,
+        /// Water diverted.
+        diversion_cost: Option<NonNegative>,
+        /// Storage below the target of a filling.
+        filling_target_violation_cost: Option<NonNegative>,
+        /// Evaporation other than that of the lake's area, too little or too much.
+        evaporation_violation_cost: Option<NonNegative>,
+        /// Withdrawal other than what is asked for, too little or too much.
+        water_withdrawal_violation_cost: Option<NonNegative>,
     }
 }
 
@@ -253,9 +328,9 @@ object! {
         curtailment_cost: Option<NonNegative>,
         /// The permission to curtail its energy; yes if left out.
         allow_curtailment: Option<bool>,
-    }
-    refused {
-        entry_stage_id: "use scenarios/non_controllable_stats.parquet",
-        exit_stage_id: "use scenarios/non_controllable_stats.parquet",
+        /// The first stage in which it is there; the first of the study if left out.
+        entry_stage_id: Option<Id>,
+        /// The first stage in which it is not there any more; never if left out.
+        exit_stage_id: Option<Id>,
     }
 }

@@ -3,16 +3,28 @@
 //! Power is in MW, flow in m³/s, storage in hm³, cost in $. Names are `what.thing` or
 //! `what.thing.block`, so that a linear program can be read by a person.
 
+mod batteries;
+mod commitments;
 mod energy;
+mod evaporation;
+mod generic;
+mod inflow;
 mod layout;
+mod limits;
 mod openings;
+mod production;
+mod pumping;
+mod thermals;
+mod travel;
+mod units;
 mod water;
+mod water_worth;
 
 use cobre_sddp::{ColumnId, Draft, Problem, Sense, Template};
 
-pub(crate) use self::layout::{BusLayout, HydroLayout, Layout};
+pub(crate) use self::layout::{BusLayout, Generation, HydroLayout, Layout};
 use self::openings::Openings;
-pub(crate) use self::water::saving;
+pub(crate) use self::water_worth::saving;
 use super::sampling::OpeningSampler;
 use super::system::{Stage, System};
 use crate::Options;
@@ -28,12 +40,20 @@ pub(crate) fn build(
         options.bound.unwrap_or_else(|| least_cost(system)),
     );
     water::states(system, &mut draft);
+    batteries::states(system, &mut draft);
+    commitments::states(system, &mut draft);
     let mut before = None;
     let mut layouts = Vec::new();
     for (number, stage) in system.stages.iter().enumerate() {
         let mut program = Program::new(system, number);
         water::add(&mut program);
+        units::add(&mut program);
+        pumping::add(&mut program);
+        water::balance(&mut program);
+        thermals::add(&mut program);
+        batteries::add(&mut program);
         energy::add(&mut program);
+        generic::add(&mut program);
         let openings = Openings::new(&program, sampling);
         let template = draft.template(program.lp);
         layouts.push(program.layout);
@@ -55,14 +75,19 @@ pub(crate) fn build(
     problem.map(|problem| (problem, layouts))
 }
 
-/// A lower bound on the cost of all stages. Only energy of sources, whose curtailment
-/// costs, lowers the cost of a stage below zero.
+/// A lower bound on the cost of all stages. Energy of sources, whose curtailment costs, and energy of contracts that
+/// bring revenue lower the cost of a stage below zero.
 fn least_cost(system: &System) -> f64 {
     let mut bound = 0.0;
-    for source in &system.sources {
-        for (stage, factors) in system.stages.iter().zip(&source.factors) {
-            for (hours, factor) in stage.hours.iter().zip(factors) {
-                bound -= source.curtailment_cost * source.capacity * factor * hours;
+    for (number, stage) in system.stages.iter().enumerate() {
+        for (block, hours) in stage.hours.iter().enumerate() {
+            for source in &system.sources {
+                let most = source.available(number, block, 1.0);
+                bound -= source.curtailment_cost[number] * most * hours;
+            }
+            for contract in &system.contracts {
+                let terms = &contract.terms[number][block];
+                bound += terms.price.min(0.0) * terms.max * hours;
             }
         }
     }
@@ -77,6 +102,8 @@ struct Program<'s> {
     stage: &'s Stage,
     lp: Template,
     layout: Layout,
+    /// The terms of water balances so far, in hm³ that leave, by hydro plant and period.
+    water: Vec<Vec<Vec<(ColumnId, f64)>>>,
 }
 
 impl<'s> Program<'s> {
@@ -87,6 +114,42 @@ impl<'s> Program<'s> {
             stage: &system.stages[number],
             lp: Template::new(),
             layout: Layout::default(),
+            water: vec![vec![Vec::new(); system.stages[number].periods()]; system.hydros.len()],
+        }
+    }
+
+    /// Lets a flow of a block, m³/s, leave one hydro plant and reach another, either of which may be none.
+    fn move_water(&mut self, from: Option<usize>, to: Option<usize>, block: usize, flow: ColumnId) {
+        let (period, volume) = (self.stage.period_of(block), self.stage.volume(block));
+        for (plant, volume) in [(from, volume), (to, -volume)] {
+            if let Some(plant) = plant {
+                self.add_volume(plant, period, flow, volume);
+            }
+        }
+    }
+
+    /// Adds a term to the water balance of a hydro plant, in hm³ that leave it.
+    fn add_volume(&mut self, plant: usize, period: usize, column: ColumnId, hm3: f64) {
+        self.water[plant][period].push((column, hm3));
+    }
+
+    /// The storage of a hydro plant before and after a period, if it can store.
+    fn storages(&self, plant: usize, period: usize) -> Option<[ColumnId; 2]> {
+        let layout = &self.layout.hydros[plant];
+        let [first, _] = layout.storage?;
+        let before = match period {
+            0 => first,
+            period => layout.levels[period - 1],
+        };
+        Some([before, layout.levels[period]])
+    }
+
+    /// The name of a thing in a period: with the block where blocks have periods of their own.
+    fn period_name(&self, what: &str, thing: &str, period: usize) -> String {
+        if self.stage.periods() > 1 {
+            format!("{what}.{thing}.{}", self.stage.block_labels[period])
+        } else {
+            format!("{what}.{thing}")
         }
     }
 
@@ -100,6 +163,23 @@ impl<'s> Program<'s> {
             .map(|(block, (hours, label))| (block, hours, label))
     }
 
+    /// A column for each block, with the cost and the bounds that `of` gives for its number and hours.
+    fn by_block_of(
+        &mut self,
+        what: &str,
+        thing: &str,
+        of: impl Fn(usize, f64) -> (f64, f64, f64),
+    ) -> Vec<ColumnId> {
+        let blocks = self.blocks();
+        blocks
+            .map(|(block, hours, name)| {
+                let (cost, lower, upper) = of(block, hours);
+                let name = format!("{what}.{thing}.{name}");
+                self.lp.column(name, cost, lower, upper)
+            })
+            .collect()
+    }
+
     /// A column for each block whose cost is per hour.
     fn by_block(
         &mut self,
@@ -109,12 +189,6 @@ impl<'s> Program<'s> {
         lower: f64,
         upper: f64,
     ) -> Vec<ColumnId> {
-        let blocks = self.blocks();
-        blocks
-            .map(|(_, hours, block)| {
-                let name = format!("{what}.{thing}.{block}");
-                self.lp.column(name, cost * hours, lower, upper)
-            })
-            .collect()
+        self.by_block_of(what, thing, |_, hours| (cost * hours, lower, upper))
     }
 }

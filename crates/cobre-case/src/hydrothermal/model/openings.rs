@@ -2,7 +2,8 @@
 
 use cobre_sddp::{Change, Draft, NodeId};
 
-use super::{Program, water};
+use super::Program;
+use super::inflow::shortfall;
 use crate::hydrothermal::files::config::NonNegativity;
 use crate::hydrothermal::sampling::{Kinds, OpeningSampler};
 
@@ -72,21 +73,30 @@ fn changes(program: &Program<'_>, drawn: &[f64]) -> Vec<Change> {
         let share = source.availability[stage];
         if share.deviation > 0.0 {
             let share = (share.mean + share.deviation * drawn[number]).clamp(0.0, 1.0);
-            let columns = program.layout.sources[place]
-                .iter()
-                .zip(&source.factors[stage]);
-            changes.extend(columns.map(|(&column, factor)| {
-                let most = source.capacity * share * factor;
-                let lower = if source.may_curtail { 0.0 } else { most };
-                Change::ColumnBounds {
-                    column,
-                    lower,
-                    upper: most,
-                }
-            }));
+            sources(program, place, share, &mut changes);
         }
     }
     changes
+}
+
+/// The changes of a source that has a share of its capacity.
+fn sources(program: &Program<'_>, place: usize, share: f64, changes: &mut Vec<Change>) {
+    let source = &program.system.sources[place];
+    for (block, &column) in program.layout.sources[place].iter().enumerate() {
+        let most = source.available(program.number, block, share);
+        let lower = if source.may_curtail { 0.0 } else { most };
+        changes.push(Change::ColumnBounds {
+            column,
+            lower,
+            upper: most,
+        });
+        let curtailed = program.layout.curtailed[place].as_ref();
+        changes.extend(curtailed.map(|curtailed| Change::RowBounds {
+            row: curtailed.rows[block],
+            lower: most,
+            upper: most,
+        }));
+    }
 }
 
 fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Change>) {
@@ -98,29 +108,28 @@ fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Cha
     let layout = &program.layout.hydros[place];
     let Some(row) = layout.drawn else { return };
     let value = model.constant + model.deviation * drawn;
-    if !plant.inflow.past.is_empty() {
-        changes.push(Change::RowBounds {
-            row,
-            lower: value,
-            upper: value,
-        });
-        return;
-    }
+    let depends = !plant.inflow.past.is_empty();
     let value = match program.system.non_negativity {
-        NonNegativity::Truncation => value.max(0.0),
-        NonNegativity::None | NonNegativity::Penalty => value,
+        NonNegativity::Truncation if !depends => value.max(0.0),
+        NonNegativity::Truncation | NonNegativity::None | NonNegativity::Penalty => value,
     };
-    let volume = program.stage.total_volume() * value;
+    let bound = match layout.inflow {
+        Some(_) => value,
+        None => program.stage.total_volume() * value,
+    };
     changes.push(Change::RowBounds {
         row,
-        lower: volume,
-        upper: volume,
+        lower: bound,
+        upper: bound,
     });
+    if depends {
+        return;
+    }
     if let Some(column) = layout.added {
         changes.push(Change::ColumnBounds {
             column,
             lower: 0.0,
-            upper: water::shortfall(value),
+            upper: shortfall(value),
         });
     }
 }

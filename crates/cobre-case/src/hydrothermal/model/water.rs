@@ -1,14 +1,16 @@
-//! Water: reservoirs, flows, inflows and what was there before.
+//! Water: flows of plants, their reservoirs, and the balance of each in every period.
+//!
+//! A period is a stage whose blocks are parallel, or a block of a stage whose blocks are chronological.
 
 use cobre_sddp::{ColumnId, Draft};
 
-use super::{HydroLayout, Program};
-use crate::hydrothermal::files::config::NonNegativity;
-use crate::hydrothermal::system::{Hydro, HydroLimits, InflowModel, System};
+use super::inflow::{self, lag_name};
+use super::{HydroLayout, Program, evaporation, limits, production, travel};
+use crate::hydrothermal::system::{Hydro, Phase, Production, System};
 
-const UNLIMITED: f64 = f64::INFINITY;
+pub(super) const UNLIMITED: f64 = f64::INFINITY;
 
-/// Adds the state variables: storage, and inflows of stages before.
+/// Adds the state variables: storage, inflows of stages before, and water under way.
 pub(super) fn states(system: &System, draft: &mut Draft) {
     for plant in system.hydros.iter().filter(|plant| plant.stores()) {
         draft.state(format!("storage.{}", plant.label), plant.initial_storage);
@@ -18,295 +20,184 @@ pub(super) fn states(system: &System, draft: &mut Draft) {
             draft.state(lag_name(plant, place), *past);
         }
     }
+    travel::states(system, draft);
 }
 
-fn lag_name(plant: &Hydro, place: usize) -> String {
-    format!("inflow_lag{}.{}", place + 1, plant.label)
-}
-
-/// Adds the plants to the program of a stage.
+/// Adds the plants to the program of a stage, all but their balances: whatever else moves water can join those by
+/// [`Program::move_water`] until [`balance`] closes them.
 pub(super) fn add(program: &mut Program<'_>) {
     let plants = &program.system.hydros;
-    for plant in plants {
-        let limits = &plant.limits[program.number];
-        // Generation is turbined flow times productivity, so its limit is one of flow.
-        let most = limits
-            .max_turbined
-            .min(limits.max_generation / plant.productivity);
-        let turbined = program.by_block("turbined", &plant.label, 0.0, 0.0, most);
-        let cost = plant.costs.spillage;
-        let spilled = program.by_block("spilled", &plant.label, cost, 0.0, UNLIMITED);
-        program.layout.hydros.push(HydroLayout {
-            turbined,
-            spilled,
-            ..HydroLayout::default()
-        });
+    for (place, plant) in plants.iter().enumerate() {
+        flows(program, plant);
+        storage(program, place, plant);
     }
     for (place, plant) in plants.iter().enumerate() {
-        balance(program, place, plant);
-        minimums(program, place, plant, &plant.limits[program.number]);
+        own_water(program, place, plant);
+        production::add(program, place, plant);
+        evaporation::add(program, place, plant);
+        withdrawal(program, place, plant);
+        limits::add(program, place, plant);
     }
 }
 
-/// storage after − storage before + Σ ζ · (turbined + spilled − what comes from above) = ζ · inflow
-fn balance(program: &mut Program<'_>, place: usize, plant: &Hydro) {
-    let label = &plant.label;
-    let limits = &plant.limits[program.number];
-    let mut terms: Vec<(ColumnId, f64)> = Vec::new();
-    if plant.stores() {
-        let lp = &mut program.lp;
-        let before = lp.column(
-            format!("storage_before.{label}"),
-            0.0,
-            -UNLIMITED,
-            UNLIMITED,
-        );
-        let after = lp.column(format!("storage.{label}"), 0.0, 0.0, limits.max_storage);
-        lp.state(format!("storage.{label}"), before, after);
-        terms.extend([(after, 1.0), (before, -1.0)]);
-        program.layout.hydros[place].storage = Some([before, after]);
-        if limits.min_storage > 0.0 {
-            let below = lp.column(
-                format!("storage_below.{label}"),
-                plant.costs.storage_below,
-                0.0,
-                UNLIMITED,
-            );
-            program.layout.hydros[place].storage_below = Some(below);
-            let name = format!("min_storage.{label}");
-            lp.row(
-                name,
-                limits.min_storage,
-                UNLIMITED,
-                &[(after, 1.0), (below, 1.0)],
-            );
+/// The flows of a plant by block.
+fn flows(program: &mut Program<'_>, plant: &Hydro) {
+    let number = program.number;
+    let (limits, costs) = (&plant.block_limits[number], *plant.costs(number));
+    let phase = plant.phases[number];
+    let works = phase == Phase::Operating;
+    let turbined = program.by_block_of("turbined", &plant.label, |block, hours| {
+        let limits = &limits[block];
+        match plant.production(number) {
+            _ if !works => (0.0, 0.0, 0.0),
+            // Generation is turbined flow times productivity, so its limit is one of flow.
+            Production::Constant(productivity) => {
+                let most = limits.max_generation / productivity;
+                (0.0, 0.0, limits.max_turbined.min(most))
+            }
+            Production::Planes(_) => (costs.turbined * hours, 0.0, limits.max_turbined),
         }
-    }
-    let feeders = program.system.hydros.iter().enumerate();
-    let feeders = feeders
-        .filter(|(_, other)| other.downstream == Some(place))
-        .map(|(other, _)| other);
-    let flows = std::iter::once((place, 1.0)).chain(feeders.map(|other| (other, -1.0)));
-    for (other, sign) in flows {
-        for block in 0..program.stage.hours.len() {
-            let volume = sign * program.stage.volume(block);
-            terms.extend([
-                (program.layout.hydros[other].turbined[block], volume),
-                (program.layout.hydros[other].spilled[block], volume),
-            ]);
-        }
-    }
-    let volume = program.stage.total_volume();
-    let model = &plant.inflow.stages[program.number];
-    let name = format!("water.{label}");
-    let hours = program.stage.total_hours();
-    if program.system.non_negativity == NonNegativity::Penalty {
-        let cost = plant.costs.added_water * hours;
-        // Where inflows do not depend on the past, openings say how much may be added.
-        let most = if plant.inflow.past.is_empty() {
-            shortfall(model.constant)
-        } else {
-            UNLIMITED
-        };
-        let column = program.lp.column(format!("added.{label}"), cost, 0.0, most);
-        terms.push((column, -volume));
-        program.layout.hydros[place].added = Some(column);
-    }
-    let (water, drawn) = if plant.inflow.past.is_empty() {
-        let truncated = program.system.non_negativity == NonNegativity::Truncation;
-        let least = if truncated { 0.0 } else { -UNLIMITED };
-        let inflow = volume * model.constant.max(least);
-        let row = program.lp.row(name, inflow, inflow, &terms);
-        (row, row)
+    });
+    // All water flows past a plant that is not there, whichever way.
+    let (least, cost) = if phase.passes() {
+        (-UNLIMITED, 0.0)
     } else {
-        let (inflow, drawn) = inflow(program, place, plant, model);
-        terms.push((inflow, -volume));
-        (program.lp.row(name, 0.0, 0.0, &terms), drawn)
+        (0.0, costs.spillage)
     };
-    let layout = &mut program.layout.hydros[place];
-    (layout.water, layout.drawn) = (Some(water), Some(drawn));
-}
-
-/// The amount by which an inflow is below zero.
-pub(super) fn shortfall(inflow: f64) -> f64 {
-    (-inflow).max(0.0)
-}
-
-/// The column of an inflow that depends on the past, and the row that gives it; hands it on.
-fn inflow(
-    program: &mut Program<'_>,
-    number: usize,
-    plant: &Hydro,
-    model: &InflowModel,
-) -> (ColumnId, cobre_sddp::RowId) {
-    let label = &plant.label;
-    let truncated = program.system.non_negativity == NonNegativity::Truncation;
-    let (system, stage) = (program.system, program.number);
-    let lp = &mut program.lp;
-    let past: Vec<ColumnId> = (0..plant.inflow.past.len())
-        .map(|place| {
-            let name = format!("{}.before", lag_name(plant, place));
-            lp.column(name, 0.0, -UNLIMITED, UNLIMITED)
-        })
-        .collect();
-    let least = if truncated { 0.0 } else { -UNLIMITED };
-    let inflow = lp.column(format!("inflow.{label}"), 0.0, least, UNLIMITED);
-    program.layout.hydros[number].inflow = Some(inflow);
-    let mut terms = vec![(inflow, 1.0)];
-    terms.extend(
-        past.iter()
-            .zip(&model.coefficients)
-            .map(|(past, factor)| (*past, -factor)),
-    );
-    if truncated {
-        let cost = price(system, plant, stage);
-        let lifted = lp.column(format!("truncated.{label}"), cost, 0.0, UNLIMITED);
-        terms.push((lifted, -1.0));
-        program.layout.hydros[number].truncated = Some(lifted);
-    }
-    let row = lp.row(
-        format!("inflow_model.{label}"),
-        model.constant,
-        model.constant,
-        &terms,
-    );
-    let mut handed_on = inflow;
-    for (place, own) in past.iter().enumerate() {
-        if place > 0 {
-            let name = lag_name(plant, place);
-            handed_on = lp.column(name.clone(), 0.0, -UNLIMITED, UNLIMITED);
-            let newer = past[place - 1];
-            lp.row(
-                format!("shift.{name}"),
-                0.0,
-                0.0,
-                &[(handed_on, 1.0), (newer, -1.0)],
-            );
-        }
-        lp.state(lag_name(plant, place), *own, handed_on);
-    }
-    (inflow, row)
-}
-
-/// More than one m³/s of inflow in a stage can be worth, $: what it saves or spares in this stage, and
-/// what it does to later inflows, each at its own price. At this price none is bought that need not be.
-fn price(system: &System, plant: &Hydro, number: usize) -> f64 {
-    let worth = 1.1 * (saving(system, plant) + burden(system, plant));
-    let stages = &plant.inflow.stages;
-    let mut prices = vec![0.0; stages.len()];
-    for stage in (number..stages.len()).rev() {
-        let later = stages[stage + 1..].iter().zip(&prices[stage + 1..]);
-        let felt = later.take(plant.inflow.past.len()).enumerate();
-        let felt = felt.map(|(place, (model, price))| {
-            let factor = model.coefficients.get(place);
-            factor.map_or(0.0, |factor| factor.abs() * price)
-        });
-        prices[stage] = worth * system.stages[stage].total_hours() + felt.sum::<f64>();
-    }
-    prices[number]
-}
-
-/// A plant and those that its water flows to.
-fn course<'s>(system: &'s System, plant: &'s Hydro) -> impl Iterator<Item = &'s Hydro> {
-    let below = |plant: &&Hydro| plant.downstream.map(|below| &system.hydros[below]);
-    std::iter::successors(Some(plant), below)
-}
-
-/// The most that 1 m³/s for an hour can save in a plant and below it, $/(m³/s·h).
-pub(crate) fn saving(system: &System, plant: &Hydro) -> f64 {
-    let segments = system.buses.iter().flat_map(|bus| &bus.deficit);
-    let energy = segments.map(|(_, cost)| *cost).fold(0.0, f64::max);
-    let mut sum = 0.0;
-    for plant in course(system, plant) {
-        let costs = &plant.costs;
-        let asked =
-            |least: fn(&HydroLimits) -> f64| plant.limits.iter().any(|limits| least(limits) > 0.0);
-        sum += energy * plant.productivity;
-        if asked(|limits| limits.min_turbined) {
-            sum += costs.turbined_below;
-        }
-        if asked(|limits| limits.min_outflow) {
-            sum += costs.outflow_below;
-        }
-        if asked(|limits| limits.min_generation) {
-            sum += costs.generation_below * plant.productivity;
-        }
-        if asked(|limits| limits.min_storage) {
-            // Water that stays counts at the end of every stage.
-            sum += costs.storage_below * 3600.0 / 1e6 * system.stages.len() as f64;
-        }
-    }
-    sum
-}
-
-/// The most that 1 m³/s too much for an hour can cost in a plant and below it, $/(m³/s·h).
-fn burden(system: &System, plant: &Hydro) -> f64 {
-    let costs = course(system, plant).map(|plant| {
-        let limited = |limits: &HydroLimits| limits.max_outflow.is_finite();
-        let above = plant.limits.iter().any(limited);
-        plant.costs.spillage
-            + if above {
-                plant.costs.outflow_above
+    let spilled = program.by_block("spilled", &plant.label, cost, least, UNLIMITED);
+    let diverted = if plant.diverts_to.is_some() {
+        program.by_block_of("diverted", &plant.label, |block, hours| {
+            let most = if works {
+                limits[block].max_diversion
             } else {
                 0.0
-            }
+            };
+            (costs.diversion * hours, 0.0, most)
+        })
+    } else {
+        Vec::new()
+    };
+    program.layout.hydros.push(HydroLayout {
+        turbined,
+        spilled,
+        diverted,
+        ..HydroLayout::default()
     });
-    costs.sum()
 }
 
-/// The least and the most of flows and generation, with what it costs to miss them.
-fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro, limits: &HydroLimits) {
-    let (label, costs) = (&plant.label, plant.costs);
-    let layout = &program.layout.hydros[place];
-    let (turbined, spilled) = (layout.turbined.clone(), layout.spilled.clone());
-    for (what, least, factor, cost) in [
-        ("turbined", limits.min_turbined, 1.0, costs.turbined_below),
-        (
-            "generation",
-            limits.min_generation,
-            plant.productivity,
-            costs.generation_below,
-        ),
-    ] {
-        if least == 0.0 {
-            continue;
-        }
-        let below = program.by_block(&format!("{what}_below"), label, cost, 0.0, UNLIMITED);
-        for (block, _, name) in program.blocks() {
-            let terms = [(turbined[block], factor), (below[block], 1.0)];
-            let name = format!("min_{what}.{label}.{name}");
-            program.lp.row(name, least, UNLIMITED, &terms);
-        }
-        let layout = &mut program.layout.hydros[place];
-        if what == "turbined" {
-            layout.turbined_below = below;
-        } else {
-            layout.generation_below = below;
-        }
-    }
-    let has_most = limits.max_outflow.is_finite();
-    if limits.min_outflow == 0.0 && !has_most {
+/// The storage of a plant before the stage and after each period.
+fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+    if !plant.stores() {
         return;
     }
-    let mut beyond = |asked: bool, what: &str, cost: f64| {
-        let columns = asked.then(|| program.by_block(what, label, cost, 0.0, UNLIMITED));
-        columns.unwrap_or_default()
+    let (label, number) = (&plant.label, program.number);
+    let most = match plant.phases[number] {
+        // What is there stays, whatever the limits of the plant to come.
+        Phase::Absent => UNLIMITED,
+        Phase::Retired => 0.0,
+        Phase::Filling { .. } | Phase::Operating => plant.limits[number].max_storage,
     };
-    let below = beyond(
-        limits.min_outflow > 0.0,
-        "outflow_below",
-        costs.outflow_below,
-    );
-    let above = beyond(has_most, "outflow_above", costs.outflow_above);
-    for (block, _, name) in program.blocks() {
-        let mut terms = vec![(turbined[block], 1.0), (spilled[block], 1.0)];
-        terms.extend(below.get(block).map(|below| (*below, 1.0)));
-        terms.extend(above.get(block).map(|above| (*above, -1.0)));
-        let name = format!("outflow.{label}.{name}");
+    let name = format!("storage_before.{label}");
+    let before = program.lp.column(name, 0.0, -UNLIMITED, UNLIMITED);
+    let last = program.stage.periods() - 1;
+    let inner = if plant.phases[number] == Phase::Absent {
+        0
+    } else {
+        last
+    };
+    let mut levels: Vec<ColumnId> = (0..inner)
+        .map(|period| {
+            let name = program.period_name("storage", label, period);
+            program.lp.column(name, 0.0, 0.0, most)
+        })
+        .collect();
+    let after = program
+        .lp
+        .column(format!("storage.{label}"), 0.0, 0.0, most);
+    levels.resize(last + 1, after);
+    program.lp.state(format!("storage.{label}"), before, after);
+    let layout = &mut program.layout.hydros[place];
+    (layout.storage, layout.levels) = (Some([before, after]), levels);
+    if plant.phases[number] == Phase::Absent {
+        let name = format!("unchanged.{label}");
         program
             .lp
-            .row(name, limits.min_outflow, limits.max_outflow, &terms);
+            .row(name, 0.0, 0.0, &[(after, 1.0), (before, -1.0)]);
+        return;
     }
-    let layout = &mut program.layout.hydros[place];
-    (layout.outflow_below, layout.outflow_above) = (below, above);
+    for period in 0..=last {
+        let [before, after] = program.storages(place, period).unwrap_or([before, after]);
+        program.add_volume(place, period, after, 1.0);
+        program.add_volume(place, period, before, -1.0);
+    }
+}
+
+/// What a plant lets go leaves it, and reaches the plants below.
+fn own_water(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+    let layout = &program.layout.hydros[place];
+    let released = [layout.turbined.clone(), layout.spilled.clone()];
+    let diverted = layout.diverted.clone();
+    let travels = travel::add(program, place, plant);
+    for (block, _, _) in program.blocks() {
+        for columns in &released {
+            program.move_water(Some(place), None, block, columns[block]);
+            if !travels {
+                program.move_water(None, plant.downstream, block, columns[block]);
+            }
+        }
+        if let Some(column) = diverted.get(block) {
+            program.move_water(Some(place), plant.diverts_to, block, *column);
+        }
+    }
+}
+
+/// Water taken out for other uses, or returned: the amount stands in the balance, and what differs from it here.
+fn withdrawal(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+    let wanted = plant.limits[program.number].withdrawal;
+    if wanted == 0.0 {
+        return;
+    }
+    let costs = *plant.costs(program.number);
+    let hours = program.stage.total_hours();
+    // Withdrawal does not become return, nor return withdrawal.
+    let (most_below, most_above) = if wanted > 0.0 {
+        (wanted, UNLIMITED)
+    } else {
+        (UNLIMITED, -wanted)
+    };
+    let label = &plant.label;
+    let mut slack = |what: &str, cost: f64, most: f64| {
+        let name = format!("{what}.{label}");
+        program.lp.column(name, cost * hours, 0.0, most)
+    };
+    let below = slack("withdrawal_below", costs.withdrawal_below, most_below);
+    let above = slack("withdrawal_above", costs.withdrawal_above, most_above);
+    for period in 0..program.stage.periods() {
+        let volume = program.stage.period_volume(period);
+        program.add_volume(place, period, below, -volume);
+        program.add_volume(place, period, above, volume);
+    }
+    program.layout.hydros[place].withdrawal = Some((wanted, [below, above]));
+}
+
+/// Closes the balances of all plants:
+///
+/// storage after − storage before + ζ · (what leaves − what comes) = ζ · (inflow − withdrawal)
+pub(super) fn balance(program: &mut Program<'_>) {
+    for (place, plant) in program.system.hydros.iter().enumerate() {
+        let inflow = inflow::add(program, place, plant);
+        let withdrawal = plant.limits[program.number].withdrawal;
+        for period in 0..program.stage.periods() {
+            let volume = program.stage.period_volume(period);
+            let known = volume * (inflow - withdrawal);
+            let name = program.period_name("water", &plant.label, period);
+            let terms = std::mem::take(&mut program.water[place][period]);
+            let row = program.lp.row(name, known, known, &terms);
+            program.layout.hydros[place].water.push(row);
+        }
+        let layout = &mut program.layout.hydros[place];
+        if layout.drawn.is_none() {
+            layout.drawn = layout.water.first().copied();
+        }
+    }
 }

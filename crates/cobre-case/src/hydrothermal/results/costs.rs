@@ -20,10 +20,21 @@ pub(super) enum Cost {
     MaxOutflow,
     InflowAdded,
     InflowTruncation,
+    Turbined,
+    Diversion,
+    Evaporation,
+    Withdrawal,
+    Filling,
+    Commitment,
+    Contract,
+    BatteryWear,
+    MinLevel,
+    MinPumping,
+    Constraint,
 }
 
 /// The column of each kind, in order, and what it means.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 24] = [
     ("thermal_cost", "generation of thermal plants"),
     (
         "source_cost",
@@ -51,6 +62,47 @@ const KINDS: [(&str, &str); 13] = [
     (
         "inflow_truncation_cost",
         "inflows below zero lifted to zero (method truncation, inflows that depend on the past)",
+    ),
+    (
+        "turbined_cost",
+        "flow through turbines of plants with hyperplanes",
+    ),
+    ("diversion_cost", "water diverted"),
+    (
+        "evaporation_violation_cost",
+        "evaporation that differs from that of the lake's area",
+    ),
+    (
+        "withdrawal_violation_cost",
+        "withdrawal that differs from what is asked for",
+    ),
+    (
+        "filling_violation_cost",
+        "storage below the target of a filling",
+    ),
+    (
+        "commitment_cost",
+        "generation of later stages that thermal plants are committed to in this one, discounted to it",
+    ),
+    (
+        "contract_cost",
+        "energy of contracts; below zero where revenue is larger",
+    ),
+    (
+        "battery_degradation_cost",
+        "wear of batteries by discharging",
+    ),
+    (
+        "min_level_violation_cost",
+        "levels of batteries below their minimum",
+    ),
+    (
+        "min_pumping_violation_cost",
+        "pumped flow below its minimum",
+    ),
+    (
+        "constraint_violation_cost",
+        "violations of generic constraints",
     ),
 ];
 

@@ -22,8 +22,11 @@ pub(super) fn thermals() -> Table {
 pub(super) fn fill_thermals(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
     for (block, &hours) in stage.hours.iter().enumerate() {
-        for (plant, columns) in scene.results.thermals.iter().zip(&stage.layout.thermals) {
-            let column = columns[block];
+        for (plant, layout) in scene.results.thermals.iter().zip(&stage.layout.thermals) {
+            let mut cost = 0.0;
+            for &column in &layout.paid[block] {
+                cost += scene.cost(Cost::Thermal, column);
+            }
             rows.push(&[
                 visited.scenario.into(),
                 visited.stage.into(),
@@ -32,8 +35,8 @@ pub(super) fn fill_thermals(scene: &mut Scene<'_>, rows: &mut Rows) {
                 plant.id.into(),
                 plant.name.as_str().into(),
                 plant.bus.into(),
-                visited.value(column).into(),
-                scene.cost(Cost::Thermal, column).into(),
+                visited.value(layout.generation[block]).into(),
+                cost.into(),
             ]);
         }
     }

@@ -2,17 +2,21 @@
 //!
 //! Money is that of the stage; `discount` turns it into money of the first one.
 
+mod constraints;
 mod costs;
 mod energy;
+mod equipment;
+mod production;
 mod water;
 
 use cobre_sddp::{Column, ColumnId, Kind, Problem, Rows, Table, Tables, Visited, stage_columns};
 
 use self::costs::{Cost, Costs};
 use super::files::Files;
+use super::files::equipment::ContractKind;
 use super::model::Layout;
 use super::number::Id;
-use super::system::System;
+use super::system::{ProductionFunction, System};
 
 /// The data from which the tables of decisions are made.
 #[derive(Debug)]
@@ -23,6 +27,12 @@ pub(crate) struct SimulationTables {
     sources: Vec<Thing>,
     lines: Vec<SimulatedLine>,
     buses: Vec<Thing>,
+    pumping: Vec<SimulatedPumping>,
+    contracts: Vec<SimulatedContract>,
+    batteries: Vec<SimulatedBattery>,
+    constraints: Vec<SimulatedConstraint>,
+    /// The number of thermal plants that are committed ahead.
+    committed: usize,
 }
 
 #[derive(Debug)]
@@ -45,7 +55,37 @@ struct Thing {
 #[derive(Debug)]
 struct SimulatedHydro {
     thing: Thing,
-    productivity: f64,
+    /// The exact production function, if hyperplanes stand for it in some stage and there is a level curve.
+    exact: Option<ProductionFunction>,
+    /// Groups of units that feed buses of their own.
+    units: Vec<Thing>,
+}
+
+#[derive(Debug)]
+struct SimulatedPumping {
+    thing: Thing,
+    /// MW/(m³/s).
+    consumption: f64,
+}
+
+#[derive(Debug)]
+struct SimulatedContract {
+    thing: Thing,
+    kind: ContractKind,
+}
+
+#[derive(Debug)]
+struct SimulatedBattery {
+    thing: Thing,
+    charge_efficiency: f64,
+    discharge_efficiency: f64,
+}
+
+#[derive(Debug)]
+struct SimulatedConstraint {
+    id: Id,
+    name: String,
+    constant: f64,
 }
 
 #[derive(Debug)]
@@ -74,7 +114,16 @@ impl SimulationTables {
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
-            productivity: plant.productivity,
+            exact: {
+                let mut functions = plant.production.stages.iter();
+                let planes = functions.any(|own| !own.planes().is_empty());
+                plant.production.exact.clone().filter(|_| planes)
+            },
+            units: file
+                .groups()
+                .iter()
+                .map(|group| thing(group.id, &group.name, group.bus_id))
+                .collect(),
         });
         let thermals = files.thermals.thermals.iter().zip(&system.thermals);
         let thermals = thermals.map(|(file, plant)| thing(file.id, &file.name, bus(plant.bus)));
@@ -90,6 +139,33 @@ impl SimulationTables {
         });
         let buses = files.buses.buses.iter();
         let buses = buses.map(|bus| thing(bus.id, &bus.name, bus.id));
+        let pumping = files.pumping.iter().flat_map(|file| &file.pumping_stations);
+        let pumping = pumping.zip(&system.pumping);
+        let pumping = pumping.map(|(file, station)| SimulatedPumping {
+            thing: thing(file.id, &file.name, file.bus_id),
+            consumption: station.consumption,
+        });
+        let contracts = files.contracts.iter().flat_map(|file| &file.contracts);
+        let contracts = contracts.map(|file| SimulatedContract {
+            thing: thing(file.id, &file.name, file.bus_id),
+            kind: file.r#type,
+        });
+        let batteries = files.batteries.iter().flat_map(|file| &file.batteries);
+        let batteries = batteries.zip(&system.batteries);
+        let batteries = batteries.map(|(file, battery)| SimulatedBattery {
+            thing: thing(file.id, &file.name, file.bus_id),
+            charge_efficiency: battery.charge_efficiency,
+            discharge_efficiency: battery.discharge_efficiency,
+        });
+        let constraints = files.constraints.iter().flat_map(|file| &file.constraints);
+        let constraints = constraints.zip(&system.constraints);
+        let constraints = constraints.map(|(file, constraint)| SimulatedConstraint {
+            id: file.id,
+            name: file.name.clone(),
+            constant: constraint.constant,
+        });
+        let committed = system.thermals.iter();
+        let committed = committed.filter(|plant| plant.commitment.is_some());
         Self {
             stages: stages.collect(),
             hydros: hydros.collect(),
@@ -97,6 +173,11 @@ impl SimulationTables {
             sources: sources.collect(),
             lines: lines.collect(),
             buses: buses.collect(),
+            pumping: pumping.collect(),
+            contracts: contracts.collect(),
+            batteries: batteries.collect(),
+            constraints: constraints.collect(),
+            committed: committed.count(),
         }
     }
 
@@ -116,7 +197,7 @@ struct Writer {
 }
 
 /// All tables; that of costs comes last, as the others add them up.
-const WRITERS: [Writer; 7] = [
+const WRITERS: [Writer; 15] = [
     Writer {
         things: |results| results.hydros.len(),
         table: water::hydros,
@@ -126,6 +207,17 @@ const WRITERS: [Writer; 7] = [
         things: |results| results.hydros.len(),
         table: water::blocks,
         fill: water::fill_blocks,
+    },
+    Writer {
+        things: |results| {
+            results
+                .hydros
+                .iter()
+                .filter(|plant| plant.exact.is_some())
+                .count()
+        },
+        table: production::table,
+        fill: production::fill,
     },
     Writer {
         things: |results| results.thermals.len(),
@@ -146,6 +238,41 @@ const WRITERS: [Writer; 7] = [
         things: |results| results.lines.len(),
         table: energy::lines,
         fill: energy::fill_lines,
+    },
+    Writer {
+        things: |results| results.hydros.iter().map(|plant| plant.units.len()).sum(),
+        table: equipment::units,
+        fill: equipment::fill_units,
+    },
+    Writer {
+        things: |results| results.committed,
+        table: equipment::commitments,
+        fill: equipment::fill_commitments,
+    },
+    Writer {
+        things: |results| results.pumping.len(),
+        table: equipment::pumping,
+        fill: equipment::fill_pumping,
+    },
+    Writer {
+        things: |results| results.contracts.len(),
+        table: equipment::contracts,
+        fill: equipment::fill_contracts,
+    },
+    Writer {
+        things: |results| results.batteries.len(),
+        table: equipment::batteries,
+        fill: equipment::fill_batteries,
+    },
+    Writer {
+        things: |results| results.batteries.len(),
+        table: equipment::battery_blocks,
+        fill: equipment::fill_battery_blocks,
+    },
+    Writer {
+        things: |results| results.constraints.len(),
+        table: constraints::table,
+        fill: constraints::fill,
     },
     Writer {
         things: |_| 1,

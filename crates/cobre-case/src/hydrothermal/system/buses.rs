@@ -1,4 +1,4 @@
-//! Buses and their load, and the lines between them.
+//! Buses and their load.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use super::index::{Index, by_stage, complete};
 use super::time::Stage;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
-use crate::hydrothermal::files::constraints::LineBounds;
 use crate::hydrothermal::files::penalties::{self, DeficitSegment};
+use crate::hydrothermal::files::penalty_overrides::BusOverrides;
 use crate::hydrothermal::files::scenarios::{self, BlockFactor, LoadStats};
 use crate::hydrothermal::files::system;
 use crate::hydrothermal::number::Id;
@@ -26,26 +26,12 @@ pub(crate) struct Bus {
     pub(crate) label: String,
     /// Depth, MW, which may be infinite, and cost, $/MWh.
     pub(crate) deficit: Vec<(f64, f64)>,
-    /// $/MWh.
-    pub(crate) excess_cost: f64,
+    /// By stage, $/MWh.
+    pub(crate) excess_cost: Vec<f64>,
     /// By stage, MW.
     pub(crate) load: Vec<Spread>,
     /// By stage and block.
     pub(crate) factors: Vec<Vec<f64>>,
-}
-
-/// A line.
-#[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) label: String,
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    /// $/MWh.
-    pub(crate) cost: f64,
-    /// The part of what is sent that arrives.
-    pub(crate) arrives: f64,
-    /// By stage, MW: there and back.
-    pub(crate) capacity: Vec<(f64, f64)>,
 }
 
 pub(super) fn resolve(
@@ -89,6 +75,15 @@ pub(super) fn resolve(
         (stages, stage_index),
         findings,
     );
+    let excess = by_stage(
+        &files.bus_overrides,
+        BusOverrides::FILE,
+        buses,
+        stage_index,
+        |row| (row.bus_id, row.stage_id, row.excess_cost),
+        findings,
+    );
+    let usual = files.penalties.bus.excess_cost.0;
     let mut found = Vec::new();
     for (place, bus) in files.buses.buses.iter().enumerate() {
         let own = bus.deficit_segments.as_ref().map(|own| {
@@ -101,7 +96,10 @@ pub(super) fn resolve(
         found.push(Bus {
             label: buses.labels[place].clone(),
             deficit: own.unwrap_or_else(|| default.clone()),
-            excess_cost: files.penalties.bus.excess_cost.0,
+            excess_cost: excess[place]
+                .iter()
+                .map(|cost| cost.flatten().map_or(usual, |cost| cost.0))
+                .collect(),
             load: load.unwrap_or_else(|| vec![zero; stages.len()]),
             factors: std::mem::take(&mut factors[place]),
         });
@@ -180,61 +178,6 @@ pub(super) fn block_factors<'r>(
                 findings.wrong(&at, format!("block {id} has a factor already"));
             }
         }
-    }
-    found
-}
-
-pub(super) fn resolve_lines(
-    files: &Files,
-    buses: &Index,
-    stage_index: &Index,
-    findings: &mut Findings,
-) -> Vec<Line> {
-    let list = Place::file(system::LINES).key("lines");
-    let things = files
-        .lines
-        .lines
-        .iter()
-        .map(|line| (line.id, line.name.as_str()));
-    let index = Index::new("line", things, &list, findings);
-    let bounds = by_stage(
-        &files.line_bounds,
-        LineBounds::FILE,
-        &index,
-        stage_index,
-        |row| (row.line_id, row.stage_id, *row),
-        findings,
-    );
-    let mut found = Vec::new();
-    for (place, line) in files.lines.lines.iter().enumerate() {
-        let at = list.index(place);
-        let from = buses.find(line.source_bus_id, &at.key("source_bus_id"), findings);
-        let to = buses.find(line.target_bus_id, &at.key("target_bus_id"), findings);
-        if from.is_some() && from == to {
-            findings.wrong(&at.key("target_bus_id"), "it is the source bus as well");
-        }
-        let (Some(from), Some(to)) = (from, to) else {
-            continue;
-        };
-        let capacity = bounds[place].iter().map(|row| {
-            let direct = row.and_then(|row| row.direct_mw);
-            let reverse = row.and_then(|row| row.reverse_mw);
-            (
-                direct.unwrap_or(line.capacity.direct_mw).0,
-                reverse.unwrap_or(line.capacity.reverse_mw).0,
-            )
-        });
-        found.push(Line {
-            label: index.labels[place].clone(),
-            from,
-            to,
-            cost: line
-                .exchange_cost
-                .unwrap_or(files.penalties.line.exchange_cost)
-                .0,
-            arrives: 1.0 - line.losses_percent.map_or(0.0, |losses| losses.0) / 100.0,
-            capacity: capacity.collect(),
-        });
     }
     found
 }

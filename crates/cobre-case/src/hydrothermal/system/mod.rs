@@ -1,25 +1,58 @@
 //! The system that the files describe: everything found, everything checked, nothing left to look
 //! up.
 
+mod batteries;
+mod bounds;
 mod buses;
+mod commitment;
+mod contracts;
+mod evaporation;
+mod expression;
+mod fit;
+mod generic;
+mod geometry;
+mod hull;
 mod hydros;
 mod index;
 mod inflow;
+mod lines;
+mod phases;
+mod production;
+mod pumping;
 mod sources;
 mod thermals;
 mod time;
+mod travel;
+mod units;
+mod window;
 
-pub(crate) use buses::{Bus, Line};
-pub(crate) use hydros::{Hydro, HydroLimits};
+pub(crate) use batteries::Battery;
+pub(crate) use buses::Bus;
+pub(crate) use commitment::{Commitment, mean_limits};
+pub(crate) use contracts::Contract;
+pub(crate) use fit::lowest;
+pub(crate) use generic::{ActiveBound, Constraint, Term, Variable};
+pub(crate) use geometry::ProductionFunction;
+pub(crate) use hydros::{Hydro, HydroCosts, HydroLimits};
 pub(crate) use index::Index;
 pub(crate) use inflow::InflowModel;
+pub(crate) use lines::Line;
+pub(crate) use phases::Phase;
+pub(crate) use production::{PlantFit, Production};
+pub(crate) use pumping::Pumping;
 pub(crate) use sources::Source;
 pub(crate) use thermals::Thermal;
 pub(crate) use time::Stage;
+pub(crate) use units::UnitGroup;
 
 use super::files::Files;
 use super::files::config::NonNegativity;
 use super::files::constraints::{HydroBounds, LineBounds, ThermalBounds};
+use super::files::equipment::SourceBounds;
+use super::files::penalty_overrides::{
+    BusOverrides, HydroOverrides, LineOverrides, SourceOverrides,
+};
+use super::files::production::{Geometry, Hyperplanes};
 use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
 use super::table::Row;
@@ -34,6 +67,10 @@ pub(crate) struct System {
     pub(crate) thermals: Vec<Thermal>,
     pub(crate) hydros: Vec<Hydro>,
     pub(crate) sources: Vec<Source>,
+    pub(crate) pumping: Vec<Pumping>,
+    pub(crate) contracts: Vec<Contract>,
+    pub(crate) batteries: Vec<Battery>,
+    pub(crate) constraints: Vec<Constraint>,
     pub(crate) non_negativity: NonNegativity,
     pub(crate) indices: Indices,
 }
@@ -45,6 +82,11 @@ pub(crate) struct Indices {
     pub(crate) buses: Index,
     pub(crate) hydros: Index,
     pub(crate) sources: Index,
+    pub(crate) lines: Index,
+    pub(crate) thermals: Index,
+    pub(crate) pumping: Index,
+    pub(crate) contracts: Index,
+    pub(crate) batteries: Index,
 }
 
 impl System {
@@ -62,28 +104,44 @@ impl System {
         let list = Place::file(names::HYDROS).key("hydros");
         let hydro_index = Index::new("hydro plant", named, &list, findings);
         let inflows = inflow::resolve(files, &hydro_index, &stages, &stage_index, findings);
+        let reservoirs = geometry::resolve(files, &hydro_index, findings);
+        let time = (&stages[..], &stage_index);
+        let productions = production::resolve(files, &hydro_index, &reservoirs, time, findings);
         let hydros = hydros::resolve(
             files,
-            &hydro_index,
-            &bus_index,
-            &stages,
-            inflows,
-            (&stage_index, findings),
+            (&hydro_index, &bus_index),
+            time,
+            (inflows, &reservoirs),
+            productions,
+            findings,
         );
-        let thermals = thermals::resolve(files, &bus_index, &stages, &stage_index, findings);
+        let (thermals, thermal_index) =
+            thermals::resolve(files, &bus_index, &stages, &stage_index, findings);
         let (sources, source_index) =
             sources::resolve(files, &bus_index, &stages, &stage_index, findings);
-        let lines = buses::resolve_lines(files, &bus_index, &stage_index, findings);
+        let (lines, line_index) =
+            lines::resolve(files, &bus_index, &stages, &stage_index, findings);
+        let plants = (&bus_index, &hydro_index);
+        let (pumping, pumping_index) =
+            pumping::resolve(files, plants, &stages, &stage_index, findings);
+        let (contracts, contract_index) =
+            contracts::resolve(files, &bus_index, &stages, &stage_index, findings);
+        let (batteries, battery_index) =
+            batteries::resolve(files, &bus_index, &stages, &stage_index, findings);
         let buses = buses::resolve(files, &bus_index, &stages, &stage_index, findings);
         let modeling = files.config.modeling.as_ref();
         let asked = modeling.and_then(|modeling| modeling.inflow_non_negativity.as_ref());
-        let system = Self {
+        let mut system = Self {
             stages,
             buses,
             lines,
             thermals,
             hydros,
             sources,
+            pumping,
+            contracts,
+            batteries,
+            constraints: Vec::new(),
             non_negativity: asked
                 .and_then(|asked| asked.method)
                 .unwrap_or(NonNegativity::Penalty),
@@ -92,8 +150,14 @@ impl System {
                 buses: bus_index,
                 hydros: hydro_index,
                 sources: source_index,
+                lines: line_index,
+                thermals: thermal_index,
+                pumping: pumping_index,
+                contracts: contract_index,
+                batteries: battery_index,
             },
         };
+        system.constraints = generic::resolve(files, &system, findings);
         system.check_states(findings);
         system
     }
@@ -136,6 +200,13 @@ fn check_tables(files: &Files, findings: &mut Findings) {
         (LineBounds::FILE, files.lines.lines.len()),
         (ThermalBounds::FILE, files.thermals.thermals.len()),
         (SourceStats::FILE, sources),
+        (HydroOverrides::FILE, hydros),
+        (BusOverrides::FILE, files.buses.buses.len()),
+        (LineOverrides::FILE, files.lines.lines.len()),
+        (SourceOverrides::FILE, sources),
+        (SourceBounds::FILE, sources),
+        (Hyperplanes::FILE, hydros),
+        (Geometry::FILE, hydros),
     ];
     for (file, count) in things {
         if count > 0 && files.empty.contains(&file) {

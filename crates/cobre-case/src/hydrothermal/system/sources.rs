@@ -1,10 +1,14 @@
 //! Non-controllable sources.
 
+use super::bounds::{apply, everywhere};
 use super::buses::{Spread, block_factors, spread};
 use super::index::{Index, by_stage, complete};
 use super::time::Stage;
+use super::window::Window;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
+use crate::hydrothermal::files::equipment::SourceBounds;
+use crate::hydrothermal::files::penalty_overrides::SourceOverrides;
 use crate::hydrothermal::files::scenarios::{self, SourceStats};
 use crate::hydrothermal::files::system;
 use crate::hydrothermal::table::Row;
@@ -16,13 +20,23 @@ pub(crate) struct Source {
     pub(crate) bus: usize,
     /// MW.
     pub(crate) capacity: f64,
-    /// $/MWh of energy not taken.
-    pub(crate) curtailment_cost: f64,
+    /// By stage, $/MWh of energy not taken.
+    pub(crate) curtailment_cost: Vec<f64>,
     pub(crate) may_curtail: bool,
     /// By stage, as a part of the capacity.
     pub(crate) availability: Vec<Spread>,
-    /// By stage and block.
+    /// By stage and block; 0 where the source is not there.
     pub(crate) factors: Vec<Vec<f64>>,
+    /// By stage and block, MW: power that can be had where the stage has no statistics.
+    given: Vec<Vec<Option<f64>>>,
+}
+
+impl Source {
+    /// The power that can be had in a block at a drawn share of the capacity, MW.
+    pub(crate) fn available(&self, stage: usize, block: usize, share: f64) -> f64 {
+        let power = self.given[stage][block].unwrap_or(self.capacity * share.min(1.0));
+        power * self.factors[stage][block]
+    }
 }
 
 pub(super) fn resolve(
@@ -63,26 +77,80 @@ pub(super) fn resolve(
         (stages, stage_index),
         findings,
     );
+    let mut given: Vec<Vec<Vec<Option<f64>>>> = vec![everywhere(stages, None); index.len()];
+    apply(
+        &files.source_bounds,
+        (&index, stage_index),
+        |row: &SourceBounds| (row.ncs_id, row.stage_id, row.block_id),
+        |value, row| *value = Some(row.available_generation_mw.0),
+        &mut given,
+        findings,
+    );
+    let costs = by_stage(
+        &files.source_overrides,
+        SourceOverrides::FILE,
+        &index,
+        stage_index,
+        |row| (row.source_id, row.stage_id, row.curtailment_cost),
+        findings,
+    );
     let mut found = Vec::new();
     for (place, source) in sources.enumerate() {
         let at = list.index(place);
         let bus = buses.find(source.bus_id, &at.key("bus_id"), findings);
         let thing = format!("source {} ({})", source.id, source.name);
-        let file = SourceStats::FILE;
-        let availability = complete(&stats[place], file, &thing, stage_index, findings);
-        let Some(bus) = bus else { continue };
-        let cost = source.curtailment_cost;
+        let mut given = std::mem::take(&mut given[place]);
+        let availability = availability(&stats[place], &mut given, &thing, stage_index, findings);
+        let window = Window::new(source.entry_stage_id, source.exit_stage_id, &at, findings);
+        let mut factors = std::mem::take(&mut factors[place]);
+        for (there, factors) in window.of(stages).into_iter().zip(&mut factors) {
+            if !there {
+                factors.fill(0.0);
+            }
+        }
         let default = files.penalties.non_controllable_source.curtailment_cost;
+        let usual = source.curtailment_cost.unwrap_or(default).0;
+        let overrides = costs[place].iter();
+        let costs = overrides.map(|cost| cost.flatten().map_or(usual, |cost| cost.0));
         found.push(Source {
             label: index.labels[place].clone(),
-            bus,
+            bus: bus.unwrap_or(0),
             capacity: source.max_generation_mw.0,
-            curtailment_cost: cost.unwrap_or(default).0,
+            curtailment_cost: costs.collect(),
             may_curtail: source.allow_curtailment.unwrap_or(true),
-            // Without statistics a source has its capacity.
-            availability: availability.unwrap_or_else(|| vec![spread(1.0, 0.0); stages.len()]),
-            factors: std::mem::take(&mut factors[place]),
+            availability,
+            factors,
+            given,
         });
     }
     (found, index)
+}
+
+/// The availability of a source by stage: its statistics, else what a bound gives, else its capacity. Bounds of stages
+/// that have statistics are dropped.
+fn availability(
+    stats: &[Option<Spread>],
+    given: &mut [Vec<Option<f64>>],
+    thing: &str,
+    stages: &Index,
+    findings: &mut Findings,
+) -> Vec<Spread> {
+    let bounded = |given: &[Option<f64>]| given.iter().all(Option::is_some);
+    let whole = spread(1.0, 0.0);
+    let filled = stats.iter().zip(given.iter());
+    let filled: Vec<Option<Spread>> = filled
+        .map(|(stats, given)| stats.or(bounded(given).then_some(whole)))
+        .collect();
+    for (stats, given) in stats.iter().zip(given) {
+        if stats.is_some() {
+            given.fill(None);
+        }
+    }
+    if stats.iter().all(Option::is_none) {
+        // Without statistics a source has its capacity.
+        return vec![whole; stats.len()];
+    }
+    let file = SourceStats::FILE;
+    let found = complete(&filled, file, thing, stages, findings);
+    found.unwrap_or_else(|| vec![whole; stats.len()])
 }

@@ -4,7 +4,7 @@ use cobre_sddp::Risk;
 
 use super::index::Index;
 use crate::finding::{Findings, Place};
-use crate::hydrothermal::files::stages::{self, RiskMeasure, SamplingMethod, Stages};
+use crate::hydrothermal::files::stages::{self, BlockMode, RiskMeasure, SamplingMethod, Stages};
 use crate::hydrothermal::number::Id;
 
 /// Days of a year, for the discount.
@@ -29,6 +29,11 @@ pub(crate) struct Stage {
     pub(crate) storage_is_state: bool,
     pub(crate) lags_are_states: Option<bool>,
     pub(crate) at: Place,
+    /// True if its blocks follow each other.
+    pub(crate) chronological: bool,
+    /// The calendar month of its first day, from 0, and the hours of that month.
+    pub(crate) month: usize,
+    pub(crate) month_hours: f64,
 }
 
 impl Stage {
@@ -40,6 +45,39 @@ impl Stage {
     /// hm³ that 1 m³/s brings in a block.
     pub(crate) fn volume(&self, block: usize) -> f64 {
         self.hours[block] * HM3_PER_M3S_HOUR
+    }
+
+    /// The number of its water balances: one for each block if they follow each other, else one.
+    pub(crate) fn periods(&self) -> usize {
+        if self.chronological {
+            self.hours.len()
+        } else {
+            1
+        }
+    }
+
+    /// The period that a block belongs to.
+    pub(crate) fn period_of(&self, block: usize) -> usize {
+        if self.chronological { block } else { 0 }
+    }
+
+    /// The blocks of a period.
+    pub(crate) fn blocks_of(&self, period: usize) -> std::ops::Range<usize> {
+        if self.chronological {
+            period..period + 1
+        } else {
+            0..self.hours.len()
+        }
+    }
+
+    /// The hours of a period.
+    pub(crate) fn period_hours(&self, period: usize) -> f64 {
+        self.hours[self.blocks_of(period)].iter().sum()
+    }
+
+    /// hm³ that 1 m³/s brings in a period.
+    pub(crate) fn period_volume(&self, period: usize) -> f64 {
+        self.period_hours(period) * HM3_PER_M3S_HOUR
     }
 
     /// hm³ that 1 m³/s brings in the stage.
@@ -122,6 +160,7 @@ fn resolve_stage(
         None | Some(RiskMeasure::Expectation) => Risk::EXPECTATION,
     };
     let states = stage.state_variables.as_ref();
+    let (month, days_of_month) = stage.start_date.month();
     Stage {
         id: stage.id,
         hours: stage.blocks.iter().map(|block| block.hours.0).collect(),
@@ -134,6 +173,9 @@ fn resolve_stage(
         storage_is_state: states.and_then(|states| states.storage) != Some(false),
         lags_are_states: states.and_then(|states| states.inflow_lags),
         at,
+        chronological: stage.block_mode == Some(BlockMode::Chronological),
+        month,
+        month_hours: 24.0 * days_of_month as f64,
     }
 }
 

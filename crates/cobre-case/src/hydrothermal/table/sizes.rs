@@ -2,6 +2,10 @@
 
 /// The most lags of the inflow of a plant in a stage.
 const MOST_LAGS: u64 = 60;
+/// The most hyperplanes of a plant in a stage.
+const MOST_PLANES: u64 = 100;
+/// The most points of the curves of a reservoir.
+const MOST_POINTS: u64 = 1000;
 /// Rows that a table may have in any case.
 const FREE_ROWS: u64 = 1000;
 /// The most rows of a table of which nobody knows how many the case can need.
@@ -18,6 +22,12 @@ pub(crate) struct Sizes {
     pub(crate) lines: Option<usize>,
     pub(crate) thermals: Option<usize>,
     pub(crate) sources: Option<usize>,
+    pub(crate) pumping: Option<usize>,
+    pub(crate) contracts: Option<usize>,
+    pub(crate) batteries: Option<usize>,
+    pub(crate) constraints: Option<usize>,
+    /// Unit groups of all hydro plants together.
+    pub(crate) unit_groups: Option<usize>,
 }
 
 impl Sizes {
@@ -39,6 +49,21 @@ impl Sizes {
     /// A row for each thing, stage and lag.
     pub(crate) fn by_lag(&self, things: Option<usize>) -> Option<u64> {
         Some(self.by_stage(things)?.saturating_mul(MOST_LAGS))
+    }
+
+    /// A row for each thing, stage and hyperplane, and for hyperplanes of all stages.
+    pub(crate) fn by_plane(&self, things: Option<usize>) -> Option<u64> {
+        let stages = (self.stages? as u64).saturating_add(1);
+        Some(
+            (things? as u64)
+                .saturating_mul(stages)
+                .saturating_mul(MOST_PLANES),
+        )
+    }
+
+    /// A row for each thing and point of its curve.
+    pub(crate) fn by_curve(&self, things: Option<usize>) -> Option<u64> {
+        Some((things? as u64).saturating_mul(MOST_POINTS))
     }
 
     /// The most rows of a table that needs so many. Twice as many are read, so that what is wrong with them can be

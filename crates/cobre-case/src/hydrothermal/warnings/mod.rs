@@ -1,13 +1,16 @@
 //! Warnings: input that is legal but suspicious.
 
+mod equipment;
+
 use cobre_sddp::{Magnitudes, Problem};
 
 use super::files::config::NonNegativity;
 use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
 use super::files::{Files, config, stages};
+use super::hydraulic_warnings;
 use super::model;
-use super::system::{Hydro, System};
+use super::system::{Hydro, Stage, System};
 use super::table::Row;
 use crate::finding::{Findings, Place};
 
@@ -24,10 +27,12 @@ const SCALE: f64 = 1e9;
 
 /// Says what looks wrong with a system.
 pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
-    for (plant, file) in system.hydros.iter().zip(&files.hydros.hydros) {
+    for (place, file) in files.hydros.hydros.iter().enumerate() {
+        let plant = &system.hydros[place];
         let thing = format!("hydro plant {} ({})", file.id, file.name);
         inflows(system, plant, &thing, findings);
-        cheap_water(system, plant, &thing, findings);
+        cheap_water(system, place, &thing, findings);
+        hydraulic_warnings::find(files, system, place, findings);
         let at = Place::file(names::HYDROS).rows(thing);
         let most = plant
             .limits
@@ -45,6 +50,7 @@ pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
     discount(files, findings);
     dear_plants(files, system, findings);
     hours(files, system, findings);
+    equipment::find(files, system, findings);
 }
 
 fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings) {
@@ -100,8 +106,11 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
 }
 
 /// Water that can be added to an inflow above zero, for less than it saves.
-fn cheap_water(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings) {
-    let (cost, saving) = (plant.costs.added_water, model::saving(system, plant));
+fn cheap_water(system: &System, place: usize, thing: &str, findings: &mut Findings) {
+    let plant = &system.hydros[place];
+    let costs = plant.costs.iter().map(|costs| costs.added_water);
+    let cost = costs.fold(f64::INFINITY, f64::min);
+    let saving = model::saving(system, place);
     let unlimited = !plant.inflow.past.is_empty();
     if system.non_negativity == NonNegativity::Penalty && unlimited && cost < saving {
         let at = Place::file(config::FILE).key("modeling.inflow_non_negativity");
@@ -152,12 +161,7 @@ fn load(system: &System, findings: &mut Findings) {
             let load: f64 = load
                 .map(|bus| bus.load[number].mean * bus.factors[number][block])
                 .sum();
-            let hydro = system.hydros.iter().map(|plant| {
-                let limits = &plant.limits[number];
-                limits
-                    .max_generation
-                    .min(limits.max_turbined * plant.productivity)
-            });
+            let hydro = system.hydros.iter().map(|plant| plant.capacity(number));
             let thermal = system
                 .thermals
                 .iter()
@@ -165,8 +169,9 @@ fn load(system: &System, findings: &mut Findings) {
             let sources = system
                 .sources
                 .iter()
-                .map(|source| source.capacity * source.factors[number][block]);
-            let capacity: f64 = hydro.chain(thermal).chain(sources).sum();
+                .map(|source| source.available(number, block, 1.0));
+            let others = equipment::capacity(system, number, block);
+            let capacity: f64 = hydro.chain(thermal).chain(sources).sum::<f64>() + others;
             if load > capacity {
                 let at = Place::file(LoadStats::FILE).rows(format!(
                     "stage {}, block {}",
@@ -191,8 +196,7 @@ fn dear_plants(files: &Files, system: &System, findings: &mut Findings) {
             .iter()
             .map(|(_, cost)| *cost);
         let short = short.fold(0.0, f64::max);
-        let cost = plant.limits.iter().flatten().map(|limits| limits.cost);
-        let cost = cost.fold(f64::INFINITY, f64::min);
+        let cost = plant.cheapest();
         if cost > short {
             let at = Place::file(names::THERMALS)
                 .rows(format!("thermal plant {} ({})", file.id, file.name));

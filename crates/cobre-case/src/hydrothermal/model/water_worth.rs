@@ -1,0 +1,171 @@
+//! Bounds on what water is worth.
+
+use crate::hydrothermal::system::{
+    Hydro, HydroCosts, HydroLimits, Production, Stage, System, Variable,
+};
+
+/// More than one m³/s of inflow in a stage can be worth, $: what it saves or spares in this stage, and
+/// what it does to later inflows, each at its own price. At this price none is bought that need not be.
+pub(super) fn price(system: &System, place: usize, number: usize) -> f64 {
+    let plant = &system.hydros[place];
+    let worth = 1.1 * (saving(system, place) + burden(system, place));
+    let stages = &plant.inflow.stages;
+    let mut prices = vec![0.0; stages.len()];
+    for stage in (number..stages.len()).rev() {
+        let later = stages[stage + 1..].iter().zip(&prices[stage + 1..]);
+        let felt = later.take(plant.inflow.past.len()).enumerate();
+        let felt = felt.map(|(place, (model, price))| {
+            let factor = model.coefficients.get(place);
+            factor.map_or(0.0, |factor| factor.abs() * price)
+        });
+        prices[stage] = worth * system.stages[stage].total_hours() + felt.sum::<f64>();
+    }
+    prices[number]
+}
+
+/// The places that water of a plant can get to, its own included, and whether a pump is on the way.
+fn reached(system: &System, start: usize) -> (Vec<bool>, bool) {
+    let mut reached = vec![false; system.hydros.len()];
+    let (mut ahead, mut lifted) = (vec![start], false);
+    while let Some(place) = ahead.pop() {
+        if !std::mem::replace(&mut reached[place], true) {
+            let plant = &system.hydros[place];
+            ahead.extend([plant.downstream, plant.diverts_to].into_iter().flatten());
+            let pumps = system.pumping.iter();
+            for station in pumps.filter(|station| station.source == place) {
+                ahead.push(station.destination);
+                lifted = true;
+            }
+        }
+    }
+    (reached, lifted)
+}
+
+/// The most along the ways that water of a plant can take, each plant with its own worth.
+fn along(system: &System, start: usize, own: impl Fn(&Hydro) -> f64) -> f64 {
+    let worth = |place: usize| own(&system.hydros[place]) + by_constraints(system, place);
+    let (reached, lifted) = reached(system, start);
+    if lifted {
+        // Pumps let water flow in circles: all plants that it gets to count.
+        let places = (0..reached.len()).filter(|place| reached[*place]);
+        return places.map(worth).sum();
+    }
+    // Water flows in no circle, so a plant is done once those below it are.
+    let mut known: Vec<Option<f64>> = vec![None; system.hydros.len()];
+    let mut open = vec![start];
+    while let Some(&place) = open.last() {
+        let plant = &system.hydros[place];
+        let below = [plant.downstream, plant.diverts_to].into_iter().flatten();
+        let unknown: Vec<usize> = below
+            .clone()
+            .filter(|below| known[*below].is_none())
+            .collect();
+        if !unknown.is_empty() {
+            open.extend(unknown);
+            continue;
+        }
+        let best = below.filter_map(|below| known[below]).fold(0.0, f64::max);
+        known[place] = Some(worth(place) + best);
+        open.pop();
+    }
+    known[start].unwrap_or(0.0)
+}
+
+/// The most that 1 m³/s for an hour in a plant can do to the slacks of generic constraints, $/(m³/s·h).
+fn by_constraints(system: &System, place: usize) -> f64 {
+    let hours: f64 = system.stages.iter().map(Stage::total_hours).sum();
+    let plant = &system.hydros[place];
+    let per_flow = plant.production.stages.iter().map(Production::per_flow);
+    let per_flow = per_flow.fold(0.0, f64::max);
+    let mut sum = 0.0;
+    for constraint in &system.constraints {
+        let penalty = constraint.penalty.unwrap_or(0.0);
+        let terms = constraint.terms.iter().filter(|term| term.thing == place);
+        for term in terms {
+            let effect = match term.variable {
+                // Water that stays counts in every stage.
+                Variable::HydroStorage => 3600.0 / 1e6 * hours,
+                Variable::HydroGeneration => per_flow,
+                Variable::HydroTurbined
+                | Variable::HydroSpillage
+                | Variable::HydroOutflow
+                | Variable::HydroDiversion
+                | Variable::HydroEvaporation
+                | Variable::HydroWithdrawal => 1.0,
+                _ => 0.0,
+            };
+            sum += penalty * term.factor.abs() * effect;
+        }
+    }
+    sum
+}
+
+/// The most that a MWh can be worth, $: the dearest deficit, or the best price of an export.
+pub(super) fn dearest_energy(system: &System) -> f64 {
+    let segments = system.buses.iter().flat_map(|bus| &bus.deficit);
+    let deficit = segments.map(|(_, cost)| *cost).fold(0.0, f64::max);
+    let contracts = system.contracts.iter();
+    let terms = contracts.flat_map(|contract| contract.terms.iter().flatten());
+    terms.map(|terms| -terms.price).fold(deficit, f64::max)
+}
+
+/// The most that 1 m³/s for an hour can save in a plant and below it, $/(m³/s·h).
+pub(crate) fn saving(system: &System, place: usize) -> f64 {
+    let energy = dearest_energy(system);
+    let hm3 = 3600.0 / 1e6;
+    along(system, place, |plant| {
+        let asked = |least: fn(&HydroLimits) -> f64| plant.any_limit(|own| least(own) > 0.0);
+        let largest = |pick: fn(&HydroCosts) -> f64| {
+            let costs = (0..system.stages.len()).map(|stage| pick(plant.costs(stage)));
+            costs.fold(0.0, f64::max)
+        };
+        let functions = &plant.production.stages;
+        let per_flow = functions
+            .iter()
+            .map(|own| own.per_flow())
+            .fold(0.0, f64::max);
+        let mut sum = energy * per_flow;
+        // Water that stays raises the head in every stage.
+        let head = functions.iter().zip(&system.stages);
+        let head: f64 = head
+            .map(|(own, stage)| own.per_storage() * stage.total_hours())
+            .sum();
+        sum += energy * head * hm3;
+        if asked(|limits| limits.min_turbined) {
+            sum += largest(|costs| costs.turbined_below);
+        }
+        if asked(|limits| limits.min_outflow) {
+            sum += largest(|costs| costs.outflow_below);
+        }
+        if asked(|limits| limits.min_generation) {
+            sum += largest(|costs| costs.generation_below) * per_flow;
+        }
+        if plant.limits.iter().any(|limits| limits.withdrawal != 0.0) {
+            sum += largest(|costs| costs.withdrawal_below);
+        }
+        if plant.evaporation.is_some() {
+            sum += largest(|costs| costs.evaporation_below);
+        }
+        // Water that stays counts at the end of every stage.
+        let stages = system.stages.len() as f64;
+        if asked(|limits| limits.min_storage) {
+            sum += largest(|costs| costs.storage_below) * hm3 * stages;
+            sum += largest(|costs| costs.filling_below) * hm3 * stages;
+        }
+        sum
+    })
+}
+
+/// The most that 1 m³/s too much for an hour can cost in a plant and below it, $/(m³/s·h).
+pub(super) fn burden(system: &System, place: usize) -> f64 {
+    along(system, place, |plant| {
+        let limited = |limits: &HydroLimits| limits.max_outflow.is_finite();
+        let above = plant.any_limit(limited);
+        let costs = (0..system.stages.len()).map(|stage| {
+            let costs = plant.costs(stage);
+            let above = if above { costs.outflow_above } else { 0.0 };
+            costs.spillage + costs.turbined + costs.evaporation_above + above
+        });
+        costs.fold(0.0, f64::max)
+    })
+}

@@ -1,0 +1,89 @@
+//! Phases of a plant: not there yet, filling, in operation, no longer there.
+
+use super::index::Index;
+use super::time::Stage;
+use crate::finding::{Findings, Place};
+use crate::hydrothermal::files::system;
+
+/// The phase of a plant in a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Phase {
+    /// It is not there yet: water flows past its site, and what its site holds stays.
+    Absent,
+    /// Its reservoir is filled for the first time, up to this storage at the end of the stage, hm³.
+    Filling { target: f64 },
+    /// It is in operation.
+    Operating,
+    /// It is no longer there: water flows past its site, and what it held is let go.
+    Retired,
+}
+
+impl Phase {
+    /// True if water flows past its site.
+    pub(crate) fn passes(self) -> bool {
+        matches!(self, Self::Absent | Self::Retired)
+    }
+}
+
+/// The phases of a plant by stage; targets of filling are zero until [`set_targets`].
+pub(super) fn resolve(
+    plant: &system::Hydro,
+    stages: &[Stage],
+    index: &Index,
+    at: &Place,
+    findings: &mut Findings,
+) -> Vec<Phase> {
+    let find = |id: Option<i32>, key: &str, findings: &mut Findings| {
+        id.and_then(|id| index.find(id, &at.key(key), findings).map(|_| id))
+    };
+    let entry = find(plant.entry_stage_id, "entry_stage_id", findings);
+    let exit = find(plant.exit_stage_id, "exit_stage_id", findings);
+    if let (Some(entry), Some(exit)) = (entry, exit)
+        && exit <= entry
+    {
+        let message = format!("{exit} is not after entry_stage_id, {entry}");
+        findings.wrong(&at.key("exit_stage_id"), message);
+    }
+    let start = plant.filling.as_ref().map(|filling| {
+        let at = at.key("filling");
+        let key = at.key("start_stage_id");
+        let start = filling.start_stage_id;
+        if plant.entry_stage_id.is_none() {
+            let message = "filling ends where entry_stage_id says; add that key to the plant";
+            findings.wrong(&at, message);
+        } else if entry.is_some_and(|entry| start >= entry) {
+            let message = format!("{start} is not before entry_stage_id of the plant");
+            findings.wrong(&key, message);
+        }
+        if filling.filling_inflow_m3s.is_some() && filling.filling_min_rate_m3s.is_some() {
+            let message = "it is another name of filling_inflow_m3s; keep one of them";
+            findings.wrong(&at.key("filling_min_rate_m3s"), message);
+        }
+        start
+    });
+    let phase = |stage: &Stage| {
+        if exit.is_some_and(|exit| stage.id >= exit) {
+            Phase::Retired
+        } else if entry.is_none_or(|entry| stage.id >= entry) {
+            Phase::Operating
+        } else if start.is_some_and(|start| stage.id >= start) {
+            Phase::Filling { target: 0.0 }
+        } else {
+            Phase::Absent
+        }
+    };
+    stages.iter().map(phase).collect()
+}
+
+/// Sets the targets of filling, given least storage, hm³, and the flow to keep back, m³/s, by stage.
+pub(super) fn set_targets(phases: &mut [Phase], stages: &[Stage], least: &[f64], rates: &[f64]) {
+    let mut owed: Option<f64> = None;
+    for place in (0..phases.len()).rev() {
+        if let Phase::Filling { target } = &mut phases[place] {
+            // The last target is the least storage, and those before are lower by what is kept back later.
+            let next = owed.unwrap_or(least[place]);
+            *target = next.min(least[place]).max(0.0);
+            owed = Some(next - stages[place].total_volume() * rates[place]);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Entry and exit: the stages in which something is there.
+
+use super::time::Stage;
+use crate::finding::{Findings, Place};
+use crate::hydrothermal::number::Id;
+
+/// The stages in which something is there: entry ≤ stage < exit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    entry: Option<Id>,
+    exit: Option<Id>,
+}
+
+impl Window {
+    /// The window of these keys of the object `at`; says if it has no stage.
+    pub(crate) fn new(
+        entry: Option<Id>,
+        exit: Option<Id>,
+        at: &Place,
+        findings: &mut Findings,
+    ) -> Self {
+        if let (Some(entry), Some(exit)) = (entry, exit)
+            && exit <= entry
+        {
+            let message = format!("{exit} is not after entry_stage_id, {entry}");
+            findings.wrong(&at.key("exit_stage_id"), message);
+        }
+        Self { entry, exit }
+    }
+
+    /// True if the stage of this number is one of them.
+    pub(crate) fn has(&self, stage: Id) -> bool {
+        self.entry.is_none_or(|entry| entry <= stage) && self.exit.is_none_or(|exit| stage < exit)
+    }
+
+    /// By stage, whether it is one of them.
+    pub(crate) fn of(&self, stages: &[Stage]) -> Vec<bool> {
+        stages.iter().map(|stage| self.has(stage.id)).collect()
+    }
+}
