@@ -37,6 +37,17 @@ pub enum SddpError {
         /// The input that differs: `problem`, `settings` or `policy`.
         what: &'static str,
     },
+    /// A rank has computed other cuts than the others.
+    #[error(
+        "rank {rank} has other cuts than rank 0 after iteration {iteration}: the same program on its machine does not compute the \
+         same; start all ranks from one build, and check the memory of that machine"
+    )]
+    Divergence {
+        /// The first such rank.
+        rank: usize,
+        /// The iteration.
+        iteration: usize,
+    },
     /// A checkpoint that this run cannot go on from, or would lose.
     #[error("{0}")]
     Checkpoint(String),
@@ -65,6 +76,7 @@ impl SddpError {
         match self {
             Self::Solver { .. } => SOLVER,
             Self::Io { .. } => IO,
+            Self::Divergence { .. } => "communication",
             Self::Disagreement { .. }
             | Self::Misfit(_)
             | Self::Checkpoint(_)

@@ -495,7 +495,9 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
             // The rank that failed knows most; rank 0 speaks for the job in any case.
             let all_know = matches!(
                 error,
-                SddpError::Communication(_) | SddpError::Disagreement { .. }
+                SddpError::Communication(_)
+                    | SddpError::Disagreement { .. }
+                    | SddpError::Divergence { .. }
             );
             let code = exit::of_run(&error);
             voice.fail_if(voice.first || !all_know, Failure::of_run(&error), code)

@@ -29,6 +29,12 @@ pub(crate) struct SharedTable<C: SharedMemoryProvider> {
     region: C::Region<f64>,
 }
 
+/// A table that is written and not yet published.
+pub(crate) struct DraftTable<C: SharedMemoryProvider> {
+    /// In a write epoch.
+    region: C::Region<f64>,
+}
+
 impl<'c, C: Backend> Ranks<'c, C> {
     /// The ranks of `comm`.
     pub(crate) fn new(comm: &'c C) -> Self {
@@ -169,7 +175,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
     }
 
     /// Creates a shared table of `count` numbers, filled in by `fill`, which must do the same on
-    /// every rank that runs it: one per node.
+    /// every rank that runs it: one per node. Two collectives.
     ///
     /// # Errors
     /// When memory cannot be had, and when another rank is gone or out of step.
@@ -178,32 +184,36 @@ impl<'c, C: Backend> Ranks<'c, C> {
         count: usize,
         fill: impl FnOnce(&mut [f64]),
     ) -> Result<SharedTable<C>, CommError> {
+        self.publish(self.draft_table(count, fill)?)
+    }
+
+    /// Creates a table as [`share_table`](Self::share_table) does, which ranks read once it is published. One
+    /// collective.
+    ///
+    /// # Errors
+    /// As for [`share_table`](Self::share_table).
+    pub(crate) fn draft_table(
+        &self,
+        count: usize,
+        fill: impl FnOnce(&mut [f64]),
+    ) -> Result<DraftTable<C>, CommError> {
         self.timed(|| {
             let mut region = self.comm.create_shared_region(count)?;
             if self.comm.is_leader() {
                 fill(region.as_mut_slice());
             }
-            region.fence()?;
-            Ok(SharedTable { region })
+            Ok(DraftTable { region })
         })
     }
 
-    /// Changes a shared table. Collective; `change` must do the same on every rank that runs it.
+    /// Publishes a table. One collective.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub(crate) fn update(
-        &self,
-        shared: &mut SharedTable<C>,
-        change: impl FnOnce(&mut [f64]),
-    ) -> Result<(), CommError> {
-        self.timed(|| {
-            shared.region.fence()?;
-            if self.comm.is_leader() {
-                change(shared.region.as_mut_slice());
-            }
-            shared.region.fence()
-        })
+    pub(crate) fn publish(&self, draft: DraftTable<C>) -> Result<SharedTable<C>, CommError> {
+        let DraftTable { mut region } = draft;
+        self.timed(|| region.fence())?;
+        Ok(SharedTable { region })
     }
 
     /// Aborts the job: every other rank's next collective fails with this reason.

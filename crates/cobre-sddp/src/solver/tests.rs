@@ -188,9 +188,9 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                     point: state,
                 });
             }
-            pool.insert(&ranks, &problem, level, iteration, &cuts)
-                .expect("one rank");
+            pool.insert(&problem, level, iteration, &cuts);
         }
+        pool.publish(&ranks).expect("one rank");
     }
     bits
 }
