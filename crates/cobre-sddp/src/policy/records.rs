@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::ranks::{Backend, DraftTable, Ranks, SharedTable};
 
 /// The least bytes of a segment.
-const LEAST_BYTES: usize = 1 << 18;
+const LEAST_BYTES: usize = 1 << 16;
 /// Unpublished cuts are a segment once they are this part of the published ones: the number of segments is
 /// logarithmic in the number of cuts.
 const PART: usize = 4;
@@ -148,7 +148,7 @@ mod tests {
             records.publish(&ranks).expect("one rank");
         }
         let count = records.segments.len();
-        assert!((10..40).contains(&count), "{count}");
+        assert!((20..40).contains(&count), "{count}");
         let (segments, places) = records.segments();
         for iteration in (0..1_000_000).step_by(997).chain([999_999]) {
             let (start, numbers) = segments[usize::from(places[iteration])];
