@@ -73,6 +73,7 @@ fn solve(path: &Path, bound: f64, iterations: usize, solver: Solver) -> f64 {
         resume: false,
         output: None,
         csv: false,
+        ..Settings::default()
     };
     let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
     results.trained.bound

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::agreement::agree;
+use crate::basis_memory;
 use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
 use crate::error::SddpError;
 use crate::events::Observer;
@@ -51,6 +52,8 @@ pub struct Settings {
     pub sampling: Sampling,
     /// The solver of nodes.
     pub solver: Solver,
+    /// The most bytes of the bases that all units of all ranks remember. Results depend on it.
+    pub basis_memory: u64,
     /// The cadence of checkpoints.
     pub checkpoints: Cadence,
     /// True to resume from the newest checkpoint, if there is one.
@@ -72,6 +75,7 @@ impl Default for Settings {
             simulate: 0,
             sampling: Sampling::Fresh,
             solver: Solver::default(),
+            basis_memory: basis_memory::DEFAULT,
             checkpoints: Cadence::default(),
             resume: false,
             output: None,
@@ -247,9 +251,10 @@ fn run_on<C: Backend>(
             .map(|_| PathTables::new(&problem, start.about.tables, settings.csv)),
     };
     let work = RankWork::new(shared, ranks, settings);
+    let basis_bytes = basis_memory::per_basis(&problem, &work.units, settings);
     with_team(
         settings.threads,
-        || NodeSolvers::new(&problem, settings.solver),
+        || NodeSolvers::new(&problem, settings.solver, basis_bytes),
         |task, unit, solvers| work.run_unit(task, unit, solvers),
         |team| {
             let trainer = Trainer {

@@ -68,6 +68,7 @@ fn settings(iterations: usize, solver: Solver) -> Settings {
         resume: false,
         output: None,
         csv: false,
+        ..Settings::default()
     }
 }
 

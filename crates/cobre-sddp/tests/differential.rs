@@ -237,6 +237,7 @@ fn train(problem: Problem, seed: u64, solver: Solver) -> LpStatistics {
         resume: false,
         output: Some(output.path().to_owned()),
         csv: false,
+        ..Settings::default()
     };
     run(&LocalBackend, problem, &settings, &mut ())
         .unwrap_or_else(|error| panic!("seed {seed}: {error}"))

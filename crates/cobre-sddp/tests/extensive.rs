@@ -166,6 +166,7 @@ fn settings(iterations: usize, cuts: &str, solver: Solver) -> Settings {
         resume: false,
         output: None,
         csv: false,
+        ..Settings::default()
     }
 }
 

@@ -20,6 +20,7 @@ fn settings(solver: Solver) -> Settings {
         resume: false,
         output: None,
         csv: false,
+        ..Settings::default()
     }
 }
 

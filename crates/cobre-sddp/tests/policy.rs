@@ -39,6 +39,7 @@ fn settings() -> Settings {
         resume: false,
         output: None,
         csv: false,
+        ..Settings::default()
     }
 }
 

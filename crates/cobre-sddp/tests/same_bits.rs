@@ -50,6 +50,7 @@ fn any_number_of_threads_gives_the_same_bits() {
             resume: false,
             output: None,
             csv: false,
+            ..Settings::default()
         };
         let mut trace = Trace::default();
         let results = run(&LocalBackend, problem(), &settings, &mut trace).expect("it runs");

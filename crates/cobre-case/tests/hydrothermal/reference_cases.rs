@@ -52,6 +52,7 @@ pub fn solve(path: &Path, iterations: usize, solver: Solver) -> Results {
         resume: false,
         output: None,
         csv: false,
+        ..Settings::default()
     };
     run(&LocalBackend, case.problem, &settings, &mut ()).expect("it runs")
 }

@@ -80,6 +80,7 @@ fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
         resume: false,
         output: Some(output.to_owned()),
         csv: false,
+        ..Settings::default()
     };
     let about = About {
         tables: &*case.tables,

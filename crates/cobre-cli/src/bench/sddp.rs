@@ -8,7 +8,8 @@ use cobre_case::sample::{Hydrothermal, hydrothermal};
 use cobre_comm::{BackendKind, CommBackend, Communicator, create_communicator};
 use cobre_launch::Bind;
 use cobre_sddp::{
-    Cadence, Problem, Sampling, Selection, Settings, Solver, StopRule, Stopping, run as run_job,
+    Cadence, DEFAULT_BASIS_MEMORY, Problem, Sampling, Selection, Settings, Solver, StopRule,
+    Stopping, run as run_job,
 };
 
 use crate::exit::{self, say};
@@ -249,6 +250,7 @@ fn measure(
         simulate: 0,
         sampling: Sampling::Fresh,
         solver: args.solver,
+        basis_memory: DEFAULT_BASIS_MEMORY,
         checkpoints: Cadence::Never,
         resume: false,
         output: None,

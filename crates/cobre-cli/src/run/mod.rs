@@ -12,8 +12,9 @@ use cobre_case::{Case, CaseSettings, Options, Overrides};
 use cobre_comm::{BackendKind, CommBackend, Communicator, cpus, create_communicator};
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_sddp::{
-    About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Policy, Risk, Sampling, SddpError,
-    Selection, Settings, Solver, Start, StopRule, read_policy, run_from, simulate,
+    About, Cadence, DEFAULT_BASIS_MEMORY, MAX_PASSES, MAX_PATHS, MAX_THREADS, Policy, Risk,
+    Sampling, SddpError, Selection, Settings, Solver, Start, StopRule, read_policy, run_from,
+    simulate,
 };
 
 use self::report::{Failure, Voice};
@@ -105,6 +106,10 @@ pub(crate) struct Args {
     /// Solver of the linear programs
     #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
+
+    /// Memory for the bases that all ranks remember, in MiB; results depend on it
+    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_BASIS_MEMORY >> 20, value_parser = mebibytes)]
+    basis_memory: u64,
 
     /// A bound that the cost to go is never below (for a revenue: above) [default: a case has its own]
     #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = finite)]
@@ -319,6 +324,7 @@ fn arguments(args: &Args, threads: usize, resume: bool) -> Vec<OsString> {
     };
     let given = [
         ("threads", Some(threads.to_string())),
+        ("basis-memory", Some(args.basis_memory.to_string())),
         ("seed", args.seed.map(|seed| seed.to_string())),
         (
             "forward-passes",
@@ -526,6 +532,7 @@ fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
         simulate: found.simulate,
         sampling: Sampling::Fresh,
         solver: args.solver,
+        basis_memory: args.basis_memory << 20,
         checkpoints: args.checkpoint.0,
         resume: args.resume,
         output: args.output.clone(),
@@ -536,6 +543,13 @@ fn chosen(args: &Args, case: Option<&CaseSettings>, ranks: usize) -> Settings {
 fn positive(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "a positive whole number is expected".to_owned())
+}
+
+/// Mebibytes that can be counted in bytes.
+fn mebibytes(text: &str) -> Result<u64, String> {
+    let most = 1 << 24;
+    let number = text.parse().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| format!("a whole number of MiB from 0 to {most} is expected"))
 }
 
 /// A positive number that is not out of all proportion.

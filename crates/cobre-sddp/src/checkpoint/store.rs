@@ -16,7 +16,7 @@ use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 
 /// The version of the layout.
-const FORMAT: u64 = 4;
+const FORMAT: u64 = 5;
 /// The key of a manifest's own fingerprint.
 const CHECK: &str = "manifest_sha256";
 /// Beside the results.

@@ -231,6 +231,7 @@ impl Inverse {
             into.extend_from_slice(&self.data[..self.size * self.stride]);
             return;
         }
+        into.reserve_exact(self.size * padded(self.size));
         for row in self.rows() {
             into.extend_from_slice(row);
         }

@@ -44,6 +44,7 @@ fn trained(fault: Option<Fault>) -> Result<LpStatistics, SddpError> {
         resume: false,
         output: None,
         csv: false,
+        ..Settings::default()
     };
     let problem = hydrothermal(size).expect("sizes are not zero");
     let results = Fault::during(fault, || run(&LocalBackend, problem, &settings, &mut ()));
@@ -156,7 +157,9 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                 let object = (unit + iteration * (level % 2)) % present;
                 let solver = match &mut solvers[object][node] {
                     Some(solver) => solver,
-                    empty => empty.insert(NodeSolver::load(&view, solver).expect("it loads")),
+                    empty => {
+                        empty.insert(NodeSolver::load(&view, solver, usize::MAX).expect("it loads"))
+                    }
                 };
                 let (mut value, mut gradient) = (0.0, vec![0.0; 3]);
                 let mut each = |_: usize, answer: &NodeSolution| {

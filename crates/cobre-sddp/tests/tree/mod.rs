@@ -37,6 +37,7 @@ fn solve(lp: Template) -> f64 {
         resume: false,
         output: None,
         csv: false,
+        ..Settings::default()
     };
     let problem = draft.build().expect("a tree is a problem");
     let results = run(&LocalBackend, problem, &settings, &mut ());
