@@ -18,7 +18,7 @@ use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy, Selection};
 use crate::problem::Problem;
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
-use crate::ranks::{Backend, ByteBlocks, Ranks};
+use crate::ranks::{Backend, ByteBlocks, Ranks, split};
 use crate::simulation::Sampling;
 use crate::solver::Solver;
 use crate::team::with_team;
@@ -454,8 +454,11 @@ fn machines<C: Backend>(
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
     let mut own = ByteBlocks::default();
     own.push(&(host(), settings.threads));
-    let all = ranks.gather_to_first(ranks.size(), &own)?;
-    let machines = all.iter().flat_map(ByteBlocks::iter);
+    let (lengths, mut all) = (ranks.gather_lengths(ranks.size(), &own)?, Vec::new());
+    ranks.gather_to_first(&lengths, &own, &mut |piece: &[u8]| {
+        all.extend_from_slice(piece);
+        Ok::<(), SddpError>(())
+    })?;
     let read = |machine| postcard::from_bytes::<(String, usize)>(machine).unwrap_or_default();
-    Ok(machines.map(read).unzip())
+    Ok(split(&lengths, &all).map(read).unzip())
 }

@@ -5,7 +5,8 @@ mod sample;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, Iteration, Observer, Problem, Sampling, Settings, Solver, StopRule, Stopping, run,
+    Cadence, DEFAULT_BASIS_MEMORY, Iteration, Observer, Problem, Sampling, Settings, Solver,
+    StopRule, Stopping, run,
 };
 use sample::{Hydrothermal, hydrothermal};
 
@@ -36,7 +37,7 @@ impl Observer for Trace {
 
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
-    let train = |threads: usize| {
+    let train = |threads: usize, basis_memory: u64| {
         let settings = Settings {
             seed: 11,
             passes: 3,
@@ -50,15 +51,22 @@ fn any_number_of_threads_gives_the_same_bits() {
             resume: false,
             output: None,
             csv: false,
-            ..Settings::default()
+            basis_memory,
         };
         let mut trace = Trace::default();
         let results = run(&LocalBackend, problem(), &settings, &mut trace).expect("it runs");
         let simulated = results.simulated.expect("asked for").mean.to_bits();
         (trace.0, simulated, results.policy_sha256)
     };
-    let one = train(1);
-    for threads in 2..=4 {
-        assert_eq!(train(threads), one, "{threads} threads");
+    // All that bases need, and less.
+    for basis_memory in [DEFAULT_BASIS_MEMORY, 100_000, 0] {
+        let one = train(1, basis_memory);
+        for threads in 2..=4 {
+            assert_eq!(
+                train(threads, basis_memory),
+                one,
+                "{threads} threads, {basis_memory} bytes"
+            );
+        }
     }
 }

@@ -88,9 +88,10 @@ impl BasisCache {
         Ok(())
     }
 
-    /// Notes that a basis was used.
-    pub(super) fn used(&mut self, at: usize) {
+    /// Notes that a basis was used; the working basis is the same.
+    pub(super) fn used(&mut self, at: usize, basis: &Basis) {
         self.entries[at].idle = 0;
+        self.entries[at].factor(basis);
     }
 
     /// Adds a basis; checks that it is dual feasible.
@@ -131,17 +132,20 @@ impl BasisCache {
             }
         }
         let most_bytes = most.saturating_mul(basis_bytes);
-        let mut bytes: usize = self.entries.iter().map(CachedBasis::bytes).sum();
-        while bytes > most_bytes {
+        while self.bytes() > most_bytes {
             let idle = self.idlest(CachedBasis::is_factored);
             let idlest = |entry: &&mut CachedBasis| entry.is_factored() && Some(entry.idle) == idle;
             match self.entries.iter_mut().find(idlest) {
                 Some(entry) => entry.drop_factors(),
                 None => self.remove_idlest(),
             }
-            bytes = self.entries.iter().map(CachedBasis::bytes).sum();
         }
         self.entries.shrink_to(most);
+    }
+
+    /// The bytes of all bases.
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.iter().map(CachedBasis::bytes).sum()
     }
 
     /// The most visits that one of these bases has been idle.

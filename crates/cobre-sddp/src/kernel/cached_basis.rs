@@ -30,7 +30,7 @@ pub(super) struct CachedBasis {
     #[serde(with = "crate::packing")]
     slopes: Vec<f64>,
     at_visit: f64,
-    factors: Option<Box<Factors>>,
+    factors: Option<Factors>,
     /// Visits since it was last used.
     pub(super) idle: u32,
 }
@@ -38,15 +38,10 @@ pub(super) struct CachedBasis {
 /// The numbers of a basis that a refactorisation computes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Factors {
+    /// Dual values, reduced costs, activities of rows, and the inverse: one allocation of their size.
     #[serde(with = "crate::packing")]
-    duals: Vec<f64>,
-    #[serde(with = "crate::packing")]
-    reduced: Vec<f64>,
-    #[serde(with = "crate::packing")]
-    activity: Vec<f64>,
+    numbers: Vec<f64>,
     bound_cost: f64,
-    #[serde(with = "crate::packing")]
-    inverse: Vec<f64>,
     age: u32,
 }
 
@@ -88,7 +83,7 @@ impl CachedBasis {
             constant,
             slopes,
             at_visit: 0.0,
-            factors: Some(Box::new(Factors::of(basis))),
+            factors: Some(Factors::of(basis)),
             idle: 0,
         })
     }
@@ -130,16 +125,8 @@ impl CachedBasis {
 
     /// The bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
-        let factors = self.factors.as_ref().map_or(0, |factors| {
-            let lists = [
-                &factors.duals,
-                &factors.reduced,
-                &factors.activity,
-                &factors.inverse,
-            ];
-            let numbers: usize = lists.iter().map(|list| list.len()).sum();
-            size_of::<Factors>() + numbers * size_of::<f64>()
-        });
+        let factors = self.factors.as_ref();
+        let factors = factors.map_or(0, |factors| size_of_val(&*factors.numbers));
         size_of::<Self>()
             + size_of_val(&*self.head)
             + size_of_val(&*self.rows)
@@ -149,7 +136,13 @@ impl CachedBasis {
             + factors
     }
 
-    /// Copies it to the working basis; returns true if its inverse is old, or had to be computed.
+    /// Keeps the inverse of the working basis, which is this one, if it has none.
+    pub(super) fn factor(&mut self, basis: &Basis) {
+        self.factors.get_or_insert_with(|| Factors::of(basis));
+    }
+
+    /// Copies it to the working basis, with a new inverse if it has none; returns true if its inverse was too old, and is
+    /// computed anew.
     pub(super) fn load(
         &self,
         input: StageInput<'_>,
@@ -175,9 +168,9 @@ impl CachedBasis {
         basis.curve_states.copy_from_slice(&self.curve_states);
         let Some(factors) = &self.factors else {
             basis.refactor(input)?;
-            return Ok(true);
+            return Ok(false);
         };
-        factors.load(basis);
+        factors.load(self.head.len(), basis);
         if factors.age > tolerance::MAX_AGE {
             basis.refactor(input)?;
             return Ok(true);
@@ -226,39 +219,44 @@ impl CachedBasis {
 
 impl Factors {
     fn of(basis: &Basis) -> Self {
-        let mut inverse = Vec::new();
-        basis.inverse.save(&mut inverse);
+        let parts = [
+            &basis.duals[..basis.size()],
+            &basis.reduced,
+            &basis.activity,
+        ];
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let mut numbers = Vec::with_capacity(length + basis.inverse.saved());
+        for part in parts {
+            numbers.extend_from_slice(part);
+        }
+        basis.inverse.save(&mut numbers);
         Self {
-            duals: basis.duals[..basis.size()].to_vec(),
-            reduced: basis.reduced.clone(),
-            activity: basis.activity.clone(),
+            numbers,
             bound_cost: basis.bound_cost,
-            inverse,
             age: basis.age,
         }
     }
 
-    fn load(&self, basis: &mut Basis) {
-        let size = self.duals.len();
-        basis.inverse.load(size, &self.inverse);
-        basis.duals[..size].copy_from_slice(&self.duals);
+    /// Copies them to the working basis, which has `size` rows.
+    fn load(&self, size: usize, basis: &mut Basis) {
+        let (duals, rest) = self.numbers.split_at(size);
+        let (reduced, rest) = rest.split_at(basis.reduced.len());
+        let (activity, inverse) = rest.split_at(basis.activity.len());
+        basis.inverse.load(size, inverse);
+        basis.duals[..size].copy_from_slice(duals);
         basis.duals[size..].fill(0.0);
-        basis.reduced.copy_from_slice(&self.reduced);
-        basis.activity.copy_from_slice(&self.activity);
+        basis.reduced.copy_from_slice(reduced);
+        basis.activity.copy_from_slice(activity);
         basis.bound_cost = self.bound_cost;
         basis.age = self.age;
     }
 
     fn fit(&self, lp: &ReducedLp, size: usize) -> bool {
-        let numbers = [&self.duals, &self.reduced, &self.activity, &self.inverse];
-        let finite = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
-        self.duals.len() == size
-            && self.reduced.len() == lp.plain
-            && self.activity.len() == lp.rows
-            && self.inverse.len() == Inverse::saved_length(lp.largest_basis(), size)
+        let inverse = Inverse::saved_length(lp.largest_basis(), size);
+        self.numbers.len() == size + lp.plain + lp.rows + inverse
             && self.age <= u32::MAX / 2
             && self.bound_cost.is_finite()
-            && numbers.into_iter().all(|numbers| finite(numbers))
+            && self.numbers.iter().all(|number| number.is_finite())
     }
 }
 

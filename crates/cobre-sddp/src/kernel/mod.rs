@@ -195,7 +195,7 @@ impl KernelNode {
             }
             return Err(SolveError::CheckFailed);
         }
-        cache.used(entry);
+        cache.used(entry, basis);
         self.loaded = Some(entry);
         Ok(entry)
     }

@@ -9,7 +9,7 @@ pub(crate) fn record_width(states: usize) -> usize {
 
 /// The layout of records: iteration by iteration, in it level by level, in it pass by pass.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Layout {
+pub(crate) struct RecordLayout {
     pub(crate) passes: usize,
     /// Numbers per cut.
     pub(crate) width: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Layout {
     pub(crate) levels: usize,
 }
 
-impl Layout {
+impl RecordLayout {
     /// Numbers per iteration.
     pub(crate) fn iteration(self) -> usize {
         self.levels * self.passes * self.width
@@ -35,7 +35,7 @@ impl Layout {
 #[derive(Debug, Clone)]
 pub struct Cuts<'a> {
     slots: &'a [u32],
-    layout: Layout,
+    layout: RecordLayout,
     level: usize,
     /// The first iteration of each segment, and its records.
     segments: Vec<(usize, &'a [f64])>,
@@ -47,7 +47,7 @@ pub struct Cuts<'a> {
 impl<'a> Cuts<'a> {
     pub(crate) fn new(
         slots: &'a [u32],
-        (layout, level): (Layout, usize),
+        (layout, level): (RecordLayout, usize),
         (segments, places): (Vec<(usize, &'a [f64])>, &'a [u8]),
         states: &'a [StateColumns],
     ) -> Self {

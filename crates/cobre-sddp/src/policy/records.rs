@@ -5,7 +5,7 @@
 
 use cobre_comm::CommError;
 
-use super::cuts::{Layout, record_width};
+use super::cuts::{RecordLayout, record_width};
 use super::pool::NewCut;
 use crate::problem::Problem;
 use crate::ranks::{Backend, DraftTable, Ranks, SharedTable};
@@ -18,7 +18,7 @@ const PART: usize = 4;
 
 /// The numbers of all cuts, iteration by iteration.
 pub(super) struct CutRecords<C: Backend> {
-    layout: Layout,
+    layout: RecordLayout,
     segments: Vec<SharedTable<C>>,
     /// The first iteration of each segment, and of the unpublished records.
     starts: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct CutRecords<C: Backend> {
 impl<C: Backend> CutRecords<C> {
     pub(super) fn new(problem: &Problem, passes: usize) -> Self {
         Self {
-            layout: Layout {
+            layout: RecordLayout {
                 passes,
                 width: record_width(problem.states.len()),
                 // Nothing follows the leaves, at level 0.
@@ -47,7 +47,7 @@ impl<C: Backend> CutRecords<C> {
         }
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    pub(super) fn layout(&self) -> RecordLayout {
         self.layout
     }
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_million_iterations_take_few_segments() {
-        let layout = Layout {
+        let layout = RecordLayout {
             passes: 1,
             width: 3,
             levels: 1,

@@ -182,7 +182,7 @@ fn compete(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::cuts::Layout;
+    use crate::policy::cuts::RecordLayout;
     use crate::problem::StateColumns;
 
     const STATES: [StateColumns; 1] = [StateColumns {
@@ -197,7 +197,7 @@ mod tests {
 
     fn select(rule: &str, cuts: &[(f64, f64, f64)]) -> Vec<u32> {
         let records = records(cuts);
-        let layout = Layout {
+        let layout = RecordLayout {
             passes: cuts.len(),
             width: 3,
             levels: 1,

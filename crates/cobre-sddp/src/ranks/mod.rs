@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use cobre_comm::{CommData, CommError, Communicator, SharedMemoryProvider, SharedRegion};
 
+/// The most bytes that are gathered at a time for the first rank.
+const PIECE: usize = 4 << 20;
+
 /// The communication that the method needs: collectives and shared memory.
 pub trait Backend: Communicator + SharedMemoryProvider {}
 
@@ -139,27 +142,54 @@ impl<'c, C: Backend> Ranks<'c, C> {
         Ok(all)
     }
 
-    /// Gathers a block of bytes per item to the first rank, from the ranks that own the items; `mine` has
-    /// those of this rank's [`share`](Self::share), in order. `None` on the other ranks.
+    /// Gathers the lengths of the blocks of bytes of all items, from the ranks that own the items; `mine` has
+    /// the blocks of this rank's [`share`](Self::share), in order.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub(crate) fn gather_to_first(
+    pub(crate) fn gather_lengths(
         &self,
         items: usize,
         mine: &ByteBlocks,
-    ) -> Result<Option<ByteBlocks>, CommError> {
+    ) -> Result<Vec<u64>, CommError> {
         let mut lengths = Vec::new();
         self.gather(items, |_| 1, &mine.lengths, &mut lengths)?;
-        let mut bytes = Vec::new();
-        // The communicator has no rooted gather: the other ranks drop what they receive.
-        self.gather(
-            items,
-            |item| lengths[item] as usize,
-            &mine.bytes,
-            &mut bytes,
-        )?;
-        Ok(self.is_first().then_some(ByteBlocks { lengths, bytes }))
+        Ok(lengths)
+    }
+
+    /// Gathers the bytes of blocks of these lengths for the first rank, where they go to `take` one piece after the
+    /// other. No rank has more than [`PIECE`] bytes of others at a time.
+    ///
+    /// # Errors
+    /// Those of `take`, and when another rank is gone or out of step.
+    pub(crate) fn gather_to_first<E: From<CommError>>(
+        &self,
+        lengths: &[u64],
+        mine: &ByteBlocks,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.size() == 1 {
+            return take(&mine.bytes);
+        }
+        // The bytes of all ranks one after the other, cut into pieces.
+        let of_rank = |rank: usize| -> usize {
+            let own = &lengths[block(lengths.len(), self.size(), rank)];
+            own.iter().map(|&length| length as usize).sum()
+        };
+        let (counts, starts, total) = layout(self.size(), self.size(), of_rank);
+        let mut received = Vec::new();
+        for at in (0..total).step_by(PIECE) {
+            let inside = |rank: usize| {
+                let (start, end) = (starts[rank], starts[rank] + counts[rank]);
+                at.clamp(start, end) - start..(at + PIECE).clamp(start, end) - start
+            };
+            let own = &mine.bytes[inside(self.rank())];
+            self.gather(self.size(), |rank| inside(rank).len(), own, &mut received)?;
+            if self.is_first() {
+                take(&received)?;
+            }
+        }
+        Ok(())
     }
 
     /// Broadcasts the first rank's bytes.

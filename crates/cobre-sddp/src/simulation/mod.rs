@@ -14,8 +14,11 @@ use crate::ranks::{Backend, ByteBlocks};
 use crate::team::lock;
 use crate::training::Trainer;
 
-/// Units of a batch, which are gathered together.
-const UNITS_PER_BATCH: usize = 64;
+/// The most units of a batch, which are gathered together, per rank; and the least, so that threads have work.
+const MOST_UNITS: usize = 64;
+const LEAST_UNITS: usize = 8;
+/// The bytes of encoded rows that a batch is about, on all ranks together, unless that is less than its least units.
+const BATCH_BYTES: u64 = 64 << 20;
 
 /// The source of the paths of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -89,8 +92,11 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         let problem = self.work.read().problem;
         let sign = problem.sense.sign();
         let (mut values, mut first) = (Vec::new(), 0);
+        // Paths do not depend on their batch.
+        let ranks = self.ranks.size();
+        let mut most_units = LEAST_UNITS * ranks;
         while first < count {
-            let batch = (count - first).min(UNITS_PER_BATCH * per_unit);
+            let batch = (count - first).min(most_units * per_unit);
             let units = batch.div_ceil(per_unit);
             let of_unit = |unit: usize| {
                 let start = first + unit * per_unit;
@@ -115,7 +121,10 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             }
             let width = |unit: usize| of_unit(unit).len();
             self.ranks.gather(units, width, &mine, &mut values)?;
-            self.hand_on(units, sink)?;
+            let bytes = self.hand_on(units, sink)?;
+            let fitting = BATCH_BYTES * units as u64 / bytes.max(1);
+            let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+            most_units = fitting.clamp(LEAST_UNITS * ranks, MOST_UNITS * ranks);
             let asked = take(&values);
             first += batch;
             if first < count && self.any(asked)? {
@@ -125,11 +134,11 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         Ok(true)
     }
 
-    /// Passes the encoded rows of a batch to the first rank, in order.
-    fn hand_on(&self, units: usize, sink: &mut Sink<'_>) -> Result<(), SddpError> {
+    /// Passes the encoded rows of a batch to the first rank, in order; returns the bytes of all of them.
+    fn hand_on(&self, units: usize, sink: &mut Sink<'_>) -> Result<u64, SddpError> {
         let shared = self.work.read();
         if shared.tables.is_none() {
-            return Ok(());
+            return Ok(0);
         }
         let failed = |error: String| {
             let place = shared.failures.join("simulation");
@@ -140,12 +149,27 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let row_groups = std::mem::replace(&mut lock(unit).row_groups, Ok(Vec::new()));
             mine.push(&row_groups.map_err(|error| failed(error.to_string()))?);
         }
-        let all = self.ranks.gather_to_first(units, &mine)?;
-        for bytes in all.iter().flat_map(ByteBlocks::iter) {
-            let row_groups = postcard::from_bytes(bytes);
-            sink(row_groups.map_err(|error| failed(error.to_string()))?)?;
-        }
-        Ok(())
+        let lengths = self.ranks.gather_lengths(units, &mine)?;
+        let (mut unit, mut left) = (Vec::new(), lengths.iter());
+        let mut length = left.next();
+        let take = &mut |mut piece: &[u8]| -> Result<(), SddpError> {
+            while let Some(&all) = length {
+                let missing = (all as usize - unit.len()).min(piece.len());
+                let (own, rest) = piece.split_at(missing);
+                unit.extend_from_slice(own);
+                piece = rest;
+                if unit.len() < all as usize {
+                    break;
+                }
+                let row_groups = postcard::from_bytes(&unit);
+                sink(row_groups.map_err(|error| failed(error.to_string()))?)?;
+                unit.clear();
+                length = left.next();
+            }
+            Ok(())
+        };
+        self.ranks.gather_to_first(&lengths, &mine, take)?;
+        Ok(lengths.iter().sum())
     }
 }
 
