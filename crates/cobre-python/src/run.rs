@@ -7,8 +7,8 @@ use cobre_comm::{
     BackendError, BackendKind, BackendSelection, CommBackend, Environment, create_communicator,
 };
 use cobre_sddp::{
-    About, Iteration, MAX_PASSES, MAX_PATHS, MAX_THREADS, Observer, Problem, Results, Sampling,
-    SddpError, Settings, Solver, Start, StopRule,
+    About, DEFAULT_BASIS_MEMORY, Iteration, MAX_PASSES, MAX_PATHS, MAX_THREADS, Observer, Problem,
+    Results, Sampling, SddpError, Settings, Solver, Start, StopRule,
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -78,6 +78,7 @@ impl Request {
                 Some(name) => parse("solver", name)?,
                 None => Solver::default(),
             },
+            basis_memory: DEFAULT_BASIS_MEMORY,
             checkpoints: parse("checkpoint", &self.checkpoint)?,
             resume: self.resume,
             output: self.output,
