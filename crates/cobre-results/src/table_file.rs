@@ -113,7 +113,8 @@ impl MemoryTable {
     /// When its columns make no schema.
     pub fn new(table: &TableSchema) -> Result<Self, FileError> {
         let start = || -> Result<_, ParquetError> {
-            let (schema, properties) = (row_group::parquet_schema(table)?, row_group::properties()?);
+            let (schema, properties) =
+                (row_group::parquet_schema(table)?, row_group::properties()?);
             SerializedFileWriter::new(Vec::new(), schema, properties)
         };
         let writer = start().map_err(|error| failed(Path::new(&*table.name), error))?;

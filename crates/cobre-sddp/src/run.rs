@@ -8,6 +8,7 @@ use cobre_results::layout::validation;
 use cobre_results::{MemoryTable, RowGroup, TableFile, note};
 
 use crate::agreement::agree;
+use crate::basis_memory;
 use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
 use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
@@ -18,7 +19,7 @@ use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy};
 use crate::problem::{Fictitious, Problem};
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
-use crate::ranks::{Backend, ByteBlocks, Ranks};
+use crate::ranks::{Backend, ByteBlocks, Ranks, split};
 use crate::settings::Settings;
 use crate::team::with_team;
 use crate::training::{
@@ -222,9 +223,10 @@ fn run_on<C: Backend>(
             .then(|| PathTables::new(&problem, start.about.tables, settings.csv)),
     };
     let work = RankWork::new(shared, ranks, settings);
+    let basis_bytes = basis_memory::per_basis(&problem, &work.units, settings);
     with_team(
         settings.threads.get(),
-        || NodeSolvers::new(&problem, settings.solver),
+        || NodeSolvers::new(&problem, settings.solver, basis_bytes),
         |task, unit, solvers| work.run_unit(task, unit, solvers),
         |team| {
             let trainer = Trainer {
@@ -484,8 +486,11 @@ fn machines<C: Backend>(
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
     let mut own = ByteBlocks::default();
     own.push(&(host_name(), settings.threads.get()));
-    let all = ranks.gather_to_first(ranks.size(), &own)?;
-    let machines = all.iter().flat_map(ByteBlocks::iter);
+    let (lengths, mut all) = (ranks.gather_lengths(ranks.size(), &own)?, Vec::new());
+    ranks.gather_to_first(&lengths, &own, &mut |piece: &[u8]| {
+        all.extend_from_slice(piece);
+        Ok::<(), SddpError>(())
+    })?;
     let read = |machine| postcard::from_bytes::<(String, usize)>(machine).unwrap_or_default();
-    Ok(machines.map(read).unzip())
+    Ok(split(&lengths, &all).map(read).unzip())
 }

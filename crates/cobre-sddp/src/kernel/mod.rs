@@ -8,6 +8,7 @@
 mod affine;
 mod basis;
 mod basis_cache;
+mod cached_basis;
 mod curve;
 mod cut_table;
 #[cfg(test)]
@@ -65,12 +66,14 @@ pub(crate) struct KernelNode {
     values: Vec<f64>,
     fallback: Option<HighsNode>,
     statistics: LpStatistics,
+    /// The bytes that a cache may take per basis that it keeps at most.
+    basis_bytes: usize,
 }
 
 impl KernelNode {
     /// A solver of this node, without any cuts yet; `None` if openings change costs or
     /// coefficients, or the node exceeds the limits.
-    pub(crate) fn new(view: &NodeView<'_>, limits: SizeLimits) -> Option<Self> {
+    pub(crate) fn new(view: &NodeView<'_>, limits: SizeLimits, basis_bytes: usize) -> Option<Self> {
         let lp = ReducedLp::new(view, limits)?;
         Some(Self {
             basis: Basis::new(&lp),
@@ -80,6 +83,7 @@ impl KernelNode {
             values: Vec::new(),
             fallback: None,
             statistics: LpStatistics::default(),
+            basis_bytes,
         })
     }
 
@@ -108,7 +112,7 @@ impl KernelNode {
                 Err(_) => self.fall_back(view, visit, opening, each)?,
             }
         }
-        cache.end_visit(visit.openings.len());
+        cache.end_visit(visit.openings.len(), self.basis_bytes);
         Ok(())
     }
 
@@ -191,7 +195,7 @@ impl KernelNode {
             }
             return Err(SolveError::CheckFailed);
         }
-        cache.used(entry);
+        cache.used(entry, basis);
         self.loaded = Some(entry);
         Ok(entry)
     }
