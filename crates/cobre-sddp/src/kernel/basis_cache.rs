@@ -1,12 +1,16 @@
 //! The basis cache of a work unit: bases that were optimal, each with its objective value as an
 //! affine function of the parameters of a solve.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::basis::{Basis, StageInput};
 use super::curve::{Curve, CurveState};
 use super::cut_table::CutTable;
+use super::factorization::Factorization;
 use super::inverse::{Inverse, padded};
+use super::lu::Lu;
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
 use super::tolerance;
@@ -37,6 +41,12 @@ struct Entry {
     bound_cost: f64,
     #[serde(with = "crate::packing")]
     inverse: Vec<f64>,
+    /// With sparse factors, the devex weights by position.
+    weights: Vec<f32>,
+    /// The sparse factors, computed when the basis is first loaded, and by row the position that is
+    /// pivoted there.
+    #[serde(skip)]
+    factors: Option<(Arc<Lu>, Box<[u32]>)>,
     age: u32,
     /// The objective value is `constant` + `slopes` · parameters; `at_visit` is its part from the
     /// incoming states.
@@ -203,16 +213,25 @@ impl Entry {
                 .all(|&at| (at as usize) < lp.columns() + size)
             && distinct(&self.head)
             && self.duals.len() == size
-            && self.inverse.len() == Inverse::saved_length(most, size)
+            && if lp.is_dense {
+                self.inverse.len() == Inverse::saved_length(most, size)
+            } else {
+                self.inverse.is_empty() && self.has_weights(size)
+            }
             && self.sense.len() == lp.plain
             && self.reduced.len() == lp.plain
             && self.activity.len() == lp.rows
-            && self.slopes.len() == lp.states + lp.parameters.len()
+            && self.slopes.len() == lp.parameter_count()
             && self.curve_states.len() == lp.curves.len()
             && self.curve_states.iter().zip(&lp.curves).all(is_mark)
             && self.age.max(self.idle) <= u32::MAX / 2
             && numbers.into_iter().all(|numbers| finite(numbers))
             && finite(&figures)
+    }
+
+    fn has_weights(&self, size: usize) -> bool {
+        let is_weight = |weight: &f32| weight.is_finite() && *weight > 0.0;
+        self.weights.len() == size && self.weights.iter().all(is_weight)
     }
 
     fn evaluate(&mut self, states: &[f64]) {
@@ -227,7 +246,7 @@ impl Entry {
         slopes.fold(self.at_visit, |sum, (slope, value)| sum + slope * value)
     }
 
-    fn load(&self, input: StageInput<'_>, basis: &mut Basis) -> Result<(), SolveError> {
+    fn load(&mut self, input: StageInput<'_>, basis: &mut Basis) -> Result<(), SolveError> {
         let lp = input.lp;
         basis.rows.clear();
         basis.rows.extend(0..lp.equalities as u32);
@@ -245,7 +264,8 @@ impl Entry {
         basis.sense.copy_from_slice(&self.sense);
         basis.curve_states.copy_from_slice(&self.curve_states);
         let size = self.head.len();
-        basis.inverse.load(size, &self.inverse);
+        basis.basic_slack[lp.equalities..].fill(false);
+        self.load_factors(input, basis)?;
         basis.duals[..size].copy_from_slice(&self.duals);
         basis.duals[size..].fill(0.0);
         basis.reduced.copy_from_slice(&self.reduced);
@@ -257,11 +277,13 @@ impl Entry {
 
     /// Copies the working basis, after refining its dual values.
     fn keep(&mut self, input: StageInput<'_>, basis: &mut Basis) -> Result<(), SolveError> {
-        let (lp, size) = (input.lp, basis.size());
+        let lp = input.lp;
         basis.refine_duals(input);
+        basis.drop_basic_slacks(lp);
+        let size = basis.size();
         self.constant = bound_part(input, basis)?;
         self.slopes.clear();
-        self.slopes.resize(lp.states + lp.parameters.len(), 0.0);
+        self.slopes.resize(lp.parameter_count(), 0.0);
         self.rows.clear();
         for (place, (&row, &dual)) in basis.rows.iter().zip(&basis.duals).enumerate() {
             let row = row as usize;
@@ -297,9 +319,48 @@ impl Entry {
         self.curve_states.clone_from(&basis.curve_states);
         copy(&basis.activity, &mut self.activity);
         self.bound_cost = basis.bound_cost;
-        basis.inverse.save(&mut self.inverse);
-        self.age = basis.age;
+        self.keep_factors(basis);
         Ok(())
+    }
+
+    fn load_factors(&mut self, input: StageInput<'_>, basis: &mut Basis) -> Result<(), SolveError> {
+        if let Factorization::Dense(inverse) = &mut basis.factors {
+            inverse.load(self.head.len(), &self.inverse);
+            return Ok(());
+        }
+        for (weight, &saved) in basis.weights.iter_mut().zip(&self.weights) {
+            *weight = f64::from(saved);
+        }
+        if let Some((lu, column_of)) = &self.factors {
+            basis.permute(column_of);
+            if let Factorization::Sparse(factors) = &mut basis.factors {
+                factors.set(Arc::clone(lu));
+            }
+            basis.stale = false;
+            return Ok(());
+        }
+        basis.factorize(input)?;
+        let lu = basis.factors.sparse().map(|factors| factors.lu().clone());
+        let column_of = basis.scratch.column_of.clone();
+        self.factors = lu.map(|lu| (lu, column_of.into_boxed_slice()));
+        Ok(())
+    }
+
+    fn keep_factors(&mut self, basis: &Basis) {
+        self.weights.clear();
+        self.factors = None;
+        match &basis.factors {
+            Factorization::Dense(inverse) => {
+                inverse.save(&mut self.inverse);
+                self.age = basis.age;
+            }
+            Factorization::Sparse(_) => {
+                let weights = basis.weights[..basis.size()].iter();
+                self.weights.extend(weights.map(|&weight| weight as f32));
+                self.inverse.clear();
+                self.age = 0;
+            }
+        }
     }
 }
 
