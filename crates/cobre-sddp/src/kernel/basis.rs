@@ -78,6 +78,9 @@ pub(super) struct Scratch {
     pub(super) pivot_row: Vec<f64>,
     pub(super) pivot_column: Vec<f64>,
     pub(super) alpha: Vec<f64>,
+    /// With sparse factors, the columns whose element of `alpha` is set, and the same as marks.
+    pub(super) touched: Vec<u32>,
+    pub(super) is_touched: Vec<bool>,
     pub(super) entering: Vec<(usize, f64)>,
     pub(super) shift: Vec<f64>,
     pub(super) activity: Vec<f64>,
@@ -92,6 +95,17 @@ pub(super) struct Scratch {
     pub(super) column_of: Vec<u32>,
     permuted: Vec<f64>,
     pub(super) violated_rows: Vec<(f64, u32, f64)>,
+}
+
+impl Scratch {
+    /// Sets the touched elements of `alpha` to zero.
+    pub(super) fn clear_alpha(&mut self) {
+        for &column in &self.touched {
+            self.alpha[column as usize] = 0.0;
+            self.is_touched[column as usize] = false;
+        }
+        self.touched.clear();
+    }
 }
 
 impl Basis {
@@ -129,6 +143,7 @@ impl Basis {
                 pivot_row: zeros(),
                 pivot_column: zeros(),
                 alpha: columns(),
+                is_touched: vec![false; lp.plain],
                 shift: zeros(),
                 activity: vec![0.0; lp.rows],
                 candidates: Candidates::new(lp.plain + lp.curves.len() + length),
@@ -611,6 +626,7 @@ impl Basis {
         let (lp, size) = (input.lp, self.size());
         let columns = lp.columns();
         // Columns of curves are in equalities only.
+        self.scratch.clear_alpha();
         let coefficients = &mut self.scratch.alpha;
         coefficients.fill(0.0);
         add_row(input, row, 1.0, coefficients);
@@ -619,6 +635,7 @@ impl Basis {
             let coefficient = coefficients.get(variable as usize);
             *border = coefficient.copied().unwrap_or(0.0);
         }
+        coefficients.fill(0.0);
         self.factors.add_row(&border[..size]);
         self.basic_slack[size] = self.factors.sparse().is_some();
         self.weights[size] = 1.0;

@@ -123,9 +123,7 @@ impl Instance {
         let first = self.lp.first_derived();
         self.lp.lifts.iter().all(|lift| {
             let parameter = first + lift.derived - DERIVED;
-            let own = self.lp.fixed_cost.terms.iter();
-            let own = own.filter(|term| term.0 == parameter).map(|term| term.1);
-            let worth = lift.factor * (slopes[parameter] + own.sum::<f64>());
+            let worth = lift.factor * (slopes[parameter] + lift.fixed_cost);
             lift.cost + worth >= -tolerance::DUAL * lift.cost
         })
     }

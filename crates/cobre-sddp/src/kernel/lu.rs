@@ -59,6 +59,17 @@ struct Triangle {
 }
 
 impl Triangle {
+    fn with_room(pivots: usize, entries: usize) -> Self {
+        let mut starts = Vec::with_capacity(pivots + 1);
+        starts.push(0);
+        Self {
+            pivots: Vec::with_capacity(pivots),
+            starts,
+            indices: Vec::with_capacity(entries),
+            values: Vec::with_capacity(entries),
+        }
+    }
+
     fn list(&self, at: usize) -> impl Iterator<Item = (usize, f64)> {
         let range = self.starts[at] as usize..self.starts[at + 1] as usize;
         let values = self.values[range.clone()].iter();
@@ -383,65 +394,89 @@ impl Factorizer {
 
     /// The factors by columns and by rows.
     fn collect(&self) -> Lu {
-        let size = self.size;
-        let mut order = vec![0; size];
-        let mut reciprocals = vec![0.0; size];
-        for (at, pivot) in self.pivots.iter().enumerate() {
-            order[pivot.row] = at;
+        let mut reciprocals = vec![0.0; self.size];
+        for pivot in &self.pivots {
             reciprocals[pivot.row] = 1.0 / pivot.value;
         }
-        let ends = self.pivots.iter().skip(1);
-        let ends = ends.map(|pivot| (pivot.lower, pivot.upper));
-        let ends = ends.chain([(self.lower.len(), self.upper.len())]);
-        let (mut lower, mut upper) = (Vec::new(), Vec::new());
-        for (pivot, end) in self.pivots.iter().zip(ends) {
-            lower.push((pivot.row, &self.lower[pivot.lower..end.0]));
-            upper.push((pivot.row, &self.upper[pivot.upper..end.1]));
-        }
-        let lower_rows = transposed(&lower, &order);
-        let upper_rows = transposed(&upper, &order);
-        upper.reverse();
-        let filled = |list: &&(usize, Vec<(u32, f64)>)| !list.1.is_empty();
+        let mut starts: Vec<usize> = self.pivots.iter().map(|pivot| pivot.lower).collect();
+        starts.push(self.lower.len());
+        let lower = self.triangle(&starts, &self.lower, false);
+        let lower_rows = self.transposed(&starts, &self.lower, true);
+        starts.clear();
+        starts.extend(self.pivots.iter().map(|pivot| pivot.upper));
+        starts.push(self.upper.len());
         Lu {
             reciprocals,
-            lower: triangle(lower.iter().filter(|list| !list.1.is_empty()).copied()),
-            lower_rows: triangle(lower_rows.iter().rev().filter(filled).map(as_slice)),
-            upper: triangle(upper.iter().copied()),
-            upper_rows: triangle(upper_rows.iter().map(as_slice)),
+            lower: without_empty(lower),
+            lower_rows: without_empty(lower_rows),
+            upper: self.triangle(&starts, &self.upper, true),
+            upper_rows: self.transposed(&starts, &self.upper, false),
         }
+    }
+
+    /// The pivots in order, or in reverse.
+    fn order(&self, reverse: bool) -> impl Iterator<Item = usize> {
+        let count = self.pivots.len();
+        (0..count).map(move |at| if reverse { count - 1 - at } else { at })
+    }
+
+    /// The columns of a factor.
+    fn triangle(&self, starts: &[usize], entries: &[(u32, f64)], reverse: bool) -> Triangle {
+        let mut triangle = Triangle::with_room(self.size, entries.len());
+        for at in self.order(reverse) {
+            triangle.pivots.push(self.pivots[at].row as u16);
+            for &(index, value) in &entries[starts[at]..starts[at + 1]] {
+                triangle.indices.push(index as u16);
+                triangle.values.push(value);
+            }
+            triangle.starts.push(triangle.indices.len() as u32);
+        }
+        triangle
+    }
+
+    /// The rows of a factor.
+    fn transposed(&self, starts: &[usize], entries: &[(u32, f64)], reverse: bool) -> Triangle {
+        let mut triangle = Triangle::with_room(self.size, entries.len());
+        let mut place = vec![0; self.size];
+        for (number, at) in self.order(reverse).enumerate() {
+            let row = self.pivots[at].row;
+            triangle.pivots.push(row as u16);
+            place[row] = number;
+        }
+        triangle.starts.resize(self.size + 1, 0);
+        for &(row, _) in entries {
+            triangle.starts[place[row as usize] + 1] += 1;
+        }
+        for at in 0..self.size {
+            triangle.starts[at + 1] += triangle.starts[at];
+        }
+        triangle.indices.resize(entries.len(), 0);
+        triangle.values.resize(entries.len(), 0.0);
+        let mut next = triangle.starts.clone();
+        for (at, pivot) in self.pivots.iter().enumerate() {
+            for &(row, value) in &entries[starts[at]..starts[at + 1]] {
+                let next = &mut next[place[row as usize]];
+                triangle.indices[*next as usize] = pivot.row as u16;
+                triangle.values[*next as usize] = value;
+                *next += 1;
+            }
+        }
+        triangle
     }
 }
 
-fn as_slice(list: &(usize, Vec<(u32, f64)>)) -> (usize, &[(u32, f64)]) {
-    (list.0, &list.1)
-}
-
-/// The rows, in the order of pivots, of a matrix given by columns.
-fn transposed(
-    columns: &[(usize, &[(u32, f64)])],
-    order: &[usize],
-) -> Vec<(usize, Vec<(u32, f64)>)> {
-    let mut rows: Vec<(usize, Vec<(u32, f64)>)> =
-        columns.iter().map(|list| (list.0, Vec::new())).collect();
-    for &(pivot, list) in columns {
-        for &(row, value) in list {
-            rows[order[row as usize]].1.push((pivot as u32, value));
+/// The same without pivots that have no entries.
+fn without_empty(mut triangle: Triangle) -> Triangle {
+    let mut kept = 0;
+    for at in 0..triangle.pivots.len() {
+        if triangle.starts[at + 1] > triangle.starts[at] {
+            triangle.pivots[kept] = triangle.pivots[at];
+            triangle.starts[kept + 1] = triangle.starts[at + 1];
+            kept += 1;
         }
     }
-    rows
-}
-
-fn triangle<'a>(lists: impl Iterator<Item = (usize, &'a [(u32, f64)])>) -> Triangle {
-    let mut triangle = Triangle::default();
-    triangle.starts.push(0);
-    for (pivot, list) in lists {
-        triangle.pivots.push(pivot as u16);
-        for &(index, value) in list {
-            triangle.indices.push(index as u16);
-            triangle.values.push(value);
-        }
-        triangle.starts.push(triangle.indices.len() as u32);
-    }
+    triangle.pivots.truncate(kept);
+    triangle.starts.truncate(kept + 1);
     triangle
 }
 

@@ -205,6 +205,8 @@ pub(super) struct Lift {
     /// The coefficient of t in the row, and its cost.
     pub(super) coefficient: f64,
     pub(super) cost: f64,
+    /// What a unit of x costs in columns that are removed.
+    pub(super) fixed_cost: f64,
     /// The parameter that is x; the next one is the positive part of −r.
     pub(super) derived: usize,
 }
@@ -365,6 +367,7 @@ impl Presolved {
                 factor,
                 coefficient: lift.1,
                 cost: source.costs[lift.0],
+                fixed_cost: 0.0,
                 derived,
             }),
         });

@@ -5,7 +5,7 @@
 //! [`Affine`].
 
 use super::SizeLimits;
-use super::affine::Affine;
+use super::affine::{Affine, DERIVED};
 use super::curve::{Curve, CurveState, Segment};
 use super::postsolve::{RowSource, Substitution};
 use super::presolve::{Lift, ParametricTemplate, PositivePart, Presolved};
@@ -534,6 +534,12 @@ impl ReducedLp {
         let all = all.chain(self.derived.iter_mut().map(|part| &mut part.of));
         for affine in all.chain(removed) {
             affine.number_derived(first);
+        }
+        for lift in &mut self.lifts {
+            let parameter = first + lift.derived - DERIVED;
+            let mut terms = self.fixed_cost.terms.iter();
+            let own = terms.find(|term| term.0 == parameter);
+            lift.fixed_cost = own.map_or(0.0, |term| term.1);
         }
     }
 

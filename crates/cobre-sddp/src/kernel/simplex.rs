@@ -261,6 +261,10 @@ impl Basis {
     fn compute_pivot_row(&mut self, input: StageInput<'_>, position: usize) {
         let scratch = &mut self.scratch;
         self.factors.inverse_row(position, &mut scratch.pivot_row);
+        if self.factors.sparse().is_some() {
+            self.compute_sparse_pivot_row(input);
+            return;
+        }
         scratch.alpha.fill(0.0);
         for (&row, &factor) in self.rows.iter().zip(&scratch.pivot_row) {
             add_row(input, row, factor, &mut scratch.alpha);
@@ -338,8 +342,7 @@ impl Basis {
         let direction = if below { -1.0 } else { 1.0 };
         // Without a branch for each column: the choice is unpredictable.
         let mut count = 0;
-        let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
-        for (column, (&alpha, &sense)) in columns {
+        let mut consider = |column: usize, alpha: f64, sense: f64| {
             scratch.chosen[count] = column as u32;
             #[cfg(test)]
             let sense = if Fault::WrongSign.is_on() {
@@ -348,6 +351,17 @@ impl Basis {
                 sense
             };
             count += usize::from(direction * sense * alpha > tolerance::PIVOT);
+        };
+        if self.factors.sparse().is_some() {
+            for &column in &scratch.touched {
+                let column = column as usize;
+                consider(column, scratch.alpha[column], self.sense[column]);
+            }
+        } else {
+            let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
+            for (column, (&alpha, &sense)) in columns {
+                consider(column, alpha, sense);
+            }
         }
         for &column in &scratch.chosen[..count] {
             let column = column as usize;
@@ -513,8 +527,15 @@ impl Basis {
             reduced / alpha
         };
         if step != 0.0 {
-            for (reduced, alpha) in self.reduced.iter_mut().zip(&self.scratch.alpha) {
-                *reduced -= step * alpha;
+            let alpha = &self.scratch.alpha;
+            if self.factors.sparse().is_some() {
+                for &column in &self.scratch.touched {
+                    self.reduced[column as usize] -= step * alpha[column as usize];
+                }
+            } else {
+                for (reduced, alpha) in self.reduced.iter_mut().zip(alpha) {
+                    *reduced -= step * alpha;
+                }
             }
             let pivot_row = &self.scratch.pivot_row;
             for (dual, factor) in self.duals[..size].iter_mut().zip(pivot_row) {

@@ -48,6 +48,39 @@ impl Basis {
         found
     }
 
+    /// Computes the pivot row from the nonzero elements of the row of the inverse, with a list of the
+    /// columns that it touches.
+    pub(super) fn compute_sparse_pivot_row(&mut self, input: StageInput<'_>) {
+        let (lp, scratch) = (input.lp, &mut self.scratch);
+        scratch.clear_alpha();
+        let mut add = |column: usize, value: f64| {
+            scratch.alpha[column] += value;
+            // A sum that cancels must not be listed twice.
+            if !scratch.is_touched[column] {
+                scratch.is_touched[column] = true;
+                scratch.touched.push(column as u32);
+            }
+        };
+        for (&row, &factor) in self.rows.iter().zip(&scratch.pivot_row) {
+            if factor == 0.0 {
+                continue;
+            }
+            let Some(cut) = (row as usize).checked_sub(lp.rows) else {
+                for &(column, value) in lp.by_row.list(row as usize) {
+                    add(column as usize, factor * value);
+                }
+                continue;
+            };
+            if let Some(future) = lp.future {
+                add(future, factor);
+            }
+            let slopes = input.cuts.slopes(lp, cut);
+            for (slope, &(_, column)) in slopes.zip(&lp.free_states) {
+                add(column, -factor * slope);
+            }
+        }
+    }
+
     /// The position of the slack of a cut that is in the basis although its slack is basic.
     pub(super) fn position_of_basic_slack(&self, lp: &ReducedLp, row: u32) -> Option<usize> {
         self.factors.sparse()?;
