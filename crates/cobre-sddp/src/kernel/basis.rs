@@ -10,6 +10,8 @@ use std::sync::Arc;
 use super::curve::CurveState;
 use super::cut_table::CutTable;
 use super::factorization::Factorization;
+#[cfg(test)]
+use super::fault::Fault;
 use super::inverse::{Singular, padded};
 use super::lu::{ColumnMatrix, Factorizer};
 use super::ratio::Candidates;
@@ -350,6 +352,10 @@ impl Basis {
 
     /// Moves variables to the positions of the rows where they are pivoted.
     pub(super) fn permute(&mut self, column_of: &[u32]) {
+        #[cfg(test)]
+        if Fault::WrongPermutation.is_on() {
+            return;
+        }
         let head = column_of.iter().map(|&at| self.head[at as usize]);
         let head: Vec<u32> = head.collect();
         self.head[..head.len()].copy_from_slice(&head);

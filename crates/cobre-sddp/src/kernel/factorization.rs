@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+#[cfg(test)]
+use super::fault::Fault;
 use super::inverse::{Inverse, padded};
 use super::lu::Lu;
 use super::reduced_lp::ReducedLp;
@@ -259,6 +261,11 @@ impl ProductForm {
 
     fn exchange(&mut self, position: usize, column: &[f64]) {
         let reciprocal = 1.0 / column[position];
+        #[cfg(test)]
+        if Fault::LostUpdate.is_on() && self.pivots % 10 == 9 {
+            self.pivots += 1;
+            return;
+        }
         self.push(UpdateKind::Pivot(reciprocal), position, column, position);
         self.pivots += 1;
     }

@@ -27,7 +27,7 @@ mod tolerance;
 
 pub(crate) use basis_cache::BasisCache;
 #[cfg(test)]
-pub(crate) use fault::Fault;
+pub(crate) use fault::{Fault, with_sparse_factors};
 
 use self::basis::Basis;
 use self::instance::Instance;
@@ -46,7 +46,7 @@ pub(crate) struct SizeLimits {
 
 impl SizeLimits {
     /// Nodes on which a dense inverse is faster than sparse factors.
-    pub(crate) const DENSE: Self = Self {
+    const DENSE: Self = Self {
         equalities: 150,
         rows: 600,
     };
@@ -60,6 +60,15 @@ impl SizeLimits {
         equalities: usize::MAX,
         rows: usize::MAX,
     };
+
+    /// True if a node has a dense inverse.
+    fn is_dense(equalities: usize, rows: usize) -> bool {
+        #[cfg(test)]
+        if fault::is_always_sparse() {
+            return false;
+        }
+        Self::DENSE.hold(equalities, rows)
+    }
 
     fn hold(self, equalities: usize, rows: usize) -> bool {
         equalities <= self.equalities && rows <= self.rows

@@ -110,7 +110,7 @@ impl ReducedLp {
         let mut source = ParametricTemplate::new(view)?;
         let mut presolved = Presolved::find(&mut source);
         let (mut build, mut future) = Build::new(view, &mut source, &presolved);
-        let is_dense = SizeLimits::DENSE.hold(build.equalities.len(), build.rows_built());
+        let is_dense = SizeLimits::is_dense(build.equalities.len(), build.rows_built());
         if !is_dense {
             presolved.remove_truncated(&source);
             (build, future) = Build::new(view, &mut source, &presolved);

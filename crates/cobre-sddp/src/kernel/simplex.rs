@@ -166,7 +166,8 @@ impl Basis {
                     Factorization::Dense(_) => beyond,
                     Factorization::Sparse(_) => beyond * beyond / self.weights[position],
                 };
-                if score > most {
+                // Whatever its weight, an infeasibility is never overlooked.
+                if found.is_none() || score > most {
                     (most, found) = (score, Some(position));
                 }
             }
