@@ -1,12 +1,16 @@
 //! A cached basis: its variables, its objective value as an affine function of the parameters of a solve, and, while
 //! it is in use, its inverse.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::basis::{Basis, StageInput};
 use super::curve::{Curve, CurveState};
 use super::cut_table::CutTable;
+use super::factorization::Factorization;
 use super::inverse::{Inverse, padded};
+use super::lu::Lu;
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
 use super::tolerance;
@@ -30,7 +34,14 @@ pub(super) struct CachedBasis {
     #[serde(with = "crate::packing")]
     slopes: Vec<f64>,
     at_visit: f64,
+    /// With sparse factors, the devex weights by position.
+    weights: Box<[f32]>,
     factors: Option<Factors>,
+    /// The sparse factors, and by row the position that is pivoted there: computed when the basis is first loaded, a
+    /// function of the basis alone. Their bytes are known after they were read, too.
+    #[serde(skip)]
+    lu: Option<(Arc<Lu>, Box<[u32]>)>,
+    lu_bytes: u32,
     /// Visits since it was last used.
     pub(super) idle: u32,
 }
@@ -38,7 +49,7 @@ pub(super) struct CachedBasis {
 /// The numbers of a basis that a refactorisation computes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Factors {
-    /// Dual values, reduced costs, activities of rows, and the inverse: one allocation of their size.
+    /// Dual values, reduced costs, activities of rows, and the dense inverse: one allocation of their size.
     #[serde(with = "crate::packing")]
     numbers: Vec<f64>,
     bound_cost: f64,
@@ -48,10 +59,12 @@ struct Factors {
 impl CachedBasis {
     /// A copy of the working basis, after refining its dual values; checks that it is dual feasible.
     pub(super) fn of(input: StageInput<'_>, basis: &mut Basis) -> Result<Self, SolveError> {
-        let (lp, size) = (input.lp, basis.size());
+        let lp = input.lp;
         basis.refine_duals(input);
+        basis.drop_basic_slacks(lp);
+        let size = basis.size();
         let mut constant = bound_part(input, basis)?;
-        let mut slopes = vec![0.0; lp.states + lp.parameters.len()];
+        let mut slopes = vec![0.0; lp.parameter_count()];
         let mut rows = Vec::with_capacity(size - lp.equalities);
         for (place, (&row, &dual)) in basis.rows.iter().zip(&basis.duals).enumerate() {
             let row = row as usize;
@@ -83,7 +96,16 @@ impl CachedBasis {
             constant,
             slopes,
             at_visit: 0.0,
+            weights: match &basis.factors {
+                Factorization::Dense(_) => Box::default(),
+                Factorization::Sparse(_) => {
+                    let weights = basis.weights[..size].iter();
+                    weights.map(|&weight| weight as f32).collect()
+                }
+            },
             factors: Some(Factors::of(basis)),
+            lu: None,
+            lu_bytes: 0,
             idle: 0,
         })
     }
@@ -121,6 +143,8 @@ impl CachedBasis {
     /// Drops the inverse, which a load then computes anew.
     pub(super) fn drop_factors(&mut self) {
         self.factors = None;
+        self.lu = None;
+        self.lu_bytes = 0;
     }
 
     /// The bytes that it takes.
@@ -133,6 +157,8 @@ impl CachedBasis {
             + size_of_val(&*self.sense)
             + size_of_val(&*self.curve_states)
             + size_of_val(&*self.slopes)
+            + size_of_val(&*self.weights)
+            + self.lu_bytes as usize
             + factors
     }
 
@@ -144,7 +170,7 @@ impl CachedBasis {
     /// Copies it to the working basis, with a new inverse if it has none; returns true if its inverse was too old, and is
     /// computed anew.
     pub(super) fn load(
-        &self,
+        &mut self,
         input: StageInput<'_>,
         basis: &mut Basis,
     ) -> Result<bool, SolveError> {
@@ -166,6 +192,13 @@ impl CachedBasis {
             *sense = f64::from(own);
         }
         basis.curve_states.copy_from_slice(&self.curve_states);
+        basis.basic_slack[lp.equalities..].fill(false);
+        for (weight, &own) in basis.weights.iter_mut().zip(&self.weights) {
+            *weight = f64::from(own);
+        }
+        if self.factors.is_some() && !lp.is_dense {
+            self.load_lu(input, basis)?;
+        }
         let Some(factors) = &self.factors else {
             basis.refactor(input)?;
             return Ok(false);
@@ -176,6 +209,25 @@ impl CachedBasis {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Copies the sparse factors to the working basis, which is this one.
+    fn load_lu(&mut self, input: StageInput<'_>, basis: &mut Basis) -> Result<(), SolveError> {
+        if let Some((lu, column_of)) = &self.lu {
+            basis.permute(column_of);
+            if let Factorization::Sparse(factors) = &mut basis.factors {
+                factors.set(Arc::clone(lu));
+            }
+            basis.stale = false;
+            return Ok(());
+        }
+        basis.factorize(input)?;
+        if let Some(factors) = basis.factors.sparse() {
+            let (lu, column_of) = (factors.lu(), &basis.scratch.column_of);
+            self.lu_bytes = (lu.bytes() + size_of_val(&**column_of)) as u32;
+            self.lu = Some((Arc::clone(lu), column_of[..].into()));
+        }
+        Ok(())
     }
 
     /// Checks that one that was read belongs to this linear program: lengths, and every index.
@@ -204,10 +256,15 @@ impl CachedBasis {
             && distinct(&self.head)
             && self.sense.len() == lp.plain
             && self.sense.iter().all(|sense| (-1..=1).contains(sense))
-            && self.slopes.len() == lp.states + lp.parameters.len()
+            && self.slopes.len() == lp.parameter_count()
             && self.curve_states.len() == lp.curves.len()
             && self.curve_states.iter().zip(&lp.curves).all(is_mark)
             && self.idle <= u32::MAX / 2
+            && self.weights.len() == if lp.is_dense { 0 } else { size }
+            && self
+                .weights
+                .iter()
+                .all(|weight| weight.is_normal() && *weight > 0.0)
             && finite(&self.slopes)
             && finite(&[self.constant, self.at_visit])
             && self
@@ -225,15 +282,21 @@ impl Factors {
             &basis.activity,
         ];
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        let mut numbers = Vec::with_capacity(length + basis.inverse.saved());
+        let inverse = match &basis.factors {
+            Factorization::Dense(inverse) => Some(inverse),
+            Factorization::Sparse(_) => None,
+        };
+        let mut numbers = Vec::with_capacity(length + inverse.map_or(0, Inverse::saved));
         for part in parts {
             numbers.extend_from_slice(part);
         }
-        basis.inverse.save(&mut numbers);
+        if let Some(inverse) = inverse {
+            inverse.save(&mut numbers);
+        }
         Self {
             numbers,
             bound_cost: basis.bound_cost,
-            age: basis.age,
+            age: inverse.map_or(0, |_| basis.age),
         }
     }
 
@@ -242,7 +305,9 @@ impl Factors {
         let (duals, rest) = self.numbers.split_at(size);
         let (reduced, rest) = rest.split_at(basis.reduced.len());
         let (activity, inverse) = rest.split_at(basis.activity.len());
-        basis.inverse.load(size, inverse);
+        if let Factorization::Dense(own) = &mut basis.factors {
+            own.load(size, inverse);
+        }
         basis.duals[..size].copy_from_slice(duals);
         basis.duals[size..].fill(0.0);
         basis.reduced.copy_from_slice(reduced);
@@ -252,7 +317,11 @@ impl Factors {
     }
 
     fn fit(&self, lp: &ReducedLp, size: usize) -> bool {
-        let inverse = Inverse::saved_length(lp.largest_basis(), size);
+        let inverse = if lp.is_dense {
+            Inverse::saved_length(lp.largest_basis(), size)
+        } else {
+            0
+        };
         self.numbers.len() == size + lp.plain + lp.rows + inverse
             && self.age <= u32::MAX / 2
             && self.bound_cost.is_finite()

@@ -11,21 +11,24 @@ mod basis_cache;
 mod cached_basis;
 mod curve;
 mod cut_table;
+mod factorization;
 #[cfg(test)]
 mod fault;
 mod instance;
 mod inverse;
+mod lu;
 mod postsolve;
 mod presolve;
 mod ratio;
 mod reduced_lp;
 mod simplex;
 mod sparse;
+mod sparse_pricing;
 mod tolerance;
 
 pub(crate) use basis_cache::BasisCache;
 #[cfg(test)]
-pub(crate) use fault::Fault;
+pub(crate) use fault::{Fault, with_sparse_factors};
 
 use self::basis::Basis;
 use self::instance::Instance;
@@ -43,16 +46,34 @@ pub(crate) struct SizeLimits {
 }
 
 impl SizeLimits {
-    /// Nodes on which the kernel is faster than HiGHS.
-    pub(crate) const FASTER_THAN_HIGHS: Self = Self {
+    /// Nodes on which a dense inverse is faster than sparse factors.
+    const DENSE: Self = Self {
         equalities: 150,
         rows: 600,
     };
-    /// Nodes for which a dense inverse is sound.
-    pub(crate) const DENSE_INVERSE: Self = Self {
-        equalities: 400,
-        rows: 2000,
+    /// Nodes on which the kernel is faster than HiGHS.
+    pub(crate) const FASTER_THAN_HIGHS: Self = Self {
+        equalities: 3_000,
+        rows: 12_000,
     };
+    /// Nodes that sparse factors have room for.
+    pub(crate) const ANY: Self = Self {
+        equalities: usize::MAX,
+        rows: usize::MAX,
+    };
+
+    /// True if a node has a dense inverse.
+    fn is_dense(equalities: usize, rows: usize) -> bool {
+        #[cfg(test)]
+        if fault::is_always_sparse() {
+            return false;
+        }
+        Self::DENSE.hold(equalities, rows)
+    }
+
+    fn hold(self, equalities: usize, rows: usize) -> bool {
+        equalities <= self.equalities && rows <= self.rows
+    }
 }
 
 /// A node that the kernel solves.
@@ -165,7 +186,7 @@ impl KernelNode {
             self.basis.start_cold(&instance.lp);
             return Ok(());
         };
-        if self.loaded != Some(best) {
+        if self.loaded != Some(best) || self.basis.stale {
             self.loaded = None;
             let parameters = &instance.parameters;
             cache.load(best, instance.input(), &mut self.basis, parameters)?;
@@ -185,11 +206,11 @@ impl KernelNode {
             Some(entry) => entry,
             None => cache.add(input, basis, &instance.parameters)?,
         };
-        let (dual, _) = cache.value(entry, &instance.lp, &instance.parameters);
+        let (dual, slopes) = cache.value(entry, &instance.lp, &instance.parameters);
         let primal = basis.value();
         // NaN exceeds any tolerance.
         let close = (primal - dual).abs() <= tolerance::GAP * (1.0 + primal.abs());
-        if !close {
+        if !close || !instance.prices_hold(slopes) {
             if kept.is_none() {
                 cache.drop_latest();
             }
@@ -206,11 +227,7 @@ impl KernelNode {
         let (value, slopes) = cache.value(entry, lp, &instance.parameters);
         let fixed_cost = lp.fixed_cost.value(&instance.parameters);
         answer.bound = value + fixed_cost;
-        answer.gradient.clear();
-        let slopes = slopes.iter().zip(&instance.fixed_cost_gradient);
-        answer
-            .gradient
-            .extend(slopes.map(|(one, other)| one + other));
+        instance.gradient(slopes, &mut answer.gradient);
         if detail == Detail::Cut {
             return;
         }
@@ -236,7 +253,7 @@ impl KernelNode {
             });
             answer.columns.clear();
             answer.columns.extend(values);
-            postsolve::row_duals(instance.input(), &self.basis, &mut answer.duals);
+            postsolve::row_duals(instance, &self.basis, &mut answer.duals);
         }
     }
 

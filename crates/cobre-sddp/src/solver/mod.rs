@@ -62,7 +62,7 @@ impl Solver {
     fn kernel_limits(self) -> Option<SizeLimits> {
         match self {
             Self::Auto => Some(SizeLimits::FASTER_THAN_HIGHS),
-            Self::Kernel | Self::Check => Some(SizeLimits::DENSE_INVERSE),
+            Self::Kernel | Self::Check => Some(SizeLimits::ANY),
             Self::Highs => None,
         }
     }

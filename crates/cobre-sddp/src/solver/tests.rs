@@ -11,7 +11,7 @@ use cobre_comm::LocalBackend;
 use self::sample::{Hydrothermal, hydrothermal};
 use super::{NodeSolver, Solver, WarmStart, most_bases};
 use crate::SddpError;
-use crate::kernel::Fault;
+use crate::kernel::{Fault, with_sparse_factors};
 use crate::lp::{Detail, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::policy::{CutPool, NewCut, Selection};
 use crate::problem::Problem;
@@ -91,6 +91,28 @@ fn a_wrong_sign_in_the_ratio_test_is_caught_by_the_ladder() {
 #[test]
 fn a_missed_bound_flip_is_caught_by_the_ladder() {
     assert_eq!(caught(Some(Fault::MissedFlips)), Caught::ByLadder);
+}
+
+#[test]
+fn sparse_factors_agree_without_help() {
+    let statistics = with_sparse_factors(|| trained(None)).expect("both agree");
+    assert_eq!(
+        (statistics.fallbacks, statistics.highs),
+        (0, 0),
+        "{statistics:?}"
+    );
+    assert!(
+        statistics.checked > 500 && statistics.difference < 1e-8,
+        "{statistics:?}"
+    );
+}
+
+#[test]
+fn faults_of_sparse_factors_are_caught() {
+    for fault in [Fault::LostUpdate, Fault::WrongPermutation] {
+        let found = with_sparse_factors(|| caught(Some(fault)));
+        assert_ne!(found, Caught::Not, "{fault:?}");
+    }
 }
 
 #[test]
@@ -191,6 +213,15 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
         pool.publish(&ranks).expect("one rank");
     }
     bits
+}
+
+#[test]
+fn units_with_sparse_factors_give_the_same_bits_on_any_solver_object() {
+    let solved = |objects| with_sparse_factors(|| answers(Solver::Kernel, objects, true));
+    let one = solved(1);
+    for objects in 2..=4 {
+        assert!(solved(objects) == one, "{objects} objects");
+    }
 }
 
 #[test]
