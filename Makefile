@@ -6,7 +6,7 @@ cobre := target/release/cobre
 features = $(shell ci/mpi.sh $(mpi))
 differential = COBRE_DIFFERENTIAL=100000 cargo test --release --workspace $(features)
 
-.PHONY: help setup build demo test features wheel book pictures bench chaos hostile openmpi differential
+.PHONY: help setup build demo test features wheel dist book pictures bench chaos hostile openmpi differential
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ features: setup ## lints and tests of each backend alone and of none, of the com
 wheel: setup ## build the Python package into target/wheels
 	@ci/setup.sh python
 	@ci/wheel.sh
+
+dist: setup ## pack the command without mpi, completions, manual pages and examples into target/cobre-*.tar.gz
+	@ci/dist.sh
 
 book: setup ## build the book into book/book
 	@ci/setup.sh book

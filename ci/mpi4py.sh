@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 python=target/python-bench/bin/python
 python3 -m venv --clear target/python-bench
-"$python" -m pip install --quiet target/wheels/cobre-*.whl
+"$python" -m pip install --quiet target/wheels/cobre_sddp-*.whl
 MPICC=mpicc.mpich "$python" -m pip install --quiet --no-binary mpi4py mpi4py
 script=crates/cobre-python/benches/beside_mpi4py.py
 export PYTHONDONTWRITEBYTECODE=1

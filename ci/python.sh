@@ -6,8 +6,14 @@ ci/wheel.sh
 python=target/python-test/bin/python
 python3 -m venv --clear target/python-test
 extras='pandas,polars,pyarrow,matplotlib,cloudpickle'
-"$python" -m pip install --quiet "$(echo target/wheels/cobre-*.whl)[$extras]" \
-    pytest mypy nbclient ipykernel scipy
+wheel=$(echo target/wheels/cobre_sddp-*.whl)
+"$python" -m pip install --quiet "${wheel}[$extras]" pytest mypy nbclient ipykernel scipy auditwheel
+# What the name of the wheel promises about the machines that take it, checked by another tool.
+tag=${wheel##*-}
+"$python" -m auditwheel show "$wheel" | tr '\n' ' ' | grep -q "platform tag: \"${tag%.whl}\"" || {
+    echo "auditwheel does not agree with the name $wheel" >&2
+    exit 1
+}
 export PYTHONDONTWRITEBYTECODE=1
 cd crates/cobre-python
 ../../"$python" -m mypy --strict --cache-dir=/dev/null -p cobre

@@ -38,6 +38,7 @@ step 'a sample of chaos in training' ci/chaos_run.py 8 2026 local,shm,tcp,hosts
 step 'a sample of hostile input' ci/hostile.py 700 2026
 step 'tables' ci/tables.sh
 step 'python' ci/python.sh
+step 'release archive' ci/dist_check.sh
 step 'book' target/tools/bin/mdbook build book
 if [ -n "$mpi" ]; then
     step 'mpi: a sample of chaos in training' ci/chaos_run.py 4 2026 mpi,local

@@ -38,7 +38,9 @@ pub mod template;
 
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
-pub use hydrothermal::{FittedPlane, ProductionFit, TableDescription, schemas, tables};
+pub use hydrothermal::{
+    FittedPlane, ProductionFit, TableDescription, schemas, simulation_tables, tables,
+};
 pub use output_place::output_inside;
 
 use std::path::Path;

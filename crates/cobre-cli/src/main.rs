@@ -11,6 +11,7 @@ mod fit;
 mod init;
 mod job;
 mod launch;
+mod manual;
 mod report;
 mod run;
 mod schema;
@@ -44,6 +45,9 @@ enum Command {
     Compare(compare::Args),
     Launch(launch::Args),
     Bench(bench::Args),
+    Completions(manual::CompletionArgs),
+    #[command(hide = true)]
+    Man(manual::ManArgs),
     Doctor(doctor::Args),
 }
 
@@ -61,6 +65,8 @@ fn main() -> ExitCode {
             Command::Compare(args) => compare::run(&args),
             Command::Launch(args) => launch::run(args),
             Command::Bench(args) => bench::run(args),
+            Command::Completions(args) => manual::complete(Cli::command(), &args),
+            Command::Man(args) => manual::man(Cli::command(), &args),
             Command::Doctor(args) => doctor::run(&args),
         },
         Err(message) => {

@@ -312,6 +312,10 @@ fn a_checkpoint_of_another_run_is_refused_and_kept() {
         ("--seed=7", "with seed 0, and this one has 7"),
         ("--solver=highs", "with solver auto, and this one has highs"),
         ("--cut-selection=level1", "cut selection"),
+        (
+            "--basis-memory=7",
+            "with basis memory 1073741824, and this one has 7340032",
+        ),
         ("--risk=cvar:0.5,0.5", "of another problem"),
     ] {
         for ranks in ["-n=1", "-n=2"] {

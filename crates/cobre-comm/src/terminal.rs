@@ -94,6 +94,14 @@ pub fn say_json(text: &str) -> io::Result<()> {
     out(json(text))
 }
 
+/// Writes a text to standard output as it is: a program's own, of which nothing comes from others.
+///
+/// # Errors
+/// When that does not take it.
+pub fn say_own(text: &str) -> io::Result<()> {
+    io::stdout().write_all(text.as_bytes())
+}
+
 /// Writes lines to standard error. Without a reader there is nobody to tell.
 pub fn complain(text: &str) {
     let mut text = bounded(&lines(text));

@@ -79,8 +79,8 @@ impl MpiRanks {
                 None
             }
             LauncherMessage::Joined { .. }
-            | LauncherMessage::Statement { .. }
-            | LauncherMessage::Progress { .. } => None,
+            | LauncherMessage::Progress { .. }
+            | LauncherMessage::Statement { .. } => None,
         }
     }
 

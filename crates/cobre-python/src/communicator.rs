@@ -1,20 +1,30 @@
 //! `cobre.Communicator`: the collectives on NumPy arrays, in place.
 
-use cobre_comm::{
-    BackendKind, CommBackend, Communicator as _, ErrorKind, ReduceOp, create_communicator,
-};
-use numpy::{Element, PyUntypedArrayMethods};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cobre_comm::{CommBackend, Communicator as _, ErrorKind, ReduceOp};
+use numpy::{Element, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::element::{choose_element, kind, to_read, to_write, with_element};
 use crate::errors;
+use crate::job::{self, NamedJob};
 use crate::shared::{RegionLayout, SharedArray};
 
 /// The ranks of the job that this process belongs to, or this process alone.
 #[pyclass(frozen, module = "cobre")]
 pub(crate) struct Communicator {
-    comm: CommBackend,
+    comm: Arc<CommBackend>,
+}
+
+impl Communicator {
+    /// The backend, for a run on it.
+    pub(crate) fn backend_of_run(&self) -> Arc<CommBackend> {
+        Arc::clone(&self.comm)
+    }
 }
 
 fn operator(name: &str) -> PyResult<ReduceOp> {
@@ -30,12 +40,50 @@ fn operator(name: &str) -> PyResult<ReduceOp> {
 
 #[pymethods]
 impl Communicator {
-    /// Joins the job that the environment makes this process a rank of; else it is alone.
+    /// Joins the job that the environment makes this process a rank of; else it is alone. The second one of a process
+    /// is of the same ranks as the first.
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
-        let connected = py.detach(|| BackendKind::from_env().and_then(create_communicator));
-        let comm = connected.map_err(|error| errors::of(&error))?;
-        Ok(Self { comm })
+        Ok(Self {
+            comm: job::join(py)?,
+        })
+    }
+
+    /// Joins a job as this rank: with `name` on this machine in shared memory, else over sockets, where rank 0
+    /// listens on `port` and the others reach it at `coordinator`.
+    #[staticmethod]
+    #[pyo3(signature = (rank, size, *, name=None, coordinator=None, port=None, bind=None, secret_file=None, timeout_secs=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
+    fn join(
+        py: Python<'_>,
+        rank: usize,
+        size: usize,
+        name: Option<OsString>,
+        coordinator: Option<OsString>,
+        port: Option<u16>,
+        bind: Option<OsString>,
+        secret_file: Option<PathBuf>,
+        timeout_secs: Option<f64>,
+    ) -> PyResult<Self> {
+        let sockets = coordinator.is_some() || port.is_some() || bind.is_some();
+        if name.is_some() == sockets {
+            return Err(PyValueError::new_err(
+                "join: either name, of a job in shared memory, or coordinator and port, of one over sockets, is expected",
+            ));
+        }
+        let position = NamedJob {
+            rank,
+            size,
+            name,
+            coordinator,
+            port,
+            bind,
+            secret_file,
+            timeout_secs,
+        };
+        Ok(Self {
+            comm: position.join(py)?,
+        })
     }
 
     /// This process's number, from 0.
@@ -64,7 +112,8 @@ impl Communicator {
         )
     }
 
-    /// Combines the ranks' arrays element by element, in rank order; returns `recv`.
+    /// Combines the ranks' arrays element by element, in rank order; returns `recv`. A number instead of an array gives
+    /// a number, a list a new array.
     #[pyo3(signature = (send, recv=None, op="sum"))]
     fn allreduce<'py>(
         &self,
@@ -74,14 +123,25 @@ impl Communicator {
         op: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let op = operator(op)?;
+        let is_array = send.cast::<PyUntypedArray>().is_ok();
+        let send = &if is_array {
+            send.clone()
+        } else {
+            as_array(send)?
+        };
+        let is_number = !is_array
+            && send
+                .cast::<PyUntypedArray>()
+                .is_ok_and(|given| given.ndim() == 0);
         with_element!(send, "allreduce", "send", T => {
+            let given = recv.is_some();
             let from = to_read::<T>("allreduce", "send", send)?;
             let recv = recv.map_or_else(|| zeros::<T>(py, from.shape()), Ok)?;
             let mut into = to_write::<T>("allreduce", "recv", &recv)?;
             let (from, into) = (from.as_slice()?, into.as_slice_mut()?);
             py.detach(|| self.comm.allreduce(from, into, op))
                 .map_err(|error| errors::of(&error))?;
-            Ok(recv)
+            if is_number && !given { recv.call_method0("item") } else { Ok(recv) }
         })
     }
 
@@ -193,6 +253,14 @@ fn zeros<'py, T: Element>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'p
     let shape = pyo3::types::PyTuple::new(py, shape)?;
     py.import("numpy")?
         .call_method1("zeros", (shape, T::get_dtype(py)))
+}
+
+/// A number or a list as NumPy takes it.
+fn as_array<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    given
+        .py()
+        .import("numpy")?
+        .call_method1("asarray", (given,))
 }
 
 /// Where blocks of these lengths start that follow each other.

@@ -4,6 +4,8 @@
 use std::error::Error;
 
 use cobre_comm::{ClassifiedError, ErrorKind, FieldName, FieldValue, Fields};
+use cobre_files::TableError;
+use cobre_results::ResultsError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -79,6 +81,45 @@ pub(crate) fn of(error: &impl ClassifiedError) -> PyErr {
         kind: error.kind(),
         message: told(error),
         fields: error.fields(),
+    }
+    .into()
+}
+
+/// An error of reading results, or of writing a report of them.
+pub(crate) fn of_results(error: &ResultsError) -> PyErr {
+    let kind = match error {
+        ResultsError::Io { .. } => ErrorKind::Io,
+        _ => ErrorKind::Input,
+    };
+    Raise {
+        kind,
+        message: told(error),
+        fields: Fields::default(),
+    }
+    .into()
+}
+
+/// An error of reading a table of results.
+pub(crate) fn of_table(place: &str, error: &TableError) -> PyErr {
+    let kind = match error {
+        TableError::Io(_) => ErrorKind::Io,
+        _ => ErrorKind::Input,
+    };
+    let message = format!("{place}: {}", told(error));
+    Raise {
+        kind,
+        message,
+        fields: Fields::default(),
+    }
+    .into()
+}
+
+/// An error of another rank, which that rank knows the details of.
+pub(crate) fn of_rank(rank: usize, what: &str) -> PyErr {
+    Raise {
+        kind: ErrorKind::Communication,
+        message: format!("rank {rank} {what}"),
+        fields: Fields::default().with(FieldName::Rank, rank),
     }
     .into()
 }

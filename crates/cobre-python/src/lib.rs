@@ -8,7 +8,9 @@
 mod communicator;
 mod element;
 mod errors;
+mod job;
 mod policy;
+mod results;
 mod run;
 mod shared;
 mod source;
@@ -23,9 +25,13 @@ mod _native {
     #[pymodule_export]
     use super::communicator::Communicator;
     #[pymodule_export]
+    use super::job::{job_backend, leave_jobs};
+    #[pymodule_export]
     use super::policy::{load_policy, save_policy};
     #[pymodule_export]
-    use super::run::{check, check_launcher, simulate, train};
+    use super::results::{read_table, write_report};
+    #[pymodule_export]
+    use super::run::{check, simulate, train};
     #[pymodule_export]
     use super::shared::SharedArray;
     #[pymodule_export]

@@ -3,18 +3,20 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use cobre_case::Finding;
-use cobre_comm::{
-    BackendError, BackendKind, BackendSelection, CommBackend, Environment, create_communicator,
-};
+use cobre_case::Case;
+use cobre_comm::{CommBackend, LocalBackend};
 use cobre_sddp::{
     About, Iteration, Observer, Overrides, Results, SddpError, Settings, Start, Stopping,
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
+use crate::communicator::Communicator;
 use crate::errors;
+use crate::job::first_rank;
 use crate::policy::Bare;
 use crate::source::{Given, parse};
 
@@ -24,6 +26,7 @@ const PATHS: usize = 1000;
 /// Settings of a run, as `cobre.train` hands them over.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+#[expect(clippy::struct_excessive_bools, reason = "keyword arguments")]
 pub(crate) struct Request {
     seed: Option<u64>,
     iterations: Option<usize>,
@@ -38,6 +41,8 @@ pub(crate) struct Request {
     resume: bool,
     output: Option<PathBuf>,
     csv: bool,
+    /// True to keep the tables of simulated paths where there is no output.
+    tables: bool,
 }
 
 impl Request {
@@ -57,6 +62,7 @@ impl Request {
             simulate: self.simulate,
             sampling: None,
             solver: parsed("solver", self.solver.as_deref())?,
+            basis_memory: None,
             checkpoints: Some(parse("checkpoint", &self.checkpoint)?),
             resume: Some(self.resume),
             output: Some(self.output),
@@ -72,40 +78,51 @@ fn parsed<T: FromStr<Err = String>>(name: &str, text: Option<&str>) -> PyResult<
     text.map(|text| parse(name, text)).transpose()
 }
 
-/// An iteration, for a progress callback and for the table of convergence.
+/// An iteration, for a progress callback and for the tables of training, by the names of their columns.
 #[derive(IntoPyObject)]
 pub(crate) struct IterationFields {
     iteration: usize,
     bound: f64,
-    estimate: f64,
-    half_width_95: Option<f64>,
-    paths: usize,
+    estimate_mean: f64,
+    estimate_half_width_95: Option<f64>,
+    estimate_paths: usize,
     gap: Option<f64>,
     cuts: usize,
+    cuts_added: usize,
     lp_solves: u64,
-    retries: u64,
     seconds: f64,
     forward_seconds: f64,
     backward_seconds: f64,
     communication_seconds: f64,
+    highs_solves: u64,
+    refactored: u64,
+    cold_starts: u64,
+    fallbacks: u64,
+    retries: u64,
 }
 
 impl From<&Iteration> for IterationFields {
     fn from(iteration: &Iteration) -> Self {
+        let (estimate, lp, time) = (iteration.estimate, iteration.lp, iteration.time);
         Self {
             iteration: iteration.number,
             bound: iteration.bound,
-            estimate: iteration.estimate.mean,
-            half_width_95: iteration.estimate.half_width_95,
-            paths: iteration.estimate.paths,
+            estimate_mean: estimate.mean,
+            estimate_half_width_95: estimate.half_width_95,
+            estimate_paths: estimate.paths,
             gap: iteration.gap,
             cuts: iteration.cuts,
-            lp_solves: iteration.lp.solves,
-            retries: iteration.lp.retries,
-            seconds: iteration.time.total,
-            forward_seconds: iteration.time.forward,
-            backward_seconds: iteration.time.backward,
-            communication_seconds: iteration.time.communication,
+            cuts_added: iteration.cuts_added,
+            lp_solves: lp.solves,
+            seconds: time.total,
+            forward_seconds: time.forward,
+            backward_seconds: time.backward,
+            communication_seconds: time.communication,
+            highs_solves: lp.highs,
+            refactored: lp.refactored,
+            cold_starts: lp.cold_starts,
+            fallbacks: lp.fallbacks,
+            retries: lp.retries,
         }
     }
 }
@@ -146,6 +163,9 @@ pub(crate) struct Found<'py> {
     /// Iterations of an earlier run that this one went on from.
     resumed_from: Option<usize>,
     warnings: Vec<String>,
+    /// The value of each simulated path.
+    values: Bound<'py, PyArray1<f64>>,
+    tables: Vec<(String, Bound<'py, PyBytes>)>,
     /// On the first rank.
     policy: Option<Bare<'py>>,
 }
@@ -175,6 +195,8 @@ impl<'py> Found<'py> {
                 .collect(),
             resumed_from: told.resumed_from,
             warnings: told.warnings,
+            values: results.values.into_pyarray(py),
+            tables: bytes_of(py, told.tables),
             policy: results
                 .policy
                 .map(|policy| Bare::new(py, policy))
@@ -193,18 +215,27 @@ pub(crate) struct Tried<'py> {
     lp_solves: u64,
     seconds: f64,
     warnings: Vec<String>,
+    tables: Vec<(String, Bound<'py, PyBytes>)>,
+}
+
+fn bytes_of(py: Python<'_>, tables: Vec<(String, Vec<u8>)>) -> Vec<(String, Bound<'_, PyBytes>)> {
+    let bytes = |(name, whole): (String, Vec<u8>)| (name, PyBytes::new(py, &whole));
+    tables.into_iter().map(bytes).collect()
 }
 
 /// Events of a run that its result reports.
 struct Told {
     resumed_from: Option<usize>,
     warnings: Vec<String>,
+    /// Tables of simulated paths: the bytes of Parquet, by name.
+    tables: Vec<(String, Vec<u8>)>,
 }
 
 /// Tells Python how far a run is, and ends it when Python raises.
 struct Teller {
     callback: Option<Py<PyAny>>,
     raised: Option<PyErr>,
+    keeps_tables: bool,
     told: Told,
 }
 
@@ -233,6 +264,14 @@ impl Observer for Teller {
         self.told.warnings.push(text.to_owned());
     }
 
+    fn keeps_tables(&self) -> bool {
+        self.keeps_tables
+    }
+
+    fn table(&mut self, name: &str, parquet: Vec<u8>) {
+        self.told.tables.push((name.to_owned(), parquet));
+    }
+
     fn interrupted(&mut self) -> bool {
         if self.raised.is_none() {
             self.raised = Python::attach(|py| py.check_signals().err());
@@ -248,40 +287,78 @@ struct Simulated {
     all: usize,
 }
 
-/// Connects and runs `job`: alone, or as the rank that the environment makes this process if there is
-/// someone to tell that it has `joined`. What a callback or a signal's handler raised comes before what
-/// the job says.
+/// Loads the problem and runs `job` on it: alone, or with the ranks of `comm`. What a callback or a signal's handler
+/// raised comes before what the job says. Ranks learn of each other's errors without leaving the job.
 fn connected<T: Send>(
     py: Python<'_>,
-    joined: Option<Py<PyAny>>,
+    comm: Option<&Communicator>,
+    (given, request): (Given, Request),
     progress: Option<Py<PyAny>>,
-    warnings: &[Finding],
-    job: impl FnOnce(&CommBackend, &mut Teller) -> Result<T, SddpError> + Send,
+    job: impl FnOnce(&CommBackend, Loaded, &mut Teller) -> Result<T, SddpError> + Send,
 ) -> PyResult<(T, Told)> {
+    let comm = match comm {
+        Some(comm) => comm.backend_of_run(),
+        None => Arc::new(CommBackend::Local(LocalBackend)),
+    };
+    let keeps_tables = request.tables && request.output.is_none();
+    let loaded = agreed(py, &comm, Loaded::new(py, given, request), NOT_LOADED)?;
+    let warnings = loaded.case.warnings.iter();
     let mut teller = Teller {
         callback: progress,
         raised: None,
+        keeps_tables,
         told: Told {
             resumed_from: None,
-            warnings: warnings.iter().map(ToString::to_string).collect(),
+            warnings: warnings.map(ToString::to_string).collect(),
+            tables: Vec::new(),
         },
     };
-    let result = py.detach(|| {
-        let kind = match &joined {
-            Some(_) => BackendKind::from_env(),
-            None => Ok(BackendKind::Local),
-        };
-        let comm = kind
-            .and_then(create_communicator)
-            .map_err(|error| errors::of(&error))?;
-        if let Some(joined) = joined {
-            teller.raised = Python::attach(|py| joined.call0(py).err());
+    let result = py.detach(|| job(&comm, loaded, &mut teller));
+    match (result, teller.raised) {
+        (Err(_), Some(raised)) => Err(raised),
+        // Whoever can be told of this error knows it.
+        (Err(error), None) => Err(errors::of(&error)),
+        (Ok(found), raised) => {
+            let own = raised.map_or(Ok((found, teller.told)), Err);
+            agreed(py, &comm, own, ENDED)
         }
-        job(&comm, &mut teller).map_err(|error| errors::of(&error))
-    });
-    match teller.raised {
-        Some(raised) => Err(raised),
-        None => Ok((result?, teller.told)),
+    }
+}
+
+/// What other ranks are told of a rank that cannot begin, after its name.
+const NOT_LOADED: &str =
+    "cannot load the problem, or was given settings that make no sense: see its message";
+/// What other ranks are told of a rank that has ended the run.
+const ENDED: &str = "has ended the run: it was interrupted, or its progress callback raised";
+
+/// The result of this rank, if every rank has one. Collective.
+fn agreed<T>(py: Python<'_>, comm: &CommBackend, own: PyResult<T>, failed: &str) -> PyResult<T> {
+    let has_failed = own.is_err();
+    let first = py.detach(|| first_rank(comm, has_failed));
+    let found = own?;
+    match first.map_err(|error| errors::of(&error))? {
+        Some(rank) => Err(errors::of_rank(rank, failed)),
+        None => Ok(found),
+    }
+}
+
+/// A problem with the settings to solve it.
+struct Loaded {
+    name: String,
+    case: Case,
+    settings: Settings,
+}
+
+impl Loaded {
+    fn new(py: Python<'_>, given: Given, request: Request) -> PyResult<Self> {
+        let name = given.name();
+        let case = given.load(py)?;
+        let settings = request.settings(case.settings.clone(), case.problem.is_risk_neutral())?;
+        Ok(Self {
+            name,
+            case,
+            settings,
+        })
     }
 }
 
@@ -293,25 +370,7 @@ pub(crate) fn check(py: Python<'_>, given: Given, request: Request) -> PyResult<
     Ok(())
 }
 
-/// Refuses to be one of several ranks of an MPI launcher: each would train by itself, over the results
-/// of the others.
-#[pyfunction]
-pub(crate) fn check_launcher() -> PyResult<()> {
-    let asked = BackendKind::from_env();
-    if !matches!(asked, Ok(BackendKind::Auto)) {
-        return Ok(());
-    }
-    match BackendSelection::new(BackendKind::Auto, &Environment::process()) {
-        Err(
-            error @ BackendError::BackendNotAvailable {
-                requested: "mpi", ..
-            },
-        ) => Err(errors::of(&error)),
-        _ => Ok(()),
-    }
-}
-
-/// Trains in this process: alone, or with the ranks that it has `joined`; from nothing, or from the cuts
+/// Trains in this process: alone, or with the ranks of `comm`; from nothing, or from the cuts
 /// of a policy. A callback that raises, or a signal whose handler does, ends the run after the iteration
 /// and is raised then.
 #[pyfunction]
@@ -320,21 +379,20 @@ pub(crate) fn train<'py>(
     given: Given,
     request: Request,
     policy: Option<Bare<'py>>,
-    joined: Option<Py<PyAny>>,
+    comm: Option<&Communicator>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Found<'py>> {
-    let name = given.name();
-    let case = given.load(py)?;
-    let settings = request.settings(case.settings, case.problem.is_risk_neutral())?;
-    let sense = case.problem.sense.name();
     let policy = policy.map(Bare::policy).transpose()?;
-    let warnings = &case.warnings;
-    let (results, told) = connected(py, joined, progress, warnings, |comm, teller| {
+    let asked = (given, request);
+    let ((sense, results), told) = connected(py, comm, asked, progress, |comm, loaded, teller| {
+        let case = loaded.case;
+        let sense = case.problem.sense.name();
         let start = Start {
-            about: About::new(&*case.tables, &name, case.kind, comm.name()),
+            about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
             policy: policy.as_ref(),
         };
-        cobre_sddp::run_from(comm, case.problem, &settings, &start, teller)
+        let found = cobre_sddp::run_from(comm, case.problem, &loaded.settings, &start, teller);
+        Ok((sense, found?))
     })?;
     Found::new(py, sense, results, told)
 }
@@ -346,24 +404,23 @@ pub(crate) fn simulate<'py>(
     given: Given,
     request: Request,
     policy: Bare<'py>,
-    joined: Option<Py<PyAny>>,
+    comm: Option<&Communicator>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Tried<'py>> {
-    let name = given.name();
-    let case = given.load(py)?;
-    let mut settings = request.settings(case.settings, case.problem.is_risk_neutral())?;
-    let sense = case.problem.sense.name();
-    if settings.simulate == 0 {
-        settings.simulate = PATHS;
-    }
     let policy = policy.policy()?;
-    let warnings = &case.warnings;
-    let (tried, told) = connected(py, joined, progress, warnings, |comm, teller| {
+    let asked = (given, request);
+    let ((sense, tried), told) = connected(py, comm, asked, progress, |comm, loaded, teller| {
+        let (case, mut settings) = (loaded.case, loaded.settings);
+        let sense = case.problem.sense.name();
+        if settings.simulate == 0 {
+            settings.simulate = PATHS;
+        }
         let start = Start {
-            about: About::new(&*case.tables, &name, case.kind, comm.name()),
+            about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
             policy: Some(&policy),
         };
-        cobre_sddp::simulate(comm, case.problem, &settings, &start, teller)
+        let found = cobre_sddp::simulate(comm, case.problem, &settings, &start, teller);
+        Ok((sense, found?))
     })?;
     let estimate = tried.simulated;
     Ok(Tried {
@@ -374,5 +431,6 @@ pub(crate) fn simulate<'py>(
         lp_solves: tried.lp.solves,
         seconds: tried.seconds.simulate,
         warnings: told.warnings,
+        tables: bytes_of(py, told.tables),
     })
 }

@@ -70,7 +70,7 @@ def test_unfit_arrays_are_refused_with_the_reason():
     with pytest.raises(TypeError, match="send has dtype complex128"):
         comm.allreduce(np.zeros(4, dtype=complex))
     with pytest.raises(TypeError, match="send is a .*list"):
-        comm.allreduce([1.0])
+        comm.allgatherv([1.0])
     with pytest.raises(TypeError, match="recv has dtype int64"):
         comm.allreduce(good, np.zeros(4, dtype=np.int64))
     with pytest.raises(TypeError, match="dtype"):

@@ -79,6 +79,8 @@ def test_a_missing_bound_is_found(case):
         ({"forward_passes": 100_001}, "forward_passes"),
         ({"csv": True}, "csv=True: output"),
         ({"checkpoint": "daily"}, "checkpoint"),
+        ({"retries": -1}, "retries"),
+        ({"retries": 1}, "retries=1.*output"),
     ],
 )
 def test_a_wrong_setting_is_named(case, options, word):
@@ -180,6 +182,36 @@ def test_a_killed_worker_is_named(case, backend, victim):
     assert eventually(lambda: not started())
 
 
+@pytest.mark.filterwarnings("always")
+def test_workers_that_lose_one_start_again_from_the_checkpoint(case, tmp_path):
+    options = {"bound": 0.0, "iterations": 12, "forward_passes": 3, "num_workers": 2}
+    whole = cobre.train(case, **options)
+    killed = []
+
+    def kill(told: cobre.Progress) -> None:
+        if told.iteration == 5 and told.worker_id == 0 and len(killed) < 2:
+            killed.append(told.iteration)
+            os.kill(worker_pid(1), signal.SIGKILL)
+
+    again = {"output": tmp_path / "out", "checkpoint": "iterations:2", "progress": kill}
+    with pytest.warns(UserWarning, match="SIGKILL.*starting again.* 1 more retries"):
+        result = cobre.train(case, **options, **again, retries=3)
+    assert len(killed) == 2
+    assert (result.policy_sha256, result.iterations) == (whole.policy_sha256, 12)
+    assert result.resumed_from is not None and result.resumed_from >= 2
+    killed.clear()
+    with pytest.raises(cobre.WorkerError, match="SIGKILL"):
+        cobre.train(case, **options, **{**again, "output": tmp_path / "other"}, retries=1)
+    assert len(killed) == 2
+
+
+def test_what_another_try_does_not_help_is_not_tried_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cobre.WorkerError) as caught:
+        cobre.train(infeasible(), iterations=2, num_workers=2, output="out", retries=5)
+    assert isinstance(caught.value.inner, cobre.SolverError) and not caught.value.lost
+
+
 def test_several_ranks_of_an_mpi_launcher_do_not_train_over_each_other(case, monkeypatch):
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "4")
@@ -205,18 +237,16 @@ def test_numpy_is_found_at_import_and_not_at_the_first_array(case):
     assert run.communicate(timeout=60) == ("no numpy\n", "")
 
 
-def test_fork_as_start_method_is_refused(case):
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_the_start_method_of_multiprocessing_does_not_matter(case, method):
     run = script(
         "import multiprocessing, sys, cobre\n"
-        "multiprocessing.set_start_method('fork')\n"
-        "try: cobre.train(sys.argv[1], bound=0.0, iterations=2, num_workers=2)\n"
-        "except cobre.CobreError as error: print(error.kind, error)\n"
-        "print(cobre.train(sys.argv[1], bound=0.0, iterations=2).iterations)\n",
+        "multiprocessing.set_start_method(sys.argv[2])\n"
+        "print(cobre.train(sys.argv[1], bound=0.0, iterations=2, num_workers=2).iterations)\n",
         case,
+        method,
     )
-    out, err = run.communicate(timeout=60)
-    assert out.startswith("usage") and "spawn" in out, (out, err)
-    assert out.endswith("2\n")
+    assert run.communicate(timeout=60) == ("2\n", "")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

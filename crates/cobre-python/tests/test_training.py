@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -237,12 +238,40 @@ def test_a_callback_that_raises_stops_the_run_and_is_raised(case, workers):
     assert cobre.train(case, **OPTIONS).iterations == 25
 
 
-def test_a_bar_is_drawn_within_the_terminal(case, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "50")
-    cobre.train(case, bound=0.0, iterations=4, progress=True)
+def test_a_bar_is_drawn_within_the_terminal(case):
+    import os
+    import pty
+
+    # Not within pytest, which has no terminal.
+    main, end = pty.openpty()
+    text = "import sys, cobre\ncobre.train(sys.argv[1], bound=0.0, iterations=400, threads=1, progress=True)\n"
+    run = subprocess.Popen(
+        [sys.executable, "-c", text, case], stderr=end, env={**os.environ, "COLUMNS": "50"}
+    )
+    os.close(end)
+    drawn = b""
+    with open(main, "rb", buffering=0) as terminal:
+        while True:
+            try:
+                part = terminal.read(4096)
+            except OSError:
+                break
+            if not part:
+                break
+            drawn += part
+    assert run.wait(timeout=60) == 0
+    lines = drawn.decode().rstrip("\r\n").split("\r")
+    assert "400/400" in lines[-1] and drawn.count(b"\n") == 1
+    assert all(len(line) < 50 for line in lines)
+
+
+def test_what_is_no_terminal_gets_the_last_state_of_the_bar(case, capsys):
+    cobre.train(case, bound=0.0, iterations=40, progress=True)
     drawn = capsys.readouterr().err
-    assert "4/4" in drawn
-    assert all(len(line.rstrip("\n")) < 50 for line in drawn.split("\r"))
+    assert drawn.count("\n") == 1 and "40/40" in drawn and "\r" not in drawn
+    result = cobre.train(case, bound=0.0, iterations=2)
+    cobre.simulate(case, result, bound=0.0, paths=20, progress=True)
+    assert capsys.readouterr().err.endswith("20/20\n")
 
 
 def test_other_threads_run_meanwhile(case):

@@ -64,5 +64,5 @@ pub use row_group::RowGroup;
 pub use rows::{Cell, Rows};
 pub use schema::{Column, Kind, TableSchema};
 pub use table::{Table, Values};
-pub use table_file::TableFile;
+pub use table_file::{MemoryTable, TableFile};
 pub use writer::{Proofs, ResultsWriter, note, write_json};

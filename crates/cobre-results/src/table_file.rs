@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use cobre_files::{FileError, WholeFile};
@@ -70,33 +71,12 @@ impl TableFile {
     /// # Errors
     /// When the system does not take them.
     pub fn splice(&mut self, row_group: RowGroup) -> Result<(), FileError> {
-        let spliced = self.splice_parquet(row_group.parquet);
+        let spliced = splice(&mut self.writer, row_group.parquet);
         spliced.map_err(|error| failed(self.whole.place(), error))?;
         match &mut self.csv {
             Some(csv) => csv.write(row_group.csv.as_bytes()),
             None => Ok(()),
         }
-    }
-
-    fn splice_parquet(&mut self, bytes: Vec<u8>) -> Result<(), ParquetError> {
-        let bytes = bytes::Bytes::from(bytes);
-        let reader = SerializedFileReader::new(bytes.clone())?;
-        for from in reader.metadata().row_groups() {
-            let mut group = self.writer.next_row_group()?;
-            for column in from.columns() {
-                let closed = ColumnCloseResult {
-                    bytes_written: column.compressed_size().cast_unsigned(),
-                    rows_written: from.num_rows().cast_unsigned(),
-                    metadata: column.clone(),
-                    bloom_filter: None,
-                    column_index: None,
-                    offset_index: None,
-                };
-                group.append_column(&bytes, closed)?;
-            }
-            group.close()?;
-        }
-        Ok(())
     }
 
     /// Puts the files in their places; says which table it was.
@@ -118,4 +98,73 @@ fn failed(place: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> FileE
         path: place.to_owned(),
         source: std::io::Error::other(error),
     }
+}
+
+/// A table in the making that goes to no file.
+pub struct MemoryTable {
+    name: String,
+    writer: SerializedFileWriter<Vec<u8>>,
+}
+
+impl MemoryTable {
+    /// Starts the table.
+    ///
+    /// # Errors
+    /// When its columns make no schema.
+    pub fn new(table: &TableSchema) -> Result<Self, FileError> {
+        let start = || -> Result<_, ParquetError> {
+            let (schema, properties) =
+                (row_group::parquet_schema(table)?, row_group::properties()?);
+            SerializedFileWriter::new(Vec::new(), schema, properties)
+        };
+        let writer = start().map_err(|error| failed(Path::new(&*table.name), error))?;
+        Ok(Self {
+            name: table.name.clone().into_owned(),
+            writer,
+        })
+    }
+
+    /// Adds rows that are encoded already.
+    ///
+    /// # Errors
+    /// When they are not those of this table.
+    pub fn splice(&mut self, row_group: RowGroup) -> Result<(), FileError> {
+        let spliced = splice(&mut self.writer, row_group.parquet);
+        spliced.map_err(|error| failed(Path::new(&self.name), error))
+    }
+
+    /// Its name, and the bytes that its file would have.
+    ///
+    /// # Errors
+    /// When the table cannot be closed.
+    pub fn finish(self) -> Result<(String, Vec<u8>), FileError> {
+        let whole = self.writer.into_inner();
+        let whole = whole.map_err(|error| failed(Path::new(&self.name), error))?;
+        Ok((self.name, whole))
+    }
+}
+
+/// Adds the row groups of a Parquet file to another one, without decoding them.
+fn splice<W: Write + Send>(
+    writer: &mut SerializedFileWriter<W>,
+    bytes: Vec<u8>,
+) -> Result<(), ParquetError> {
+    let bytes = bytes::Bytes::from(bytes);
+    let reader = SerializedFileReader::new(bytes.clone())?;
+    for from in reader.metadata().row_groups() {
+        let mut group = writer.next_row_group()?;
+        for column in from.columns() {
+            let closed = ColumnCloseResult {
+                bytes_written: column.compressed_size().cast_unsigned(),
+                rows_written: from.num_rows().cast_unsigned(),
+                metadata: column.clone(),
+                bloom_filter: None,
+                column_index: None,
+                offset_index: None,
+            };
+            group.append_column(&bytes, closed)?;
+        }
+        group.close()?;
+    }
+    Ok(())
 }

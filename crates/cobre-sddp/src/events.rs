@@ -63,6 +63,17 @@ pub trait Observer {
         let _ = text;
     }
 
+    /// Returns true to get the tables of simulated paths of a run without an output directory. All ranks answer the
+    /// same.
+    fn keeps_tables(&self) -> bool {
+        false
+    }
+
+    /// A table of simulated paths as the bytes of its Parquet file, on the first rank.
+    fn table(&mut self, name: &str, parquet: Vec<u8>) {
+        let _ = (name, parquet);
+    }
+
     /// Returns true to end the run. If any rank does, all end after the iteration.
     fn interrupted(&mut self) -> bool {
         false

@@ -49,6 +49,7 @@
 extern crate self as cobre_sddp;
 
 mod agreement;
+mod basis_memory;
 mod checkpoint;
 mod error;
 mod events;
@@ -71,6 +72,7 @@ mod solver;
 mod team;
 mod training;
 
+pub use basis_memory::DEFAULT as DEFAULT_BASIS_MEMORY;
 pub use checkpoint::{Cadence, exists as has_checkpoint};
 pub use error::{ClassifiedError, ErrorKind, FieldName, Fields, SddpError};
 pub use events::{Iteration, Observer, TimeSplit};

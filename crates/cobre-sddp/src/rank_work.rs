@@ -67,14 +67,16 @@ impl<C: Backend> TrainingState<'_, C> {
 /// The solvers of one thread, one per node that it has met.
 pub(crate) struct NodeSolvers {
     solver: Solver,
+    basis_bytes: usize,
     nodes: Vec<Option<NodeSolver>>,
     statistics: LpStatistics,
 }
 
 impl NodeSolvers {
-    pub(crate) fn new(problem: &Problem, solver: Solver) -> Self {
+    pub(crate) fn new(problem: &Problem, solver: Solver, basis_bytes: usize) -> Self {
         Self {
             solver,
+            basis_bytes,
             nodes: problem.nodes.iter().map(|_| None).collect(),
             statistics: LpStatistics::default(),
         }
@@ -92,7 +94,7 @@ impl NodeSolvers {
         let view = shared.view(node);
         let solver = match &mut self.nodes[node] {
             Some(solver) => solver,
-            empty => empty.insert(NodeSolver::load(&view, self.solver)?),
+            empty => empty.insert(NodeSolver::load(&view, self.solver, self.basis_bytes)?),
         };
         let before = solver.statistics();
         let result = solver.solve(&view, visit, warm_start, each);

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use cobre_comm::host_name;
 use cobre_results::layout::validation;
-use cobre_results::{RowGroup, note};
+use cobre_results::{MemoryTable, RowGroup, TableFile, note};
 
 use crate::agreement::agree;
+use crate::basis_memory;
 use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
 use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
@@ -18,7 +19,7 @@ use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy};
 use crate::problem::{Fictitious, Problem};
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
-use crate::ranks::{Backend, ByteBlocks, Ranks};
+use crate::ranks::{Backend, ByteBlocks, Ranks, split};
 use crate::settings::Settings;
 use crate::team::with_team;
 use crate::training::{
@@ -218,15 +219,14 @@ fn run_on<C: Backend>(
         pool,
         trials: TrialPoints::default(),
         failures: &failures,
-        tables: settings
-            .output
-            .as_ref()
-            .map(|_| PathTables::new(&problem, start.about.tables, settings.csv)),
+        tables: (settings.output.is_some() || observer.keeps_tables())
+            .then(|| PathTables::new(&problem, start.about.tables, settings.csv)),
     };
     let work = RankWork::new(shared, ranks, settings);
+    let basis_bytes = basis_memory::per_basis(&problem, &work.units, settings);
     with_team(
         settings.threads.get(),
-        || NodeSolvers::new(&problem, settings.solver),
+        || NodeSolvers::new(&problem, settings.solver, basis_bytes),
         |task, unit, solvers| work.run_unit(task, unit, solvers),
         |team| {
             let trainer = Trainer {
@@ -371,13 +371,10 @@ fn simulate_policy<C: Backend>(
     results: &mut Results,
 ) -> Result<(), SddpError> {
     if settings.simulate > 0 {
-        let mut files = Vec::new();
-        if let (Some(directory), Some(tables)) = (directory, &job.work.read().tables) {
-            files = directory.simulation(tables)?;
-        }
+        let mut files = path_files(job, directory)?;
         let sink = &mut |row_groups: Vec<RowGroup>| {
             let mut files = files.iter_mut().zip(row_groups);
-            files.try_for_each(|(file, row_group)| Ok(file.splice(row_group)?))
+            files.try_for_each(|(file, row_group)| file.splice(row_group))
         };
         let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
         let Some(values) = values else {
@@ -386,8 +383,8 @@ fn simulate_policy<C: Backend>(
         };
         results.simulated = Some(Estimate::of(&values));
         results.values = values;
-        if let Some(directory) = directory {
-            files.into_iter().try_for_each(|file| directory.put(file))?;
+        for file in files {
+            file.finish(directory, observer)?;
         }
     }
     results.validation = job.validate()?;
@@ -397,6 +394,56 @@ fn simulate_policy<C: Backend>(
         }
         _ => Ok(()),
     }
+}
+
+/// A table of simulated paths in the making.
+enum PathTable {
+    File(TableFile),
+    Memory(MemoryTable),
+}
+
+impl PathTable {
+    fn splice(&mut self, row_group: RowGroup) -> Result<(), SddpError> {
+        match self {
+            Self::File(file) => Ok(file.splice(row_group)?),
+            Self::Memory(table) => Ok(table.splice(row_group)?),
+        }
+    }
+
+    /// Puts the files in their places, or tells the observer of the table.
+    fn finish(
+        self,
+        directory: Option<&RunOutput>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), SddpError> {
+        match self {
+            Self::File(file) => directory.map_or(Ok(()), |directory| directory.put(file)),
+            Self::Memory(table) => {
+                let (name, whole) = table.finish()?;
+                observer.table(&name, whole);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The tables that simulated paths go to, on the first rank: files if there is a directory.
+fn path_files<C: Backend>(
+    job: &Trainer<'_, '_, '_, C>,
+    directory: Option<&RunOutput>,
+) -> Result<Vec<PathTable>, SddpError> {
+    let shared = job.work.read();
+    let tables = shared.tables.as_ref().filter(|_| job.ranks.is_first());
+    let Some(tables) = tables else {
+        return Ok(Vec::new());
+    };
+    if let Some(directory) = directory {
+        let files = directory.simulation(tables)?;
+        return Ok(files.into_iter().map(PathTable::File).collect());
+    }
+    let tables = tables.tables.iter().map(MemoryTable::new);
+    let tables = tables.map(|table| Ok(PathTable::Memory(table?)));
+    tables.collect()
 }
 
 /// Restores the progress of the newest checkpoint.
@@ -439,8 +486,11 @@ fn machines<C: Backend>(
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
     let mut own = ByteBlocks::default();
     own.push(&(host_name(), settings.threads.get()));
-    let all = ranks.gather_to_first(ranks.size(), &own)?;
-    let machines = all.iter().flat_map(ByteBlocks::iter);
+    let (lengths, mut all) = (ranks.gather_lengths(ranks.size(), &own)?, Vec::new());
+    ranks.gather_to_first(&lengths, &own, &mut |piece: &[u8]| {
+        all.extend_from_slice(piece);
+        Ok::<(), SddpError>(())
+    })?;
     let read = |machine| postcard::from_bytes::<(String, usize)>(machine).unwrap_or_default();
-    Ok(machines.map(read).unzip())
+    Ok(split(&lengths, &all).map(read).unzip())
 }

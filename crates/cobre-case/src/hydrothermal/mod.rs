@@ -35,6 +35,7 @@ use crate::{Case, Checked, Options};
 
 pub(crate) use self::fits::read as read_fits;
 pub use self::fits::{FittedPlane, ProductionFit};
+pub use self::results::simulation_tables;
 
 /// True if a directory looks like a case.
 pub(crate) fn is_case(path: &Path) -> bool {

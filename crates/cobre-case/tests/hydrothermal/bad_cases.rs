@@ -57,7 +57,11 @@ fn listing(directory: &Path) -> Vec<String> {
 
 /// The sound case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
 fn changed(path: &str, pointer: &str, value: &Value) -> CaseFiles {
-    let mut files = sound();
+    changed_in(sound(), path, pointer, value)
+}
+
+/// A case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
+pub fn changed_in(mut files: CaseFiles, path: &str, pointer: &str, value: &Value) -> CaseFiles {
     let mut file = text(&files, path);
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
     let parent = file.pointer_mut(parent).expect(pointer);
@@ -598,16 +602,15 @@ fn wrong_columns_of_a_table_are_named() {
     let columns = [
         ("hydro_id", TemplateColumn::Ids(vec![0])),
         ("stage_id", TemplateColumn::Ids(vec![0])),
-        (
-            "water_withdrawal_m3s",
-            TemplateColumn::Maybe(vec![Some(1.0)]),
-        ),
+        ("mean_m3s", TemplateColumn::Numbers(vec![1.0])),
+        ("std_m3s", TemplateColumn::Numbers(vec![1.0])),
+        ("ar_order", TemplateColumn::Maybe(vec![Some(1.0)])),
     ];
     let mut files = sound();
-    files.table("constraints/hydro_bounds.parquet", &columns);
+    files.table(INFLOWS, &columns);
     let found = errors(&files);
     assert!(
-        found[0].contains("column water_withdrawal_m3s: not supported"),
+        found[0].contains("column ar_order: not supported"),
         "{found:#?}"
     );
 }

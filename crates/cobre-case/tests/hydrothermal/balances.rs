@@ -22,7 +22,7 @@ impl Random {
         Self(Noise::new(seed, Purpose::Simulation), 0)
     }
 
-    fn share(&mut self) -> f64 {
+    pub fn share(&mut self) -> f64 {
         self.1 += 1;
         self.0.draw(self.1, 0, 0)[0]
     }
@@ -564,7 +564,7 @@ impl Tables for Kept {
 }
 
 /// The linear program of a node with the values of an opening in it.
-fn with_opening(problem: &Problem, node: usize, opening: usize) -> Template {
+pub fn with_opening(problem: &Problem, node: usize, opening: usize) -> Template {
     let mut lp = problem.template(node).clone();
     let places = &problem.nodes[node].places;
     let parts = places.split(problem.opening(&problem.values, node, opening));

@@ -1,5 +1,6 @@
 //! What truncation costs nobody, and what bounded noise does instead, against extensive forms.
 
+use std::num::NonZero;
 use std::path::Path;
 
 use cobre_case::template::{CaseFiles, Template, TemplateColumn};
@@ -89,7 +90,7 @@ fn with_risk(path: &Path, risk: Option<Risk>) -> Result<cobre_case::Case, CaseEr
 
 fn trained(problem: Problem, simulate: usize) -> Results {
     let settings = Settings {
-        passes: std::num::NonZeroUsize::new(4).expect("it is not zero"),
+        passes: NonZero::new(4).expect("not 0"),
         stopping: Stopping::any(vec![StopRule::Iterations(40)]),
         simulate,
         ..Settings::default()

@@ -2,9 +2,11 @@
 //! as each that has the LP solver in it takes its time to link.
 
 mod bad_cases;
+mod bad_equipment;
 mod bad_hydro;
 mod balances;
 mod book;
+mod equipment;
 mod extensive_water;
 mod fictitious;
 mod hand_made_tables;

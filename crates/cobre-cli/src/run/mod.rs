@@ -18,8 +18,9 @@ use cobre_comm::{BackendKind, CommBackend, Communicator, ErrorKind, cpus, create
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
 use cobre_results::layout::POLICY;
 use cobre_sddp::{
-    About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Policy, Risk, SddpError,
-    Selection, Settings, Solver, Start, StopRule, Stopping, read_policy, run_from, simulate,
+    About, Cadence, DEFAULT_BASIS_MEMORY, MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Policy,
+    Risk, SddpError, Selection, Settings, Solver, Start, StopRule, Stopping, read_policy, run_from,
+    simulate,
 };
 
 use self::report::{Failure, Voice};
@@ -110,6 +111,10 @@ pub(crate) struct Args {
     /// Solver of the linear programs
     #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
+
+    /// Memory for the bases that all ranks remember, in MiB; results depend on it
+    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_BASIS_MEMORY >> 20, value_parser = mebibytes)]
+    basis_memory: u64,
 
     /// A bound that the cost to go is never below (for a revenue: above) [default: a case has its own]
     #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = finite)]
@@ -484,7 +489,9 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
             // The rank that failed knows most; rank 0 speaks for the job in any case.
             let all_know = matches!(
                 error,
-                SddpError::Communication(_) | SddpError::Disagreement { .. }
+                SddpError::Communication(_)
+                    | SddpError::Disagreement { .. }
+                    | SddpError::Divergence { .. }
             );
             voice.fail_if(voice.first || !all_know, Failure::of_run(&error))
         }
@@ -508,6 +515,7 @@ fn chosen(
         simulate: args.simulate,
         sampling: None,
         solver: Some(args.solver),
+        basis_memory: Some(args.basis_memory << 20),
         checkpoints: args.checkpoint,
         resume: Some(args.resume),
         output: Some(args.output.clone()),
@@ -526,6 +534,13 @@ fn chosen(
 fn positive(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse();
     number.map_err(|_| "a positive whole number is expected".to_owned())
+}
+
+/// Mebibytes that can be counted in bytes.
+fn mebibytes(text: &str) -> Result<u64, String> {
+    let most = 1 << 24;
+    let number = text.parse().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| format!("a whole number of MiB from 0 to {most} is expected"))
 }
 
 /// A positive number that is not out of all proportion.

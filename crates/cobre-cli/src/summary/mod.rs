@@ -1,6 +1,7 @@
 //! `cobre summary`: the essentials of a run, in the terminal.
 
 mod costs;
+mod equipment;
 mod system;
 mod water;
 
@@ -50,6 +51,7 @@ fn show(results: &Results) -> Result<(), ResultsError> {
     if results.hydrothermal() {
         costs::show(results)?;
         system::storage(results)?;
+        equipment::show(results)?;
         system::deficit(results)?;
         system::marginal_costs(results)?;
         water::uses(results)?;

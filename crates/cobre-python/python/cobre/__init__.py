@@ -5,6 +5,7 @@
 """
 
 from cobre._native import Communicator, SharedArray
+from cobre.bands import Bands, bands
 from cobre.case import Case, Node, ValidationResult, load, validate
 from cobre.errors import (
     CobreError,
@@ -17,14 +18,18 @@ from cobre.errors import (
 from cobre.policy import Policy
 from cobre.problem import Opening, Problem, Program
 from cobre.progress import Progress
+from cobre.reporting import report
 from cobre.results import Estimate, SimulationResult, TrainingResult, Worker
 from cobre.spawning import spawn
+from cobre.summary import Summary, summary
 from cobre.table import Table
+from cobre.tables import Tables
 from cobre.training import simulate, train
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bands",
     "Case",
     "CobreError",
     "CommunicationError",
@@ -40,15 +45,20 @@ __all__ = [
     "SharedArray",
     "SimulationResult",
     "SolverError",
+    "Summary",
     "Table",
+    "Tables",
     "TrainingResult",
     "ValidationError",
     "ValidationResult",
     "Worker",
     "WorkerError",
+    "bands",
     "load",
+    "report",
     "simulate",
     "spawn",
+    "summary",
     "train",
     "validate",
 ]

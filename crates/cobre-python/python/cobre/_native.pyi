@@ -1,7 +1,8 @@
 """The native part of `cobre`."""
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar, final
+from typing import Any, Literal, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +10,12 @@ import numpy.typing as npt
 __all__ = [
     "Communicator",
     "check",
-    "check_launcher",
+    "job_backend",
+    "leave_jobs",
     "train",
     "simulate",
+    "read_table",
+    "write_report",
     "load_policy",
     "save_policy",
     "SharedArray",
@@ -27,13 +31,32 @@ _Operator = Literal["sum", "min", "max"]
 @final
 class Communicator:
     def __new__(cls) -> Communicator: ...
+    @staticmethod
+    def join(
+        rank: int,
+        size: int,
+        *,
+        name: str | None = None,
+        coordinator: str | None = None,
+        port: int | None = None,
+        bind: str | None = None,
+        secret_file: str | os.PathLike[str] | None = None,
+        timeout_secs: float | None = None,
+    ) -> Communicator: ...
     @property
     def rank(self) -> int: ...
     @property
     def size(self) -> int: ...
     @property
     def backend(self) -> str: ...
+    @overload
     def allreduce(self, send: _Array, recv: _Array | None = None, op: _Operator = "sum") -> _Array: ...
+    @overload
+    def allreduce(self, send: int, recv: None = None, op: _Operator = "sum") -> int: ...
+    @overload
+    def allreduce(self, send: float, recv: None = None, op: _Operator = "sum") -> float: ...
+    @overload
+    def allreduce(self, send: Sequence[Any], recv: None = None, op: _Operator = "sum") -> npt.NDArray[Any]: ...
     def allgatherv(
         self,
         send: npt.NDArray[Any],
@@ -60,21 +83,24 @@ class SharedArray:
     def fence(self) -> None: ...
 
 def check(given: dict[str, Any], request: dict[str, Any]) -> None: ...
-def check_launcher() -> None: ...
+def job_backend(chosen: bool) -> str | None: ...
+def leave_jobs() -> None: ...
 def train(
     given: dict[str, Any],
     request: dict[str, Any],
     policy: dict[str, Any] | None,
-    joined: Callable[[], Any] | None,
+    comm: Communicator | None,
     progress: Callable[[dict[str, Any]], Any] | None,
 ) -> dict[str, Any]: ...
 def simulate(
     given: dict[str, Any],
     request: dict[str, Any],
     policy: dict[str, Any],
-    joined: Callable[[], Any] | None,
+    comm: Communicator | None,
     progress: Callable[[dict[str, Any]], Any] | None,
 ) -> dict[str, Any]: ...
+def read_table(source: bytes | str) -> list[tuple[str, npt.NDArray[np.int64] | npt.NDArray[np.float64] | list[str]]]: ...
+def write_report(output: str, page: str, pictures: str | None) -> list[str]: ...
 def load_policy(path: str) -> dict[str, Any]: ...
 def save_policy(policy: dict[str, Any], path: str) -> None: ...
 def describe(given: dict[str, Any]) -> dict[str, Any]: ...

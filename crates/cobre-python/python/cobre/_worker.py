@@ -121,10 +121,13 @@ def main(descriptors: list[int]) -> int:
     try:
         sys.path[:], task, payload = pickle.loads(whole)
         what, *details = pickle.loads(task)
+        from cobre._native import Communicator
+
         if what != "spawn":
-            parent.tell("result", run(parent, rank, what, *details))
+            joined = Communicator()
+            parent.tell_joined()
+            parent.tell("result", run(parent, joined, what, *details))
         else:
-            from cobre._native import Communicator
             from cobre.spawning import by_value
 
             sys.stdout = Text(parent)
@@ -144,16 +147,16 @@ def main(descriptors: list[int]) -> int:
     return 0
 
 
-def run(parent: Parent, rank: int, what: str, *details: Any) -> Any:
+def run(parent: Parent, comm: Any, what: str, *details: Any) -> Any:
     from cobre import _native
 
     def tell(step: dict[str, Any]) -> None:
         parent.tell("step", step)
 
     *arguments, tells = details
-    found = getattr(_native, what)(*arguments, parent.tell_joined, tell if tells else None)
+    found = getattr(_native, what)(*arguments, comm, tell if tells else None)
     # All ranks have found the same.
-    return found if rank == 0 else None
+    return found if comm.rank == 0 else None
 
 
 def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -77,3 +77,8 @@ class WorkerError(CobreError):
     inner: BaseException | None = None
     rank: int = 0
     exit_code: int = 1
+
+    @property
+    def lost(self) -> bool:
+        """Whether the worker was lost: killed, or cut off from the others. Another try may go well."""
+        return self.inner is None or isinstance(self.inner, CommunicationError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,23 +12,28 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of training after an iteration, as one worker saw it."""
+    """The state of training after an iteration, as one worker saw it, by the names of the tables of training."""
 
     worker_id: int
     iteration: int
     bound: float
-    estimate: float
-    half_width_95: float | None
-    paths: int
+    estimate_mean: float
+    estimate_half_width_95: float | None
+    estimate_paths: int
     gap: float | None
     """How far the estimate is from the bound, relative to it; none under a risk measure."""
     cuts: int
+    cuts_added: int
     lp_solves: int
-    retries: int
     seconds: float
     forward_seconds: float
     backward_seconds: float
     communication_seconds: float
+    highs_solves: int
+    refactored: int
+    cold_starts: int
+    fallbacks: int
+    retries: int
 
 
 Callback = Callable[[Progress], Any]
@@ -44,11 +50,20 @@ def listener(progress: Any, bar: Callable[[], Line]) -> Any:
     raise TypeError(f"progress={progress!r}: a function, True or None is expected")
 
 
+INTERVAL_SECS = 0.1
+"""The least time between two states of a line."""
+
+
 class Line:
-    """A line that is written over and over, on a terminal and in a notebook."""
+    """One line that shows how far a run is: live in a notebook and on a terminal, its last state anywhere else."""
 
     width = 24
     drawn = 0
+    text = ""
+    shown_at = 0.0
+
+    def __init__(self) -> None:
+        self.notebook = notebook_display()
 
     def draw(self, done: int, of: int | None, name: str, rest: str = "") -> None:
         if of:
@@ -56,9 +71,19 @@ class Line:
             bar = f"[{'#' * filled}{'.' * (self.width - filled)}] {done}/{of}"
         else:
             bar = f"{name} {done}"
+        self.text = bar + rest
+        if time.monotonic() - self.shown_at >= INTERVAL_SECS and (self.notebook or sys.stderr.isatty()):
+            self.show()
+
+    def show(self) -> None:
+        self.shown_at = time.monotonic()
+        if self.notebook:
+            self.notebook(self.text)
+            return
         # A line that the terminal breaks could not be written over.
-        line = (bar + rest)[: shutil.get_terminal_size().columns - 1]
-        sys.stderr.write(f"\r{line:<{self.drawn}}")
+        line = self.text[: shutil.get_terminal_size().columns - 1]
+        before = "\r" if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{before}{line:<{self.drawn}}")
         sys.stderr.flush()
         self.drawn = len(line)
 
@@ -66,14 +91,29 @@ class Line:
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.stderr.write("\n")
-        sys.stderr.flush()
+        # Other ranks than the first have nothing to show.
+        if self.text:
+            self.show()
+            if not self.notebook:
+                sys.stderr.write("\n")
+                sys.stderr.flush()
+
+
+def notebook_display() -> Callable[[str], None] | None:
+    """A function that shows a text in the cell of a notebook, in place of the one before; none elsewhere."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if not hasattr(shell, "kernel"):
+        return None
+    display: Any = sys.modules["IPython"].display.display
+    handle = display({"text/plain": ""}, raw=True, display_id=True)
+    return lambda text: handle.update({"text/plain": text}, raw=True)
 
 
 class Bar(Line):
     """How far training is."""
 
     def __init__(self, iterations: int | None) -> None:
+        super().__init__()
         self.iterations = iterations
 
     def __call__(self, progress: Progress) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.policy import Policy
 from cobre.table import Table
+from cobre.tables import Tables, in_directory, in_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,6 +61,12 @@ class TrainingResult:
     policy: Policy
     resumed_from: int | None
     """Iterations of an earlier run that this one went on from."""
+    values: npt.NDArray[np.float64]
+    """The value of each simulated path, in order; none if nothing was simulated."""
+    tables: Tables
+    """The tables of simulated paths, as ``cobre run`` writes them: storage, generation and so on."""
+    output: str | None
+    """The directory of results, if there is one."""
 
     @property
     def gap(self) -> float | None:
@@ -97,7 +104,7 @@ class TrainingResult:
         ax = _axes(ax)
         table = self.convergence
         ax.plot(table["iteration"], table["bound"], label="bound")
-        ax.plot(table["iteration"], table["estimate"], ".", label="estimate", alpha=0.5)
+        ax.plot(table["iteration"], table["estimate_mean"], ".", label="estimate", alpha=0.5)
         ax.set_xlabel("iteration")
         ax.set_ylabel(_value(self.sense))
         ax.legend()
@@ -133,7 +140,7 @@ def _axes(ax: Any) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise ImportError("plots need matplotlib: pip install cobre[matplotlib]") from None
+        raise ImportError("plots need matplotlib: pip install cobre-sddp[matplotlib]") from None
     return pyplot.subplots()[1] if ax is None else ax
 
 
@@ -141,11 +148,32 @@ def _value(sense: str) -> str:
     return "cost" if sense == "min" else "revenue"
 
 
-CONVERGENCE = ("iteration", "bound", "estimate", "half_width_95", "paths", "gap", "cuts", "lp_solves")
-TIMINGS = ("iteration", "seconds", "forward_seconds", "backward_seconds", "communication_seconds", "retries")
+CONVERGENCE = (
+    "iteration",
+    "bound",
+    "estimate_mean",
+    "estimate_half_width_95",
+    "estimate_paths",
+    "gap",
+    "cuts",
+    "cuts_added",
+    "lp_solves",
+)
+TIMINGS = (
+    "iteration",
+    "seconds",
+    "forward_seconds",
+    "backward_seconds",
+    "communication_seconds",
+    "highs_solves",
+    "refactored",
+    "cold_starts",
+    "fallbacks",
+    "retries",
+)
 
 
-def training_result(found: dict[str, Any], workers: tuple[Worker, ...]) -> TrainingResult:
+def training_result(found: dict[str, Any], workers: tuple[Worker, ...], output: str | None) -> TrainingResult:
     """The result from what the native part found."""
 
     def column(name: str) -> list[Any]:
@@ -167,7 +195,14 @@ def training_result(found: dict[str, Any], workers: tuple[Worker, ...]) -> Train
         workers=workers,
         policy=Policy(found["policy"]),
         resumed_from=found["resumed_from"],
+        values=found["values"],
+        tables=_tables(found, output),
+        output=output,
     )
+
+
+def _tables(found: dict[str, Any], output: str | None) -> Tables:
+    return in_memory(found["tables"]) if output is None else in_directory(output)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -182,6 +217,10 @@ class SimulationResult:
     lp_solves: int
     seconds: float
     workers: tuple[Worker, ...]
+    tables: Tables
+    """The tables of simulated paths, as ``cobre run`` writes them: storage, generation and so on."""
+    output: str | None
+    """The directory of results, if there is one."""
 
     def _facts(self) -> list[tuple[str, str]]:
         backend = self.workers[0].backend
@@ -209,7 +248,7 @@ class SimulationResult:
         return ax
 
 
-def simulation_result(tried: dict[str, Any], workers: tuple[Worker, ...]) -> SimulationResult:
+def simulation_result(tried: dict[str, Any], workers: tuple[Worker, ...], output: str | None) -> SimulationResult:
     """The result from what the native part found."""
     return SimulationResult(
         sense=tried["sense"],
@@ -219,4 +258,6 @@ def simulation_result(tried: dict[str, Any], workers: tuple[Worker, ...]) -> Sim
         lp_solves=tried["lp_solves"],
         seconds=tried["seconds"],
         workers=workers,
+        tables=_tables(tried, output),
+        output=output,
     )

@@ -94,8 +94,6 @@ def _overrides(config: Mapping[str, Any]) -> str:
         raise ValidationError(f"config_overrides: it cannot be written as JSON: {error}") from None
 
 
-def threads_per_worker(threads: int | None, workers: int) -> int:
-    """As asked for, else the processors of this machine shared out."""
-    if threads is None:
-        return max(1, _native.usable_processors() // workers)
-    return count("threads", threads)
+def processors_each(workers: int) -> int:
+    """The processors of this machine divided among workers."""
+    return max(1, _native.usable_processors() // workers)

@@ -59,7 +59,7 @@ class ByName(pickle.Pickler):
                 raise CobreError(
                     f"{name} is defined in this script, notebook or another function, where another "
                     "interpreter cannot import it from: install cloudpickle (pip install "
-                    "cobre[cloudpickle]), or put it into a module",
+                    "cobre-sddp[cloudpickle]), or put it into a module",
                     kind="usage",
                 )
         return NotImplemented

@@ -64,6 +64,17 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
         """Number of rows."""
         return next((len(column) for column in self._columns.values()), 0)
 
+    def where(self, **values: Any) -> Table:
+        """The rows whose columns have these values: ``table.where(stage=1, bus="North")``."""
+        import numpy as np
+
+        kept = np.ones(self.num_rows, bool)
+        for name, value in values.items():
+            if name not in self:
+                raise ValidationError(f"there is no column {name}; there are {', '.join(self)}")
+            kept &= self[name] == value
+        return Table({name: column[kept] for name, column in self.items()})
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The columns as an Arrow stream."""
         columns = []

@@ -10,11 +10,12 @@ from contextlib import nullcontext
 from typing import Any
 
 from cobre import _native
-from cobre.errors import ValidationError
+from cobre.errors import ValidationError, WorkerError
+from cobre.membership import Membership, job_of_process, only_run
 from cobre.policy import Policy
 from cobre.progress import Bar, Callback, Line, PathBar, Progress, listener
 from cobre.results import SimulationResult, TrainingResult, Worker, simulation_result, training_result
-from cobre.settings import CaseLike, absolute, count, given, maybe, maybe_text, text, threads_per_worker
+from cobre.settings import CaseLike, absolute, count, given, maybe, maybe_text, processors_each, text
 from cobre.workers import Team
 
 PolicyLike = Policy | TrainingResult | str | os.PathLike[str]
@@ -36,6 +37,7 @@ def train(
     output: str | os.PathLike[str] | None = None,
     progress: bool | Callback | None = None,
     resume: bool = False,
+    retries: int = 0,
     checkpoint: str = "minutes:1",
     forward_passes: int | None = None,
     risk: str | None = None,
@@ -46,6 +48,7 @@ def train(
     solver: str | None = None,
     warm_start: PolicyLike | None = None,
     csv: bool = False,
+    tables: bool = True,
 ) -> TrainingResult:
     """Trains a policy for ``case``: a path, a loaded :class:`Case` or a :class:`Problem`.
 
@@ -62,7 +65,15 @@ def train(
 
     With ``output``, the state of training is kept there as ``checkpoint`` says (``"minutes:M"``,
     ``"iterations:K"`` or ``"none"``), and when it is interrupted. ``resume=True`` goes on from the newest
-    one, with the bits of a run that was never interrupted. ``csv=True`` writes every table as CSV as well.
+    one, with the bits of a run that was never interrupted; ``retries`` is how often workers that have lost one of
+    theirs do so by themselves. ``csv=True`` writes every table as CSV as well.
+
+    ``simulate`` is the number of paths that the policy is tried on. The result then has their tables (storage, generation,
+    prices, water values …) with the names of the files that ``cobre run`` writes, in memory where there is no ``output``;
+    ``tables=False`` makes none there.
+
+    A process that is a rank of a job (``cobre launch -- python …``) trains with the other ranks: all of them call
+    this, and all get the result.
 
     ``warm_start`` is a policy whose cuts training begins with. The book's page on the Python package tells
     of the other arguments; they are the options of ``cobre run``.
@@ -70,9 +81,12 @@ def train(
     workers = count("num_workers", num_workers)
     if resume and output is None:
         raise ValidationError("resume=True: output, the directory with the checkpoints, is needed")
+    again = count("retries", retries, least=0)
+    if again and (output is None or workers == 1):
+        raise ValidationError(f"retries={again} starts workers again: num_workers of at least 2 and output are needed")
     rules = [stop] if isinstance(stop, str) else stop
     request = {
-        **_request(seed, threads, workers, output, solver, csv),
+        **_request(seed, threads, output, solver, csv, tables),
         "iterations": maybe("iterations", iterations),
         "forward_passes": maybe("forward_passes", forward_passes),
         "cut_selection": maybe_text("cut_selection", cut_selection),
@@ -90,8 +104,17 @@ def train(
 
     start = None if warm_start is None else _policy(warm_start)._bare
     task = ("train", given(case, bound, risk, config_overrides), request, start)
-    found, team = _run(task, workers, backend, callback, tell)
-    return training_result(found, team)
+    while True:
+        try:
+            found, team = _run(task, workers, backend, callback, tell)
+            return training_result(found, team, request["output"])
+        except WorkerError as error:
+            if again == 0 or not error.lost:
+                raise
+            again -= 1
+            request["resume"] = True
+            lost = str(error).splitlines()[0]
+            warnings.warn(f"{lost}; starting again from the newest checkpoint, {again} more retries", stacklevel=2)
 
 
 def simulate(
@@ -109,19 +132,21 @@ def simulate(
     progress: bool | Callable[[int, int], Any] | None = None,
     solver: str | None = None,
     csv: bool = False,
+    tables: bool = True,
 ) -> SimulationResult:
     """Tries a policy on ``paths`` new paths: as many as the case says if not given, else 1000.
 
     ``seed`` is the policy's own if not given: then these are the paths that training with
     ``simulate=paths`` tries it on, with the same bits. ``progress`` is called with the number of paths
     done and the number of all; ``True`` draws a bar. If it raises, or Ctrl-C is pressed, the
-    simulation ends soon and the exception is raised. With ``output``, every stage of every path is written
-    there; ``csv=True`` writes every table as CSV as well.
+    simulation ends soon and the exception is raised. The result has the tables of every stage of every path: with
+    ``output`` they are written there, else they stay in memory (``tables=False`` makes none); ``csv=True`` writes every
+    table as CSV as well.
     """
     workers = count("num_workers", num_workers)
     bare = _policy(policy)._bare
     request = {
-        **_request(bare["seed"] if seed is None else seed, threads, workers, output, solver, csv),
+        **_request(bare["seed"] if seed is None else seed, threads, output, solver, csv, tables),
         "iterations": 1,
         "forward_passes": bare["forward_passes"],
         "cut_selection": None,
@@ -139,7 +164,7 @@ def simulate(
 
     task = ("simulate", given(case, bound, None, config_overrides), request, bare)
     tried, team = _run(task, workers, backend, callback, tell)
-    return simulation_result(tried, team)
+    return simulation_result(tried, team, request["output"])
 
 
 def _policy(policy: PolicyLike) -> Policy:
@@ -151,19 +176,20 @@ def _policy(policy: PolicyLike) -> Policy:
 def _request(
     seed: int | None,
     threads: int | None,
-    workers: int,
     output: str | os.PathLike[str] | None,
     solver: str | None,
     csv: bool,
+    tables: bool,
 ) -> dict[str, Any]:
     if csv and output is None:
         raise ValidationError("csv=True: output, the directory for results, is needed")
     return {
         "seed": maybe("seed", seed, least=0, most=(1 << 64) - 1),
-        "threads": threads_per_worker(threads, workers),
+        "threads": maybe("threads", threads),
         "solver": maybe_text("solver", solver),
         "output": None if output is None else absolute(output),
         "csv": bool(csv),
+        "tables": bool(tables),
     }
 
 
@@ -188,9 +214,12 @@ def _found(
     backend: str,
     tell: Callable[[int, dict[str, Any]], None] | None,
 ) -> tuple[dict[str, Any], tuple[Worker, ...]]:
-    if backend == "auto":
-        _native.check_launcher()
     what, asked, request, policy = task
+    comm = job_of_process(workers, backend)
+    if comm is not None:
+        return _found_together(comm, task, tell)
+    if request["threads"] is None:
+        request["threads"] = processors_each(workers)
     if workers == 1 and backend in ("auto", "local"):
         alone = Worker(rank=0, pid=os.getpid(), host=socket.gethostname(), backend="local")
         hear = None if tell is None else lambda step: tell(0, step)
@@ -200,3 +229,19 @@ def _found(
     _native.check(asked, request)
     ended = team.run((*task, tell is not None), step=tell)
     return ended.results[0], ended.workers
+
+
+def _found_together(
+    comm: _native.Communicator,
+    task: tuple[Any, ...],
+    tell: Callable[[int, dict[str, Any]], None] | None,
+) -> tuple[dict[str, Any], tuple[Worker, ...]]:
+    """As one rank of a job, all of whose ranks get what the first one found."""
+    what, asked, request, policy = task
+    with only_run():
+        member = Membership(comm)
+        if request["threads"] is None:
+            request["threads"] = processors_each(member.neighbours)
+        hear = None if tell is None else lambda step: tell(comm.rank, step)
+        found = getattr(_native, what)(asked, request, policy, comm, hear)
+        return member.from_first(found), member.workers

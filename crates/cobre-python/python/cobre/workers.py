@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import socket
@@ -35,21 +34,13 @@ class Team:
         if backend not in BACKENDS:
             expected = ", ".join(f'"{name}"' for name in BACKENDS)
             raise ValidationError(f'backend="{backend}" with {workers} workers: one of {expected} is expected')
-        if multiprocessing.get_start_method(allow_none=True) == "fork":
-            raise CobreError(
-                "multiprocessing's start method is fork, which is not safe beside the threads of a run; "
-                'call multiprocessing.set_start_method("spawn", force=True) before it',
-                kind="usage",
-            )
         if not sys.executable:
             raise CobreError(
                 "this interpreter does not know its own path (sys.executable), so it cannot start workers",
                 kind="usage",
             )
-        if backend == "auto":
-            backend = "tcp" if os.environ.get("COBRE_TCP_COORDINATOR") else "shm"
         self.count = workers
-        self.backend = backend
+        self.backend = "shm" if backend == "auto" else backend
         self.grace_secs = grace_secs
         self.bind = bind and workers <= _native.usable_processors()
 

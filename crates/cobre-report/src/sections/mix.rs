@@ -12,7 +12,7 @@ use crate::sections::ribbon::{Ribbons, over_stages};
 use crate::simulation::{Blocks, Quantity, SimulationData};
 
 /// The sources of the load's energy, from the bottom of the bars to their top.
-const KINDS: [(&str, usize, Quantity); 4] = [
+const KINDS: [(&str, usize, Quantity); 6] = [
     (
         "hydro",
         palette::BLUE,
@@ -42,6 +42,16 @@ const KINDS: [(&str, usize, Quantity); 4] = [
             thermals::GENERATION_MW,
             Blocks::Mean,
         ),
+    ),
+    (
+        "imports",
+        palette::ORANGE,
+        quantity("contracts", "contract", "import_mw", Blocks::Mean),
+    ),
+    (
+        "batteries",
+        palette::SKY,
+        quantity("battery_blocks", "battery", "discharge_mw", Blocks::Mean),
     ),
     (
         "deficit",
@@ -106,7 +116,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
         views.push(view(&single.name, &|grid| grid.scenario(single.scenario)));
     }
     let about = "Power by what makes it, averaged over the hours of each stage, and the load it serves. \
-                 What is generated beyond the load is lost in lines or in excess.";
+                 What is generated beyond the load is pumped, charged, exported, lost in lines or in excess.";
     let mut section = Section::new("mix", "Generation mix");
     let title = "Generation by kind of source";
     section.panels.push(over_stages(

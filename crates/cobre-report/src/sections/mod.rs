@@ -3,6 +3,7 @@
 mod convergence;
 mod cost;
 mod deficit;
+mod equipment;
 mod exchange;
 mod facts;
 mod hydro;
@@ -148,6 +149,7 @@ fn hydrothermal(
     sections.extend(hydro::sections(simulation)?);
     sections.push(mix::section(simulation)?);
     sections.extend(exchange::section(simulation)?);
+    sections.extend(equipment::sections(simulation)?);
     let ribbons = [
         Ribbons {
             id: "marginal-cost",

@@ -1,7 +1,9 @@
 //! Limits that were not kept, at a penalty.
 
 use cobre_results::ResultsError;
-use cobre_results::layout::{CostKind, hydro_blocks, hydros};
+use cobre_results::layout::{
+    CostKind, batteries, constraints, hydro_blocks, hydro_units, hydros, pumping,
+};
 use cobre_results::statistics::mean;
 
 use crate::chart::{Section, Series, SeriesMark, TextTable, View, rounded};
@@ -11,7 +13,14 @@ use crate::sections::ribbon::over_stages;
 use crate::simulation::SimulationData;
 
 /// Where violations are written.
-const TABLES: [&str; 2] = [hydros::TABLE, hydro_blocks::TABLE];
+const TABLES: [&str; 6] = [
+    hydros::TABLE,
+    hydro_blocks::TABLE,
+    hydro_units::TABLE,
+    pumping::TABLE,
+    batteries::TABLE,
+    constraints::TABLE,
+];
 /// Violations up to this are the solver's tolerance.
 const TOLERANCE: f64 = 1e-6;
 
@@ -47,7 +56,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
     });
     let views = vec![View::scaled("", "share of scenarios", "%", lines.collect())];
     let title = "Scenarios that violate a limit";
-    let about = "The share of scenarios in which some plant does not keep a limit in a stage, by kind of limit. \
+    let about = "The share of scenarios in which some plant, station, battery or constraint does not keep a limit in a stage, by kind of limit. \
                  Violations are allowed at a penalty, which is part of the costs.";
     section.panels.push(over_stages(
         simulation,
@@ -64,8 +73,8 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
 /// The kinds that occur, and how many there might be.
 fn kinds(simulation: &SimulationData) -> Result<(Vec<ViolationKind>, usize), ResultsError> {
     let (mut kinds, mut looked) = (Vec::new(), 0);
-    for name in TABLES {
-        let Some(table) = simulation.table(name)? else {
+    for table_name in TABLES {
+        let Some(table) = simulation.table(table_name)? else {
             continue;
         };
         let columns = table.columns().iter();
@@ -73,7 +82,10 @@ fn kinds(simulation: &SimulationData) -> Result<(Vec<ViolationKind>, usize), Res
             looked += 1;
             let grid = simulation.column(&table, column)?;
             if grid.largest() > TOLERANCE {
-                let (name, unit) = unit(column);
+                let (mut name, unit) = unit(column);
+                if table_name == "hydro_units" {
+                    name = format!("{name} of groups of units");
+                }
                 kinds.push(ViolationKind { name, unit, grid });
             }
         }
@@ -118,7 +130,7 @@ fn table(simulation: &SimulationData, kinds: &[ViolationKind]) -> TextTable {
     let head = [
         "limit",
         "scenarios",
-        "largest mean of a stage, all plants together",
+        "largest mean of a stage, all together",
         "in stage",
     ];
     TextTable {

@@ -39,6 +39,8 @@ pub enum CostKind {
     Withdrawal,
     /// Storage below the target of a filling.
     Filling,
+    /// Hyperplanes below zero, where generation is zero.
+    Production,
     /// Generation of later stages that thermal plants are committed to in this one, discounted to it.
     Commitment,
     /// Energy of contracts.
@@ -55,7 +57,7 @@ pub enum CostKind {
 
 impl CostKind {
     /// All kinds, in the order of their columns.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Thermal,
         Self::Source,
         Self::Exchange,
@@ -74,6 +76,7 @@ impl CostKind {
         Self::Evaporation,
         Self::Withdrawal,
         Self::Filling,
+        Self::Production,
         Self::Commitment,
         Self::Contract,
         Self::BatteryWear,
@@ -130,6 +133,10 @@ impl CostKind {
             Self::Filling => (
                 "filling_violation_cost",
                 "storage below the target of a filling",
+            ),
+            Self::Production => (
+                "production_violation_cost",
+                "hyperplanes below zero, where generation is zero",
             ),
             Self::Commitment => (
                 "commitment_cost",

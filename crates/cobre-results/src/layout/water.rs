@@ -54,6 +54,8 @@ block_table! {
         DIVERTED_M3S diverted_m3s: f64, "m³/s", "flow through the diversion; outflow limits count it as well";
         STORAGE_HM3 storage_hm3: f64, "hm³",
             "water stored after the block if blocks are chronological, else after the stage";
+        PRODUCTION_VIOLATION_MW production_violation_mw: f64, "MW",
+            "how far the lowest hyperplane is below zero, where generation is zero: as in a flood";
     }
 }
 

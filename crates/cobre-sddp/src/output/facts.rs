@@ -101,6 +101,7 @@ impl Facts<'_> {
             "cut_selection": settings.selection.to_string(),
             "risk": self.risk,
             "solver": settings.solver.name(),
+            "basis_memory": settings.basis_memory,
             "stop": stop,
             "stop_when_all": settings.stopping.all,
             "simulate": settings.simulate,

@@ -78,11 +78,11 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             time.total = before_start + start.elapsed().as_secs_f64();
             let costs = passes.iter().map(|cost| sign * cost);
             progress.costs.extend(costs);
-            let statistics = self.exchange(time, observer.interrupted())?;
+            let statistics = self.exchange(iteration, time, observer.interrupted())?;
             let report = self.report(&progress, &statistics, added);
             observer.iteration(&report);
             progress.iterations.push(report);
-            let interrupted = (statistics.interrupted > 0).then_some(StopReason::Interrupted);
+            let interrupted = statistics.interrupted.then_some(StopReason::Interrupted);
             let reason = interrupted.or_else(|| stopping.reason(&progress));
             if reason.is_some() || checkpoints.is_due(iteration + 1, statistics.time.total) {
                 checkpoints.keep(self.work, self.ranks, &progress)?;
@@ -138,10 +138,9 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
                     failure,
                 })?;
             }
-            shared
-                .pool
-                .insert(self.ranks, problem, level, iteration, &cuts)?;
+            shared.pool.insert(problem, level, iteration, &cuts);
         }
+        self.work.write().pool.publish(self.ranks)?;
         Ok(added)
     }
 
@@ -156,21 +155,40 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         Ok(problem.sense.sign() * (cost - problem.fictitious.mean))
     }
 
-    /// Exchanges the statistics of an iteration; the time is that of rank 0.
+    /// Exchanges the statistics of an iteration; the time is that of rank 0, which alone sends it.
+    ///
+    /// # Errors
+    /// When the cuts of ranks differ; all of them find that.
     fn exchange(
         &self,
+        iteration: usize,
         time: TimeSplit,
         interrupted: bool,
     ) -> Result<IterationStatistics, SddpError> {
-        let all = self.ranks.gather_one(IterationStatistics {
+        let mine = RankStatistics {
             lp: self.work.statistics(),
-            time,
             interrupted: interrupted.into(),
-        })?;
+            cuts: self.work.read().pool.hash(),
+        };
+        let (ranks, each) = (self.ranks, size_of::<RankStatistics>());
+        let mut bytes = bytemuck::bytes_of(&mine).to_vec();
+        if ranks.is_first() {
+            bytes.extend_from_slice(bytemuck::bytes_of(&time));
+        }
+        let width = |rank: usize| each + if rank == 0 { size_of::<TimeSplit>() } else { 0 };
+        let mut all = Vec::new();
+        ranks.gather(ranks.size(), width, &bytes, &mut all)?;
+        let time = all.splice(each..width(0), []).collect::<Vec<u8>>();
+        let all = all.chunks_exact(each).map(bytemuck::pod_read_unaligned);
+        let all: Vec<RankStatistics> = all.collect();
+        if let Some(rank) = all.iter().position(|rank| rank.cuts != all[0].cuts) {
+            let iteration = iteration + 1;
+            return Err(SddpError::Divergence { rank, iteration });
+        }
         Ok(IterationStatistics {
             lp: all.iter().map(|rank| rank.lp).sum(),
-            time: all[0].time,
-            interrupted: all.iter().map(|rank| rank.interrupted).sum(),
+            time: bytemuck::pod_read_unaligned(&time),
+            interrupted: all.iter().any(|rank| rank.interrupted > 0),
         })
     }
 
@@ -204,14 +222,22 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
     }
 }
 
-/// The statistics of an iteration: of one rank, or of all.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
+/// The statistics of an iteration.
 struct IterationStatistics {
     lp: LpStatistics,
     time: TimeSplit,
-    /// The number of ranks that were interrupted.
+    /// True if any rank was interrupted.
+    interrupted: bool,
+}
+
+/// The statistics of a rank.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct RankStatistics {
+    lp: LpStatistics,
     interrupted: u64,
+    /// The hash of its cuts.
+    cuts: u64,
 }
 
 /// The distance of an estimate from the bound, relative to the bound: above zero if it is on the side where values

@@ -289,6 +289,11 @@ const WRITERS: [Writer; 15] = [
     Writer::new(|_| 1, layout::costs::schema, costs::fill),
 ];
 
+/// All tables that simulations of hydrothermal cases can have; a case without plants, lines or the like lacks theirs.
+pub fn simulation_tables() -> Vec<TableSchema> {
+    WRITERS.iter().map(|writer| (writer.schema)()).collect()
+}
+
 /// A stage of a path, with its costs so far.
 struct Scene<'a> {
     results: &'a SimulationTables,

@@ -146,6 +146,11 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                 ),
                 diverted_m3s: scene.beyond(CostKind::Diversion, &layout.diverted, block),
                 storage_hm3: level,
+                production_violation_mw: scene.beyond(
+                    CostKind::Production,
+                    &layout.production_above,
+                    block,
+                ),
             };
             rows.push(&row.cells());
         }
