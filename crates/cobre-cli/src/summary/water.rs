@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use cobre_results::layout;
 use cobre_results::statistics::mean;
 use cobre_results::{Results, ResultsError, Table};
 
@@ -23,8 +24,8 @@ fn column(table: &Table, group: usize, name: &str) -> Result<Option<Vec<f64>>, R
 /// Water of a scenario that evaporates, is withdrawn or diverted, hm³.
 pub(super) fn uses(results: &Results) -> Result<(), ResultsError> {
     let (Some(hydros), Some(blocks)) = (
-        results.table("simulation/hydros")?,
-        results.table("simulation/hydro_blocks")?,
+        results.table(layout::hydros::TABLE)?,
+        results.table(layout::hydro_blocks::TABLE)?,
     ) else {
         return Ok(());
     };
@@ -85,7 +86,7 @@ pub(super) fn uses(results: &Results) -> Result<(), ResultsError> {
 
 /// Generation by hyperplanes against that of the exact production function.
 pub(super) fn production(results: &Results) -> Result<(), ResultsError> {
-    let Some(table) = results.table("simulation/production")? else {
+    let Some(table) = results.table(layout::production::TABLE)? else {
         return Ok(());
     };
     let mut errors: BTreeMap<(i64, String), Vec<f64>> = BTreeMap::new();
@@ -118,7 +119,7 @@ pub(super) fn production(results: &Results) -> Result<(), ResultsError> {
 pub(super) fn violations(results: &Results) -> Result<(), ResultsError> {
     let mut kinds: Vec<(String, usize, f64)> = Vec::new();
     let mut scenarios = 0;
-    for name in ["simulation/hydros", "simulation/hydro_blocks"] {
+    for name in [layout::hydros::TABLE, layout::hydro_blocks::TABLE] {
         let Some(table) = results.table(name)? else {
             continue;
         };
