@@ -69,6 +69,13 @@ const CONTRADICTION: &str = "the bound is on the wrong side of the estimate by m
      go never below the bound that was given (--bound, bound=; for a revenue: above)?";
 
 impl Results {
+    /// Warns of a bound that contradicts the estimate.
+    fn warn(&self, problem: &Problem, observer: &mut dyn Observer) {
+        if self.contradicts(problem) {
+            observer.warning(CONTRADICTION);
+        }
+    }
+
     /// True if the bound contradicts the estimate by more than sampling error.
     fn contradicts(&self, problem: &Problem) -> bool {
         let estimate = self.simulated.unwrap_or(self.trained.estimate);
@@ -79,6 +86,14 @@ impl Results {
         // Twice the interval: one in ten thousand.
         let margin = 2.0 * (half + 1.96 * self.fictitious.standard_error) + 1e-6 * bound.abs();
         problem.sense.sign() * (bound - estimate.mean) > margin
+    }
+
+    /// Has the policy that training began with, to the bit, if nothing was added to it.
+    fn keep_given(&mut self, given: Option<&Policy>) {
+        if let Some(policy) = given.filter(|_| self.trained.iterations.is_empty()) {
+            self.policy_sha256 = policy.sha256();
+            self.policy = self.policy.take().map(|_| policy.clone());
+        }
     }
 
     /// The part of the run that was interrupted.
@@ -251,11 +266,7 @@ fn run_job<C: Backend>(
     let problem = job.work.read().problem;
     let directory = directory(&job, settings)?;
     let mut checkpoints = Checkpoints::new(directory.as_ref(), provenance, settings)?;
-    let progress = if settings.resume {
-        resume(&mut checkpoints, &job, observer)?
-    } else {
-        Progress::default()
-    };
+    let progress = resume(&mut checkpoints, &job, settings, observer)?;
     let start = Instant::now();
     let trained = job.train(&settings.stopping, progress, &mut checkpoints, observer)?;
     let seconds = Seconds {
@@ -264,14 +275,7 @@ fn run_job<C: Backend>(
     };
     let start = Instant::now();
     let mut results = results_of_training(&job, trained, settings, seconds);
-    if let Some(policy) = start_from
-        .policy
-        .filter(|_| results.trained.iterations.is_empty())
-    {
-        // Nothing was added: the policy is the one that was given, to the bit.
-        results.policy_sha256 = policy.sha256();
-        results.policy = results.policy.map(|_| policy.clone());
-    }
+    results.keep_given(start_from.policy);
     // Training first: its results stay if something below fails.
     if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
@@ -289,9 +293,7 @@ fn run_job<C: Backend>(
         )?;
         results.seconds.simulate = start.elapsed().as_secs_f64();
     }
-    if results.contradicts(problem) {
-        observer.warning(CONTRADICTION);
-    }
+    results.warn(problem, observer);
     results.lp = job.statistics()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
     // The last checkpoint was written in the meantime.
@@ -446,12 +448,16 @@ fn path_files<C: Backend>(
     tables.collect()
 }
 
-/// Restores the progress of the newest checkpoint.
+/// Restores the progress of the newest checkpoint, if that is asked for.
 fn resume<C: Backend>(
     checkpoints: &mut Checkpoints,
     job: &Trainer<'_, '_, '_, C>,
+    settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Progress, SddpError> {
+    if !settings.resume {
+        return Ok(Progress::default());
+    }
     let warn = &mut |text: &str| observer.warning(text);
     let restored = checkpoints.restore(job.work, job.ranks, warn)?;
     match &restored {

@@ -105,7 +105,7 @@ fn sums(results: &Results, flow: &Flow) -> Result<Vec<(String, Vec<f64>)>, Resul
 
 /// How often generic constraints bind or are violated, and at what price.
 fn constraints(results: &Results) -> Result<(), ResultsError> {
-    let Some(table) = results.table("simulation/constraints")? else {
+    let Some(table) = results.table(cobre_results::layout::constraints::TABLE)? else {
         return Ok(());
     };
     // By constraint: name, rows, rows that bind, rows that are violated, largest price.

@@ -136,20 +136,33 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let asked = take(&values);
             first += batch;
             if first < count {
-                let all = self.ranks.gather_one(Batch {
-                    asked: asked.into(),
-                    seconds: start.elapsed().as_secs_f64(),
-                })?;
-                if all.iter().any(|rank| rank.asked != 0) {
+                let Some(by_time) = self.by_time(asked, start, most)? else {
                     return Ok(false);
-                }
-                // Of the first rank, as all must take the same.
-                let by_time = most as f64 * BATCH_SECONDS / all[0].seconds.max(1e-9);
-                most = (by_time as usize).clamp(least, 2 * most);
-                most = most.min(by_bytes).min(largest);
+                };
+                most = by_time.clamp(least, 2 * most).min(by_bytes).min(largest);
             }
         }
         Ok(true)
+    }
+
+    /// The units of a batch that takes as long as it should, given those of the last one; none if a rank was asked to
+    /// end. Collective.
+    fn by_time(
+        &self,
+        asked: bool,
+        start: Instant,
+        units: usize,
+    ) -> Result<Option<usize>, SddpError> {
+        let all = self.ranks.gather_one(Batch {
+            asked: asked.into(),
+            seconds: start.elapsed().as_secs_f64(),
+        })?;
+        // Of the first rank, as all must take the same.
+        let by_time = units as f64 * BATCH_SECONDS / all[0].seconds.max(1e-9);
+        Ok(all
+            .iter()
+            .all(|rank| rank.asked == 0)
+            .then_some(by_time as usize))
     }
 
     /// Passes the encoded rows of a batch to the first rank, in order; returns the bytes of all of them.
