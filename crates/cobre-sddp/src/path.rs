@@ -37,6 +37,12 @@ pub(crate) struct TrialPoints {
 }
 
 impl TrialPoints {
+    /// Forgets all passes.
+    fn clear(&mut self) {
+        self.stages.clear();
+        self.states.clear();
+    }
+
     /// The stages and states of a pass.
     pub(crate) fn widths(problem: &Problem) -> (usize, usize) {
         let depth = problem.graph.depth();
@@ -140,8 +146,7 @@ impl PathSimulator {
         let problem = shared.problem;
         let detail = recorder.as_ref().map_or(Detail::State, |_| Detail::Full);
         let (trial, widths) = (&mut self.trial, TrialPoints::widths(problem));
-        trial.stages.clear();
-        trial.states.clear();
+        trial.clear();
         let (mut before, mut state) = (None, problem.initial_state());
         let (mut weight, mut cost) = (discount(&problem.graph.root), 0.0);
         while let Some((node, opening)) = next(before) {
@@ -164,9 +169,7 @@ impl PathSimulator {
                     let visited = Visited {
                         problem,
                         scenario: recorder.scenario,
-                        stage: problem.nodes[node]
-                            .stage
-                            .unwrap_or(trial.stages.len() as i64),
+                        stage: problem.stage_number(node, trial.stages.len()),
                         start_date: &problem.nodes[node].start_date,
                         node,
                         opening,

@@ -133,6 +133,12 @@ impl Problem {
         &self.templates[self.nodes[node].template]
     }
 
+    /// The number of the stage of `node`, which is the `place`-th of its path, from 1.
+    pub(crate) fn stage_number(&self, node: usize, place: usize) -> i64 {
+        let own = self.nodes[node].stage;
+        own.unwrap_or((place as u64).cast_signed())
+    }
+
     /// True if a cost to go follows `node`.
     pub fn has_future(&self, node: usize) -> bool {
         !self.graph.successors(node).is_empty()
