@@ -76,13 +76,12 @@ impl Ribbons {
         };
         let mut views = Vec::new();
         if gathered.entities.len() > 1 {
-            match self.all {
-                Some(name) => views.push(view(name, &gathered.total, None)),
-                None => {
-                    let mut all = compared(gathered, self.what, self.unit);
-                    all.zero = self.zero;
-                    views.push(all);
-                }
+            if let Some(name) = self.all {
+                views.push(view(name, &gathered.total, None));
+            } else {
+                let mut all = compared(gathered, self.what, self.unit);
+                all.zero = self.zero;
+                views.push(all);
             }
         }
         let single = gathered.entities.iter();
