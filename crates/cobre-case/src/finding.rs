@@ -124,7 +124,8 @@ impl Findings {
 
 /// The most findings of a severity that are told of a file.
 fn most(file: &str) -> usize {
-    if file.ends_with(".parquet") || file.ends_with(".csv") {
+    let tables = [".parquet", ".csv"];
+    if tables.iter().any(|ending| file.ends_with(ending)) {
         MOST_OF_TABLE
     } else {
         MOST_OF_FILE
