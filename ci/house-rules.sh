@@ -54,6 +54,36 @@ Template        the linear program of nodes, and a case that cobre init writes
 Values          the values of a column, read and written
 '
 
+# Lines of production code that cobre-sddp may have: those outside tests.
+sddp_lines_limit=12851
+
+# Functions of more than 60 lines that stay: lists of things that no reader wants in parts. Another one fails.
+long_functions='
+crates/cobre-case/src/hydrothermal/model/energy.rs add
+crates/cobre-case/src/hydrothermal/model/water.rs balance
+crates/cobre-case/src/hydrothermal/system/hydros.rs resolve
+crates/cobre-case/src/hydrothermal/system/sources.rs resolve
+crates/cobre-case/src/hydrothermal/system/thermals.rs bounds
+crates/cobre-case/src/template/four_regions.rs make
+crates/cobre-case/src/template/grown.rs grow
+crates/cobre-case/src/template/parts.rs buses
+crates/cobre-cli/src/bench/sddp.rs measure
+crates/cobre-cli/src/run/mod.rs arguments
+crates/cobre-cli/src/run/mod.rs solve
+crates/cobre-cli/src/summary/mod.rs facts
+crates/cobre-comm/src/backends/shm/collectives.rs gather_through_rings
+crates/cobre-comm/src/backends/tcp/rendezvous.rs join
+crates/cobre-comm/src/backends/wire.rs decode
+crates/cobre-comm/src/backends/wire.rs encode
+crates/cobre-launch/src/message.rs message
+crates/cobre-launch/src/supervisor/mod.rs start
+crates/cobre-report/src/sections/deficit.rs section
+crates/cobre-report/src/sections/mod.rs hydrothermal
+crates/cobre-sddp/src/kernel/reduced_lp.rs finish
+crates/cobre-testkit/src/bin/victim.rs go
+crates/cobre-testkit/src/bin/victim.rs main
+'
+
 # The only files that may write to the terminal: what makes text safe, and the output of ranks, as it is.
 terminal_files='
 crates/cobre-comm/src/terminal.rs
@@ -82,6 +112,35 @@ except() {
 sources() { find crates examples -name '*.rs' -not -path '*/target/*' 2>/dev/null | sort; }
 library() { sources | grep '/src/'; }
 in_files() { xargs -r grep -nE -- "$1" /dev/null; }
+
+in_text() { grep -E -- "$1"; }
+
+# Lines as "file:line:text", up to the tests at the foot of a file.
+# shellcheck disable=SC2016
+outside_tests='FNR == 1 { on = 1; held = "" }
+    held != "" { if ($0 ~ /^mod .*\{/) on = 0; else if (on) print held; held = "" }
+    !on { next }
+    $0 == "#[cfg(test)]" { held = FILENAME ":" FNR ":" $0; next }
+    { print FILENAME ":" FNR ":" $0 }'
+
+# production FOLDER: the lines of production code below it.
+production() {
+    library | grep "^$1/" | grep -vE '/tests(\.rs|/)' | xargs -r awk "$outside_tests"
+}
+
+# Functions of more than 60 lines, as "file name:line:lines"; a declaration without a body is none.
+# shellcheck disable=SC2016
+long='FNR == 1 { name = "" }
+    name == "" && match($0, /^ *(pub(\([a-z: ]+\))? )?(const )?(unsafe )?(extern "C" )?fn [a-z_0-9]+/) {
+        head = substr($0, 1, RLENGTH); indent = match(head, /[^ ]/) - 1
+        sub(/.* /, "", head); name = head; start = FNR
+    }
+    name != "" && /;$/ && match($0, /[^ ]/) - 1 == indent { name = "" }
+    name != "" && /^ *\) ?(->.*)?;$/ { name = "" }
+    name != "" && /^ *}/ && match($0, /[^ ]/) - 1 == indent {
+        if (FNR - start + 1 > 60) print FILENAME " " name ":" start ": " FNR - start + 1 " lines"
+        name = ""
+    }'
 
 # over LIMIT < lines: the lines, if there are more than LIMIT.
 over() {
@@ -149,17 +208,26 @@ rules() {
         breach 'files are removed one by one, never a tree'
     depends cobre-launch 'cobre-comm' | breach 'cobre-launch depends on cobre-comm only'
     depends cobre-files 'none' | breach 'cobre-files depends on nothing of ours'
-    depends cobre-sddp 'cobre-comm|cobre-files|cobre-simd' | breach 'cobre-sddp depends on cobre-comm, cobre-files and cobre-simd only'
+    depends cobre-sddp 'cobre-comm|cobre-files|cobre-results|cobre-simd' |
+        breach 'cobre-sddp depends on cobre-comm, cobre-files, cobre-results and cobre-simd only'
     depends cobre-results 'cobre-files' | breach 'cobre-results depends on cobre-files only'
     depends cobre-report 'cobre-files|cobre-results' | breach 'cobre-report depends on cobre-files and cobre-results only'
-    depends cobre-case 'cobre-sddp|cobre-files' | breach 'cobre-case depends on cobre-sddp and cobre-files only'
+    depends cobre-case 'cobre-sddp|cobre-files|cobre-results' |
+        breach 'cobre-case depends on cobre-sddp, cobre-files and cobre-results only'
+    production crates/cobre-sddp | over "$sddp_lines_limit" | tail -1 |
+        breach "cobre-sddp has more than $sddp_lines_limit lines of production code"
+    library | grep -v '/tests\.rs$' | xargs -r awk "$long" | except "$long_functions" |
+        breach 'a function of more than 60 lines'
+    library | grep -vE '^crates/cobre-(results|testkit)/|/tests\.rs$' | xargs -r awk "$outside_tests" |
+        in_text '"(training|policy|simulation)/[a-z_]+|"(run|manifest)\.json"|"dictionary\.csv"' |
+        breach 'files and tables of results are named in cobre-results only'
 }
 
 # Each line: a file to write and the text that must be caught in it.
 self_test() {
     local failed=0 file text
     # A single line is one too many here.
-    opening_words_limit=0 doubled_types_limit=0
+    opening_words_limit=0 doubled_types_limit=0 sddp_lines_limit=1
     dir=$(mktemp -d)
     trap 'rm -rf "$dir"' EXIT
     while IFS='|' read -r file text; do
@@ -197,6 +265,10 @@ crates/cobre-sddp/Cargo.toml|[dependencies]\ncobre-case.workspace = true
 crates/cobre-results/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-report/Cargo.toml|[dependencies]\ncobre-sddp.workspace = true
 crates/cobre-case/Cargo.toml|[dependencies]\ncobre-comm.workspace = true
+crates/cobre-sddp/src/a.rs|//! Two lines are one\n//! too many here.
+crates/x/src/a.rs|table("simulation/paths")
+crates/x/src/a.rs|join("run.json")
+crates/x/src/a.rs|fn long() {\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n}
 LIST
     rm -rf "${dir:?}/crates"
     mkdir -p "$dir/crates/x/src"

@@ -1,6 +1,6 @@
 //! Findings: errors and warnings about a case, with file, place and what to do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// The severity of a finding: an error, or a warning with which the case can be used.
@@ -50,6 +50,8 @@ pub(crate) struct Findings {
     told: Vec<Finding>,
     /// Counts by file and severity, those that are not told included.
     counts: HashMap<(String, Severity), usize>,
+    /// Files that could not be read, of which all is said.
+    closed: HashSet<String>,
 }
 
 impl Findings {
@@ -63,7 +65,15 @@ impl Findings {
         self.add(Severity::Warning, at, message.into());
     }
 
+    /// Says that nothing else is to be told of a file.
+    pub(crate) fn close(&mut self, file: &str) {
+        self.closed.insert(file.to_owned());
+    }
+
     fn add(&mut self, severity: Severity, at: &Place, message: String) {
+        if self.closed.contains(&at.file) {
+            return;
+        }
         let count = self.counts.entry((at.file.clone(), severity)).or_default();
         *count += 1;
         if *count <= most(&at.file) {
@@ -114,7 +124,7 @@ impl Findings {
 
 /// The most findings of a severity that are told of a file.
 fn most(file: &str) -> usize {
-    if file.ends_with(".parquet") {
+    if file.ends_with(".parquet") || file.ends_with(".csv") {
         MOST_OF_TABLE
     } else {
         MOST_OF_FILE

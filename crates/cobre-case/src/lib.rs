@@ -1,17 +1,47 @@
 //! Readers of problem files into problems that `cobre-sddp` can solve: hydrothermal cases and
 //! StochOptFormat files.
+//!
+//! - [`load`] reads a case directory or a StochOptFormat file into a [`Case`]: the problem, the tables of its
+//!   simulations, its settings and warnings. A [`CaseError`] has everything that is wrong, each [`Finding`] with its file
+//!   and place.
+//! - [`template`] has complete cases to start from, as `cobre init` writes them.
+//!
+//! A case is written, loaded and trained:
+//!
+//! ```
+//! use cobre_case::template::Template;
+//! use cobre_case::{Options, load};
+//! use cobre_comm::LocalBackend;
+//! use cobre_sddp::{Settings, StopRule, Stopping, run};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let template = Template::find("one-reservoir").expect("cobre init has it");
+//! template.files().write(directory.path())?;
+//!
+//! let case = load(directory.path(), &Options::default())?;
+//! assert_eq!(case.kind, "hydrothermal");
+//! let stopping = Stopping::any(vec![StopRule::Iterations(5)]);
+//! let settings = Settings { stopping, ..Settings::default() };
+//! let results = run(&LocalBackend, case.problem, &settings, &mut ())?;
+//! assert!(results.trained.bound > 0.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod duplicate_keys;
 mod error;
 mod finding;
 mod hydrothermal;
+mod output_place;
 pub mod sample;
 mod stoch_opt_format;
 pub mod template;
 
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
-pub use hydrothermal::{FittedPlane, ProductionFit, TableDescription, schemas, tables};
+pub use hydrothermal::{
+    FittedPlane, ProductionFit, TableDescription, schemas, simulation_tables, tables,
+};
+pub use output_place::output_inside;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -5,18 +5,16 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
+use cobre_results::layout::{self, CostKind, DICTIONARY, MANIFEST, timings};
 use cobre_results::statistics::mean;
 use cobre_results::{Results, ResultsError, Table, Values};
 use serde_json::Value;
 
 use crate::exit::{self, say};
-use crate::summary::{by_kind, plain, told};
+use crate::summary::{by_kind, told};
 use crate::terminal_table::{TerminalTable, number, title};
 
 const NAME: &str = "cobre compare";
-
-/// The table that holds times, and differs from run to run.
-const TIMES: &str = "training/timings";
 
 /// Says whether two runs have the same results, bit for bit, and what differs if not: files, bounds, costs,
 /// settings. Times are not compared. Exits with 0 if they are the same and with 1 if not.
@@ -76,9 +74,9 @@ fn compare(both: &[Results; 2]) -> Result<bool, ResultsError> {
 /// The files that are a matter of the case and its settings alone.
 fn files(both: &[Results; 2]) -> BTreeSet<String> {
     let tables = both.iter().flat_map(|results| &results.tables);
-    let tables = tables.filter(|table| *table != TIMES);
-    let tables = tables.map(|table| format!("{table}.parquet"));
-    let others = ["dictionary.csv", "policy/manifest.json"].map(str::to_owned);
+    let tables = tables.filter(|table| *table != timings::TABLE);
+    let tables = tables.map(|table| layout::parquet(table));
+    let others = [DICTIONARY.to_owned(), layout::in_policy(MANIFEST)];
     tables.chain(others).collect()
 }
 
@@ -108,7 +106,7 @@ fn same_bytes([one, other]: &[Results; 2], name: &str) -> Result<bool, ResultsEr
 /// The differences of a file: the number of columns, the one that differs most, and by how much of it.
 fn difference(both: &[Results; 2], file: &str) -> Result<[String; 3], ResultsError> {
     let plainly = |what: &str| Ok([what.to_owned(), String::new(), String::new()]);
-    let Some(name) = file.strip_suffix(".parquet") else {
+    let Some(name) = layout::table_in(file) else {
         return plainly("text");
     };
     let [one, other] = both;
@@ -247,7 +245,7 @@ fn costs(both: &[Results; 2]) -> Result<(), ResultsError> {
             })
         });
         let [one, other] = pair.map(exact);
-        table.row([plain(kind), one, other, change(pair)]);
+        table.row([CostKind::words(kind), one, other, change(pair)]);
     }
     table.print();
     Ok(())

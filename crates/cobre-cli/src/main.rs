@@ -1,6 +1,7 @@
 //! The `cobre` command.
 
 mod aborts;
+mod amount;
 mod bench;
 mod compare;
 mod dispositions;

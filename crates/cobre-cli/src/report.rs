@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cobre_report::Report;
-use cobre_results::ResultsError;
+use cobre_results::{ResultsError, layout};
 
 use crate::exit::{self, say};
 
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> u8 {
 
 fn write(args: &Args) -> Result<(), ResultsError> {
     let report = Report::read(&args.directory)?;
-    let beside = || args.directory.join("report.html");
+    let beside = || args.directory.join(layout::REPORT);
     let place = args.output.clone().unwrap_or_else(beside);
     report.write_page(&place)?;
     say!("report    {}", place.display());

@@ -5,7 +5,8 @@ mod outputs;
 use std::path::Path;
 use std::process::Command;
 
-use outputs::{files, finish, json};
+use outputs::{files, finish};
+use serde_json::{Value, json};
 
 /// Every backend that connects ranks, built or not.
 const CONNECTING: [&str; 3] = ["shm", "tcp", "mpi"];
@@ -50,12 +51,59 @@ fn doctor_lists_the_backends_of_the_build() {
 
 #[test]
 fn every_backend_of_the_build_trains_the_same_policy() {
-    let expected = json(&finish(&mut training(&[])))["policy_sha256"].clone();
+    let expected = outputs::json(&finish(&mut training(&[])))["policy_sha256"].clone();
     assert!(expected.is_string());
     for backend in connecting(true) {
         let output = finish(&mut training(&["-n=2", "--backend", backend]));
         assert_eq!(output.status.code(), Some(0), "{backend}: {output:?}");
-        assert_eq!(json(&output)["policy_sha256"], expected, "{backend}");
+        assert_eq!(
+            outputs::json(&output)["policy_sha256"],
+            expected,
+            "{backend}"
+        );
+    }
+}
+
+/// The example as a chain of so many stages.
+fn chain(stages: usize) -> String {
+    let example = include_str!("../../../examples/two_reservoirs.sof.json");
+    let mut problem: Value = serde_json::from_str(example).expect("JSON");
+    let mut stage = problem["nodes"]["now"].clone();
+    let mut nodes = serde_json::Map::new();
+    for number in 0..stages {
+        stage["successors"] = if number + 1 < stages {
+            json!({ format!("{}", number + 1): 1.0 })
+        } else {
+            json!({})
+        };
+        nodes.insert(number.to_string(), stage.clone());
+    }
+    problem["root"]["successors"] = json!({"0": 1.0});
+    problem["nodes"] = nodes.into();
+    problem["validation_scenarios"] = json!([]);
+    problem.to_string()
+}
+
+#[test]
+fn a_policy_of_many_stages_fits_into_the_regions_of_every_backend() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // More stages than regions that `mpi` has at a time, and cuts that are published.
+    let problem = directory.path().join("chain.sof.json");
+    std::fs::write(&problem, chain(300)).expect("it is written");
+    let train = |options: &[&str]| {
+        let mut command = cobre(&["run", "--bound=0", "--iterations=4", "--forward-passes=3"]);
+        let command = command.arg(&problem).args(["--quiet", "--json"]);
+        let output = finish(command.args(options));
+        assert_eq!(output.status.code(), Some(0), "{options:?}: {output:?}");
+        outputs::json(&output)["policy_sha256"].clone()
+    };
+    let expected = train(&[]);
+    for backend in connecting(true) {
+        assert_eq!(
+            train(&["-n=2", "--backend", backend]),
+            expected,
+            "{backend}"
+        );
     }
 }
 

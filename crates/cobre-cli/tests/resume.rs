@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use processes::{command, wait_until};
+use processes::{command, ranks_of, wait_until};
 
 /// Files that hold times, or that are no results.
 const DIFFERENT: [&str; 4] = [
@@ -312,6 +312,10 @@ fn a_checkpoint_of_another_run_is_refused_and_kept() {
         ("--seed=7", "with seed 0, and this one has 7"),
         ("--solver=highs", "with solver auto, and this one has highs"),
         ("--cut-selection=level1", "cut selection"),
+        (
+            "--basis-memory=7",
+            "with basis memory 1073741824, and this one has 7340032",
+        ),
         ("--risk=cvar:0.5,0.5", "of another problem"),
     ] {
         for ranks in ["-n=1", "-n=2"] {
@@ -490,19 +494,6 @@ fn a_lost_rank_is_made_good_by_retries() {
         0,
     );
     assert_eq!(results(&output), results(&fresh));
-}
-
-/// The ranks that a launcher has started: the children of its guard's child, the supervisor.
-fn ranks_of(launcher: u32) -> Vec<u32> {
-    let children = |pid: u32| -> Vec<u32> {
-        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let list = list.unwrap_or_default();
-        list.split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect()
-    };
-    let guard = children(launcher).into_iter();
-    guard.flat_map(children).flat_map(children).collect()
 }
 
 #[test]

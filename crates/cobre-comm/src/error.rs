@@ -204,7 +204,7 @@ pub enum BufferProblem {
 #[non_exhaustive]
 pub enum Cause {
     /// A rank is gone. The record is the same on every surviving rank.
-    #[error("rank {rank} (pid {pid} on {host}) {how}{}", After(*last))]
+    #[error("rank {rank} (pid {pid} on {host}) {how}{}", CallPosition::after(*last))]
     RankLost {
         /// The rank that is gone.
         rank: usize,
@@ -218,7 +218,7 @@ pub enum Cause {
         last: Option<CallPosition>,
     },
     /// A rank called [`Communicator::abort`](crate::Communicator::abort).
-    #[error("rank {rank} (pid {pid} on {host}) aborted: {reason}{}", After(*last))]
+    #[error("rank {rank} (pid {pid} on {host}) aborted: {reason}{}", CallPosition::after(*last))]
     Aborted {
         /// The rank that aborted.
         rank: usize,
@@ -299,23 +299,25 @@ impl CallPosition {
             sequence,
         })
     }
+
+    /// A rank's last call, as the reports of a stall say it.
+    pub(crate) fn describe_last(last: Option<Self>) -> String {
+        match last {
+            Some(step) => format!("its last collective was {step}"),
+            None => "it has begun no collective".to_owned(),
+        }
+    }
+
+    /// A rank's last call at the end of the line that says how it failed; nothing without one.
+    pub(crate) fn after(last: Option<Self>) -> String {
+        let told = last.map(|_| format!("; {}", Self::describe_last(last)));
+        told.unwrap_or_default()
+    }
 }
 
 impl fmt::Display for CallPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (call {})", self.collective, self.sequence)
-    }
-}
-
-/// The last call of a rank that failed.
-struct After(Option<CallPosition>);
-
-impl fmt::Display for After {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(step) => write!(f, "; its last collective was {step}"),
-            None => Ok(()),
-        }
     }
 }
 

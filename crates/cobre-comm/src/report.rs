@@ -78,6 +78,13 @@ pub enum LauncherMessage {
         /// Its number.
         rank: usize,
     },
+    /// The progress of a program; see [`progress`].
+    Progress {
+        /// Its number.
+        rank: usize,
+        /// One line.
+        text: String,
+    },
     /// A piece of what the program has to say at its end; see [`state`].
     Statement {
         /// Its number.
@@ -96,6 +103,7 @@ impl LauncherMessage {
             Self::RootCause(cause) => cause.encode(),
             Self::Joined { rank, pid, host } => format!("joined {rank} {pid} {host}\n"),
             Self::Left { rank } => format!("left {rank}\n"),
+            Self::Progress { rank, text } => format!("at {rank} {text}\n"),
             Self::Statement { rank, last, text } => {
                 let follows = if *last { "last" } else { "more" };
                 format!("said {rank} {follows} {text}\n")
@@ -115,6 +123,14 @@ impl LauncherMessage {
             "left" => {
                 let rank = words.next()?.parse().ok()?;
                 Some(Self::Left { rank })
+            }
+            "at" => {
+                let (_, rest) = line.trim_end_matches('\n').split_once(' ')?;
+                let (rank, text) = rest.split_once(' ')?;
+                Some(Self::Progress {
+                    rank: rank.parse().ok()?,
+                    text: text.to_owned(),
+                })
             }
             "said" => Some(Self::Statement {
                 rank: words.next()?.parse().ok()?,
@@ -188,6 +204,15 @@ pub fn state(text: &str) -> bool {
             return true;
         }
         rest = after;
+    }
+}
+
+/// Tells the launcher that started this process how far it is, in one short line. Does nothing in a process that no
+/// launcher started.
+pub fn progress(text: &str) {
+    let text = terminal::one_line(text);
+    if text.len() < LONGEST / 2 {
+        tell(|rank| LauncherMessage::Progress { rank, text });
     }
 }
 

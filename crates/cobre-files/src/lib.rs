@@ -5,6 +5,25 @@
 //!
 //! Output below the user's directories: written whole or not at all ([`WholeFile`]), and removed or replaced only
 //! where Cobre can prove that it wrote the file ([`Register`]).
+//!
+//! A file is there complete or not at all, and is replaced because the register has it:
+//!
+//! ```
+//! use cobre_files::{Register, read_text};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let mut register = Register::open(directory.path())?;
+//! for text in ["first", "second"] {
+//!     let mut file = register.create("notes.txt")?;
+//!     file.write(text.as_bytes())?;
+//!     file.finish()?;
+//! }
+//! assert_eq!(read_text(&directory.path().join("notes.txt"))?, "second");
+//!
+//! std::fs::write(directory.path().join("thesis.txt"), "mine")?;
+//! assert!(register.check("thesis.txt").is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod below;
 mod content;

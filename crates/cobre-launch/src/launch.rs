@@ -48,6 +48,7 @@ pub struct Launch {
     /// Signals to be passed on are read from here.
     caller_signals: Option<Arc<OwnedFd>>,
     inherited: Vec<Arc<OwnedFd>>,
+    progress: Option<fn(Option<&str>)>,
     /// The launcher of an MPI library that `program` is, and that starts the ranks.
     through: Option<&'static str>,
 }
@@ -69,6 +70,7 @@ impl Launch {
             own_signals: false,
             caller_signals: None,
             inherited: Vec::new(),
+            progress: None,
             through: None,
         }
     }
@@ -107,6 +109,14 @@ impl Launch {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Sets what shows the progress that ranks tell ([`cobre_comm::report::progress`]): called with each message, and
+    /// with none before lines are written to the terminal, on the thread of [`run`](Self::run).
+    #[must_use]
+    pub fn progress(mut self, show: fn(Option<&str>)) -> Self {
+        self.progress = Some(show);
         self
     }
 
@@ -230,10 +240,10 @@ impl Launch {
             output: &self.output,
             feeds,
             console: Console::new(),
+            progress: self.progress,
             policy: ShutdownPolicy::new(self.ranks, self.timeout, self.grace, start),
             supervisor_state: SupervisorState::nothing(self.ranks),
-            through: self.through,
-            mpi_ranks: MpiRanks::default(),
+            mpi_ranks: MpiRanks::new(self.through),
             statements: Statements::default(),
         };
         let program = Executable {

@@ -1,5 +1,6 @@
 //! The ranks of a job that an MPI launcher started: who they are, by their own messages, and who of them
-//! ended first without taking leave. That launcher tells neither.
+//! ended first without taking leave. That launcher tells neither. Of a job without an MPI launcher there is nothing
+//! to know here: its supervisor has started the ranks.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,14 +9,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use cobre_comm::MAX_RANKS;
+use cobre_comm::report::{LauncherMessage, RootCause};
+use cobre_comm::{ErrorKind, MAX_RANKS};
 
-use crate::message::list;
+use crate::message::{ended, list};
+use crate::mpiexec;
 use crate::outcome::Status;
 use crate::sys::exit_status;
 
 #[derive(Default)]
 pub(crate) struct MpiRanks {
+    /// The launcher of an MPI library that started the ranks, and is all that the supervisor started.
+    launcher: Option<&'static str>,
     ranks: BTreeMap<usize, MpiRank>,
     /// Tells of processes in the order in which they end, however late it is asked.
     ends: Option<OwnedFd>,
@@ -33,9 +38,67 @@ struct MpiRank {
     ended: Option<u32>,
 }
 
+/// A reason in the name of the process that stands for all ranks of an MPI launcher: it is the only
+/// one that this launcher has started.
+fn for_all(reason: String) -> RootCause {
+    let (rank, from) = (0, 0);
+    RootCause {
+        rank,
+        from,
+        kind: ErrorKind::Rank,
+        reason,
+    }
+}
+
 impl MpiRanks {
-    pub(crate) fn joined(&mut self, rank: usize, pid: u32, host: String) {
-        let here = host.as_bytes() == rustix::system::uname().nodename().to_bytes();
+    /// Those that `launcher` will start, if one does.
+    pub(crate) fn new(launcher: Option<&'static str>) -> Self {
+        Self {
+            launcher,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn launcher(&self) -> Option<&'static str> {
+        self.launcher
+    }
+
+    /// Takes what concerns these ranks from a message; returns the root cause of a failure that it names.
+    pub(crate) fn take(&mut self, message: LauncherMessage) -> Option<RootCause> {
+        match message {
+            LauncherMessage::RootCause(cause) if self.launcher.is_some() => {
+                Some(for_all(format!("rank {}: {}", cause.rank, cause.reason)))
+            }
+            LauncherMessage::RootCause(cause) => Some(cause),
+            LauncherMessage::Joined { rank, pid, host } if self.launcher.is_some() => {
+                self.joined(rank, pid, host);
+                None
+            }
+            LauncherMessage::Left { rank } => {
+                self.left(rank);
+                None
+            }
+            LauncherMessage::Joined { .. }
+            | LauncherMessage::Progress { .. }
+            | LauncherMessage::Statement { .. } => None,
+        }
+    }
+
+    /// The root cause of a failure that nobody has reported: a rank that is gone cannot, and MPI launchers may call
+    /// that a success. `told` is how the launcher ended.
+    pub(crate) fn lost(&self, told: Option<Status>) -> Option<(RootCause, Option<Status>)> {
+        let launcher = self.launcher?;
+        let (lost, status) = self.first_lost()?;
+        // Kernels before 6.15 do not tell.
+        let guessed = || mpiexec::killed(launcher, told?).map(Status::Killed);
+        let status = status.or_else(guessed);
+        let how = status.map_or_else(|| "ended".to_owned(), ended);
+        let reason = format!("{lost} {how} without leaving the job");
+        Some((for_all(reason), status))
+    }
+
+    fn joined(&mut self, rank: usize, pid: u32, host: String) {
+        let here = host == cobre_comm::host_name();
         let known = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let process = known.filter(|_| here);
         let process = process.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
@@ -65,7 +128,7 @@ impl MpiRanks {
         self.ranks.insert(rank, mpi_rank);
     }
 
-    pub(crate) fn left(&mut self, rank: usize) {
+    fn left(&mut self, rank: usize) {
         if let Some(mpi_rank) = self.ranks.get_mut(&rank) {
             mpi_rank.left = true;
         }
@@ -101,7 +164,7 @@ impl MpiRanks {
 
     /// The rank that ended first without taking leave: `rank 2 (pid 41 on node-7)`, or the few that it may be;
     /// and how, where that is known.
-    pub(crate) fn first_lost(&self) -> Option<(String, Option<Status>)> {
+    fn first_lost(&self) -> Option<(String, Option<Status>)> {
         let lost = || self.ranks.iter().filter(|(_, mpi_rank)| !mpi_rank.left);
         let first = lost().filter_map(|(_, mpi_rank)| mpi_rank.ended).min();
         let first: Vec<(&usize, &MpiRank)> = lost().filter(|(_, m)| m.ended == first).collect();
@@ -164,11 +227,6 @@ mod tests {
         assert_eq!(named(&mpi_ranks), "one of ranks 0-2");
     }
 
-    fn host() -> String {
-        let name = rustix::system::uname();
-        name.nodename().to_string_lossy().into_owned()
-    }
-
     #[test]
     fn a_rank_that_is_gone_before_its_message_is_read_was_the_first() {
         for is_reaped in [true, false] {
@@ -185,10 +243,10 @@ mod tests {
                 .spawn()
                 .unwrap();
             let mut mpi_ranks = MpiRanks::default();
-            mpi_ranks.joined(0, other.id(), host());
+            mpi_ranks.joined(0, other.id(), cobre_comm::host_name());
             other.kill().unwrap();
             other.wait().unwrap();
-            mpi_ranks.joined(1, gone.id(), host());
+            mpi_ranks.joined(1, gone.id(), cobre_comm::host_name());
             mpi_ranks.note_ends();
             let first = named(&mpi_ranks);
             assert!(first.starts_with("rank 1 (pid "), "{is_reaped}: {first}");
@@ -198,7 +256,7 @@ mod tests {
 
     #[test]
     fn processes_are_known_in_the_order_of_their_ends() {
-        let host = host();
+        let host = cobre_comm::host_name();
         let mut children: Vec<_> = (0..3)
             .map(|_| {
                 std::process::Command::new("sleep")

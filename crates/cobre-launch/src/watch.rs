@@ -4,17 +4,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cobre_comm::ErrorKind;
-use cobre_comm::report::{LauncherMessage, RootCause};
+use cobre_comm::report::LauncherMessage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::abandoned;
 use crate::error::LaunchError;
 use crate::link::SupervisorLink;
-use crate::message::{TAIL_LINES, ended};
+use crate::message::TAIL_LINES;
 use crate::mpi_ranks::MpiRanks;
-use crate::mpiexec;
 use crate::outcome::{FailureCause, Outcome, RankOutcome, Status};
 use crate::output::{Console, Feed, Output, Stream, TAIL_BYTES, last_lines, read_end};
 use crate::plan::log_path;
@@ -39,11 +37,11 @@ pub(crate) struct JobWatch<'a> {
     pub(crate) output: &'a Output,
     pub(crate) feeds: Vec<Feed>,
     pub(crate) console: Console,
+    /// Shows the progress of ranks; without a message it makes room for lines.
+    pub(crate) progress: Option<fn(Option<&str>)>,
     pub(crate) policy: ShutdownPolicy,
     pub(crate) supervisor_state: SupervisorState,
-    /// The launcher of an MPI library that started the ranks, and is all that the supervisor started.
-    pub(crate) through: Option<&'static str>,
-    /// The ranks it started, by their own messages.
+    /// The ranks that an MPI launcher started, by their own messages.
     pub(crate) mpi_ranks: MpiRanks,
     pub(crate) statements: Statements,
 }
@@ -83,17 +81,6 @@ enum WakeSource {
     Console,
     /// Processes of ranks that an MPI launcher started.
     MpiRanks,
-}
-
-/// A reason in the name of the process that stands for all ranks of an MPI launcher: it is the only
-/// one that this launcher has started.
-fn for_all(reason: String) -> RootCause {
-    RootCause {
-        rank: 0,
-        from: 0,
-        kind: ErrorKind::Rank,
-        reason,
-    }
 }
 
 impl JobWatch<'_> {
@@ -193,20 +180,14 @@ impl JobWatch<'_> {
 
     fn take_reports(&mut self) {
         for message in self.reports.read() {
-            match message {
-                LauncherMessage::RootCause(root_cause) if self.through.is_some() => {
-                    let reason = format!("rank {}: {}", root_cause.rank, root_cause.reason);
-                    self.policy.reported(for_all(reason));
+            if let LauncherMessage::Progress { text, .. } = &message {
+                if let Some(show) = self.progress {
+                    show(Some(text));
                 }
-                LauncherMessage::RootCause(root_cause) => self.policy.reported(root_cause),
-                LauncherMessage::Joined { rank, pid, host } if self.through.is_some() => {
-                    self.mpi_ranks.joined(rank, pid, host);
-                }
-                LauncherMessage::Left { rank } => self.mpi_ranks.left(rank),
-                LauncherMessage::Joined { .. } => {}
-                LauncherMessage::Statement { rank, last, text } => {
-                    self.statements.take(rank, last, &text);
-                }
+            } else if let LauncherMessage::Statement { rank, last, text } = &message {
+                self.statements.take(*rank, *last, text);
+            } else if let Some(root_cause) = self.mpi_ranks.take(message) {
+                self.policy.reported(root_cause);
             }
         }
     }
@@ -249,6 +230,9 @@ impl JobWatch<'_> {
     }
 
     fn write(&mut self) {
+        if let Some(show) = self.progress.filter(|_| self.console.waiting() > 0) {
+            show(None);
+        }
         if let Err(error) = self.console.write() {
             self.console.close();
             let order = self
@@ -347,7 +331,7 @@ impl JobWatch<'_> {
             ranks: ranks.collect(),
             cause,
             survivors: self.supervisor_state.done == Some(true),
-            through: self.through,
+            through: self.mpi_ranks.launcher(),
             root,
             statements: self.statements.complete(),
         }
@@ -375,19 +359,10 @@ impl JobWatch<'_> {
         if let Some((rank, Some(root_cause))) = root {
             return (by_rank(rank, Some(root_cause.clone())), None);
         }
-        // Nobody has said anything: a rank that is gone cannot, and MPI launchers may call that a
-        // success.
-        match (self.through, self.mpi_ranks.first_lost()) {
-            (Some(launcher), Some((lost, status))) => {
-                let told = self.policy.ends.first().map(|end| end.status);
-                // Kernels before 6.15 do not tell.
-                let guessed = || mpiexec::killed(launcher, told?).map(Status::Killed);
-                let status = status.or_else(guessed);
-                let how = status.map_or_else(|| "ended".to_owned(), ended);
-                let reason = format!("{lost} {how} without leaving the job");
-                (by_rank(0, Some(for_all(reason))), status)
-            }
-            _ => (root.and_then(|(rank, _)| by_rank(rank, None)), None),
+        let told = self.policy.ends.first().map(|end| end.status);
+        match self.mpi_ranks.lost(told) {
+            Some((cause, status)) => (by_rank(cause.rank, Some(cause)), status),
+            None => (root.and_then(|(rank, _)| by_rank(rank, None)), None),
         }
     }
 

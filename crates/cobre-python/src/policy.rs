@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cobre_results::layout;
 use cobre_sddp::{InitialState, Manifest, Policy, StoredCut, read_policy, write_policy};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
@@ -110,7 +111,10 @@ impl<'py> Bare<'py> {
 /// Reads a policy from its directory.
 #[pyfunction]
 pub(crate) fn load_policy(py: Python<'_>, path: PathBuf) -> PyResult<Bare<'_>> {
-    let policy = py.detach(|| read_policy(&path));
+    let policy = py.detach(|| {
+        let inside = path.join(layout::POLICY);
+        read_policy(if inside.is_dir() { &inside } else { &path })
+    });
     Bare::new(py, policy.map_err(|error| errors::of(&error))?)
 }
 

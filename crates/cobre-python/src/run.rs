@@ -62,6 +62,7 @@ impl Request {
             simulate: self.simulate,
             sampling: None,
             solver: parsed("solver", self.solver.as_deref())?,
+            basis_memory: None,
             checkpoints: Some(parse("checkpoint", &self.checkpoint)?),
             resume: Some(self.resume),
             output: Some(self.output),

@@ -58,6 +58,13 @@ pub(crate) struct Panel {
 pub(crate) enum Positions {
     /// At numbers, in ascending order.
     Numbers(Vec<f64>),
+    /// At the stages of a study, which have dates: numbers from 0, and a label for each.
+    Stages {
+        /// Their places.
+        numbers: Vec<f64>,
+        /// Their dates.
+        labels: Vec<String>,
+    },
     /// In rows with names, drawn as horizontal bars.
     Names(Vec<String>),
 }
@@ -72,6 +79,12 @@ pub(crate) struct View {
     /// Part of the axis to start with, where the whole hides what matters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) focus: Option<(f64, f64)>,
+    /// True if the axis of values begins at zero.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) zero: bool,
+    /// True if it is worth little room.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) small: bool,
     pub(crate) series: Vec<Series>,
 }
 
@@ -180,9 +193,16 @@ impl View {
             name: name.into(),
             y,
             focus: None,
+            zero: false,
+            small: false,
             series,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// The largest value of all, whatever its sign.

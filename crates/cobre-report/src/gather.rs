@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use cobre_results::layout::{BLOCK, HOURS, id_column};
 use cobre_results::{ResultsError, Table};
 
 use crate::grid::Grid;
@@ -30,7 +31,7 @@ impl SimulationData {
         }
         let mut total = self.grid();
         for group in 0..table.groups() {
-            let ids = table.integers(group, &format!("{}_id", quantity.entity))?;
+            let ids = table.integers(group, &id_column(quantity.entity))?;
             let cells = self.places(&table, group)?;
             let mut values = quantity.values(&table, group)?;
             weights.apply(&table, group, &cells, &mut values)?;
@@ -50,7 +51,7 @@ impl SimulationData {
 
     /// The sum of a column over the rows of each stage, those of blocks weighed by their hours.
     pub(crate) fn column(&self, table: &Table, column: &str) -> Result<Grid, ResultsError> {
-        let in_blocks = table.columns().iter().any(|name| name == "block");
+        let in_blocks = table.columns().iter().any(|name| name == BLOCK);
         let blocks = if in_blocks {
             Blocks::Mean
         } else {
@@ -109,7 +110,7 @@ fn largest(
     }
     let mut sums: HashMap<i64, f64> = HashMap::new();
     for group in 0..table.groups() {
-        let ids = table.integers(group, &format!("{}_id", quantity.entity))?;
+        let ids = table.integers(group, &id_column(quantity.entity))?;
         let values = quantity.values(table, group)?;
         for (id, value) in ids.into_iter().zip(values) {
             *sums.entry(id).or_default() += value.abs();
@@ -125,7 +126,7 @@ pub(crate) fn names(table: &Table, entity: &str) -> Result<Vec<(i64, String)>, R
     let mut known = BTreeSet::new();
     let mut names = Vec::new();
     for group in 0..table.groups() {
-        let ids = table.integers(group, &format!("{entity}_id"))?;
+        let ids = table.integers(group, &id_column(entity))?;
         if ids.iter().all(|id| known.contains(id)) {
             continue;
         }
@@ -170,7 +171,7 @@ impl Weights {
         if self.blocks == Blocks::None {
             return Ok(());
         }
-        let hours = table.numbers(group, "hours")?;
+        let hours = table.numbers(group, HOURS)?;
         for ((value, hours), (stage, _)) in values.iter_mut().zip(hours).zip(places) {
             *value *= hours;
             if let Some(all) = self.hours.get(*stage) {
@@ -185,14 +186,14 @@ impl Weights {
 fn stage_hours(table: &Table, simulation: &SimulationData) -> Result<Vec<f64>, ResultsError> {
     let mut of_blocks: BTreeMap<(usize, i64), f64> = BTreeMap::new();
     for group in 0..table.groups() {
-        let blocks = table.integers(group, "block")?;
-        let hours = table.numbers(group, "hours")?;
+        let blocks = table.integers(group, BLOCK)?;
+        let hours = table.numbers(group, HOURS)?;
         let places = simulation.places(table, group)?;
         for (row, (stage, _)) in places.into_iter().enumerate() {
             of_blocks.insert((stage, blocks[row]), hours[row]);
         }
     }
-    let mut hours = vec![0.0; simulation.stages];
+    let mut hours = vec![0.0; simulation.stages.len()];
     for ((stage, _), of_block) in of_blocks {
         hours[stage] += of_block;
     }

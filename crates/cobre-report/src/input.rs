@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use cobre_results::layout::convergence;
 use cobre_results::{Results, ResultsError, Table};
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ impl ReportInput {
         let said = |key: &str| results.manifest.get(key).and_then(Value::as_str);
         let (sense, risk) = (said("sense"), said("risk"));
         Ok(Self {
-            convergence: results.needed("training/convergence")?,
+            convergence: results.needed(convergence::TABLE)?,
             simulation: SimulationData::open(&results)?,
             maximised: sense == Some("max"),
             neutral: risk == Some("expectation"),

@@ -2,8 +2,46 @@
 //!
 //! [`Report::read`] turns the tables of an output directory into a description of charts; the page and the
 //! pictures are two ways to draw the same description.
+//!
+//! The report of a run that made two iterations, as `cobre run --output` would have left it:
+//!
+//! ```
+//! use cobre_report::Report;
+//! use cobre_results::layout::{MANIFEST, convergence, in_policy};
+//! use cobre_results::{Proofs, ResultsWriter, Rows};
+//! use serde_json::json;
+//!
+//! let directory = tempfile::tempdir()?;
+//! let proofs = Proofs { is_policy: |_| false, has_checkpoint: |_| false };
+//! let writer = ResultsWriter::create(directory.path(), false, &[], "localhost", &proofs)?;
+//! let mut rows = Rows::new(&convergence::schema());
+//! for (iteration, bound) in [(1, 80.0), (2, 95.0)] {
+//!     let row = convergence::Row {
+//!         iteration,
+//!         bound,
+//!         estimate_mean: 100.0,
+//!         estimate_half_width_95: Some(4.0),
+//!         estimate_paths: 4,
+//!         gap: Some(5.0 / bound),
+//!         cuts: 4 * iteration,
+//!         cuts_added: 4,
+//!         lp_solves: 100 * iteration,
+//!     };
+//!     rows.push(&row.cells());
+//! }
+//! writer.write_table(convergence::schema(), &rows)?;
+//! writer.write_json(&in_policy(MANIFEST), &json!({"sense": "min", "risk": "expectation"}))?;
+//! writer.finish(&json!({"cobre": "0.1.0", "case": "river", "kind": "hydrothermal"}))?;
+//! drop(writer); // another run may write there now
+//!
+//! let page = directory.path().join("report.html");
+//! Report::read(directory.path())?.write_page(&page)?;
+//! assert!(std::fs::read_to_string(&page)?.contains("Bound and estimate"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod chart;
+mod dates;
 mod gather;
 mod grid;
 mod input;

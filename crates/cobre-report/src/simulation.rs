@@ -1,10 +1,14 @@
 //! The simulated scenarios: how many, what each costs, and those that are shown one by one.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use cobre_results::layout::{SCENARIO, STAGE, START_DATE, paths, stages};
 use cobre_results::{Results, ResultsError, Table};
 use serde::Serialize;
 
+use crate::chart::Positions;
+use crate::dates;
 use crate::grid::Grid;
 
 /// Most plants, buses or states of one kind that are shown one by one.
@@ -15,10 +19,30 @@ pub(crate) struct SimulationData {
     results: Rc<Results>,
     /// The total of each scenario, in scenario order.
     pub(crate) totals: Vec<f64>,
-    /// Number of stages of the longest scenario.
-    pub(crate) stages: usize,
+    /// The stages, in order.
+    pub(crate) stages: Vec<StageLabel>,
     /// Those that are shown one by one.
     pub(crate) single: Vec<Single>,
+}
+
+/// A stage of the study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StageLabel {
+    /// Its number in the case.
+    pub(crate) number: i64,
+    /// Its first day, as YYYY-MM-DD; empty if there is none.
+    pub(crate) date: String,
+}
+
+impl StageLabel {
+    /// Its number and its first day.
+    pub(crate) fn told(&self) -> String {
+        if self.date.is_empty() {
+            self.number.to_string()
+        } else {
+            format!("{} ({})", self.number, self.date)
+        }
+    }
 }
 
 /// A scenario that is shown by itself.
@@ -67,7 +91,7 @@ pub(crate) enum Blocks {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantity {
     pub(crate) table: &'static str,
-    /// Name of the column that identifies an entity.
+    /// The column with the name of an entity.
     pub(crate) entity: &'static str,
     pub(crate) column: &'static str,
     /// A column to take off it, if any.
@@ -92,30 +116,36 @@ impl Quantity {
 impl SimulationData {
     /// Reads what all sections need; none if the run did not simulate.
     pub(crate) fn open(results: &Rc<Results>) -> Result<Option<Self>, ResultsError> {
-        let Some(paths) = results.table("simulation/paths")? else {
+        let Some(table) = results.table(paths::TABLE)? else {
             return Ok(None);
         };
-        let totals = paths.all_numbers("value")?;
-        let numbers = paths.all_integers("scenario")?;
+        let totals = table.all_numbers(paths::VALUE)?;
+        let numbers = table.all_integers(SCENARIO)?;
         let counted = numbers
             .iter()
             .zip(1..)
             .all(|(found, number)| *found == number);
         if totals.is_empty() || !counted || totals.iter().any(|value| value.is_nan()) {
-            return Err(paths.damaged("scenarios should be numbered from 1, each with a value"));
+            return Err(table.damaged("scenarios should be numbered from 1, each with a value"));
         }
-        let stages = results.needed("simulation/stages")?;
-        let last = stages.all_integers("stage")?.into_iter().max();
-        let last = last.and_then(|last| usize::try_from(last).ok());
-        // No scenario has more stages than there are rows.
-        let rows = stages.all_integers("scenario")?.len();
-        let last = last.filter(|last| (1..=rows).contains(last));
-        let last = last.ok_or_else(|| stages.damaged("stages should be numbered from 1"))?;
+        let table = results.needed(stages::TABLE)?;
+        let mut dates: BTreeMap<i64, String> = BTreeMap::new();
+        for group in 0..table.groups() {
+            let numbers = table.integers(group, STAGE)?.into_iter();
+            for (number, date) in numbers.zip(table.texts(group, START_DATE)?) {
+                dates.entry(number).or_insert(date);
+            }
+        }
+        if dates.is_empty() {
+            return Err(table.damaged("there should be a row for each stage of a scenario"));
+        }
+        let labels = dates.into_iter();
+        let labels = labels.map(|(number, date)| StageLabel { number, date });
         let single = single(&totals);
         Ok(Some(Self {
             results: Rc::clone(results),
             totals,
-            stages: last,
+            stages: labels.collect(),
             single,
         }))
     }
@@ -127,22 +157,29 @@ impl SimulationData {
 
     /// A grid for this simulation, without values.
     pub(crate) fn grid(&self) -> Grid {
-        Grid::new(self.stages, self.scenarios())
+        Grid::new(self.stages.len(), self.scenarios())
     }
 
-    /// The numbers of the stages.
-    pub(crate) fn stage_numbers(&self) -> Vec<f64> {
-        (1..=self.stages).map(|stage| stage as f64).collect()
+    /// The stages on an axis, and the word for them.
+    pub(crate) fn axis(&self) -> (Positions, &'static str) {
+        let stages = &self.stages;
+        if stages.iter().any(|stage| stage.date.is_empty()) {
+            let numbers = stages.iter().map(|stage| stage.number as f64).collect();
+            return (Positions::Numbers(numbers), "stage");
+        }
+        let (labels, word) = dates::labels(stages.iter().map(|stage| stage.date.as_str()));
+        let numbers = (0..stages.len()).map(|place| place as f64).collect();
+        (Positions::Stages { numbers, labels }, word)
     }
 
     /// A table of the simulation; none if the case has nothing to write there.
     pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ResultsError> {
-        self.results.table(&format!("simulation/{name}"))
+        self.results.table(name)
     }
 
     /// A table every simulation has.
     pub(crate) fn required(&self, name: &str) -> Result<Table, ResultsError> {
-        self.results.needed(&format!("simulation/{name}"))
+        self.results.needed(name)
     }
 
     /// The places, from 0, of the stages and scenarios of the rows of a group.
@@ -151,12 +188,11 @@ impl SimulationData {
         table: &Table,
         group: usize,
     ) -> Result<Vec<(usize, usize)>, ResultsError> {
-        let stages = table.integers(group, "stage")?;
-        let scenarios = table.integers(group, "scenario")?;
+        let stages = table.integers(group, STAGE)?;
+        let scenarios = table.integers(group, SCENARIO)?;
         let place = |(stage, scenario): (i64, i64)| {
-            let stage = usize::try_from(stage - 1)
-                .ok()
-                .filter(|at| *at < self.stages);
+            let known = |label: &StageLabel| label.number.cmp(&stage);
+            let stage = self.stages.binary_search_by(known).ok();
             let scenario = usize::try_from(scenario - 1).ok();
             let scenario = scenario.filter(|at| *at < self.scenarios());
             stage.zip(scenario)

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::ResultsError;
 use crate::table::Table;
+use crate::{dictionary, layout};
 
 /// A directory with the results of a finished run.
 #[derive(Debug)]
@@ -32,8 +33,10 @@ impl Results {
                 "there is no such directory; give the one that cobre run --output has written";
             return Err(ResultsError::incomplete(path, what));
         }
-        let place = path.join("run.json");
-        let begun = path.join("checkpoint").is_dir() || path.join("training").is_dir();
+        let place = path.join(layout::RUN);
+        let begun = [layout::CHECKPOINT, layout::TRAINING]
+            .iter()
+            .any(|name| path.join(name).is_dir());
         let run = json(&place)?.ok_or_else(|| {
             let what = if begun {
                 "the run has not finished (there is no run.json); finish it with cobre run --resume"
@@ -47,10 +50,10 @@ impl Results {
             let what = "it is not the run.json of cobre run (it has no key cobre)";
             return Err(ResultsError::damaged(&place, what));
         }
-        let place = path.join("policy/manifest.json");
+        let place = path.join(layout::in_policy(layout::MANIFEST));
         let manifest = json(&place)?.ok_or_else(|| missing(&place))?;
         Ok(Self {
-            tables: dictionary(&path.join("dictionary.csv"))?,
+            tables: tables(&path.join(layout::DICTIONARY))?,
             path: path.to_owned(),
             run,
             manifest,
@@ -74,7 +77,7 @@ impl Results {
     /// # Errors
     /// When it is missing or damaged.
     pub fn needed(&self, name: &str) -> Result<Table, ResultsError> {
-        let place = self.path.join(format!("{name}.parquet"));
+        let place = self.path.join(layout::parquet(name));
         Table::open(&place)?.ok_or_else(|| missing(&place))
     }
 
@@ -84,7 +87,7 @@ impl Results {
     /// # Errors
     /// When the file should be there and is not, or cannot be read.
     pub fn file(&self, name: &str) -> Result<Option<File>, ResultsError> {
-        let table = name.strip_suffix(".parquet");
+        let table = layout::table_in(name);
         if table.is_some_and(|table| !self.tables.iter().any(|known| known == table)) {
             return Ok(None);
         }
@@ -110,28 +113,9 @@ fn missing(place: &Path) -> ResultsError {
 }
 
 /// The tables that a dictionary names, in order.
-fn dictionary(place: &Path) -> Result<Vec<String>, ResultsError> {
+fn tables(place: &Path) -> Result<Vec<String>, ResultsError> {
     let text = text(place)?.ok_or_else(|| missing(place))?;
-    let Some(text) = text.strip_suffix('\n') else {
-        return Err(ResultsError::damaged(place, "its end is missing"));
-    };
-    let mut quoted = false;
-    // A name may have line breaks; inside quotes they end no row.
-    let rows = text.split(move |letter: char| {
-        quoted ^= letter == '"';
-        letter == '\n' && !quoted
-    });
-    let mut tables: Vec<String> = Vec::new();
-    for row in rows.skip(1) {
-        let file = row.split(',').next().unwrap_or_default();
-        let name = file.strip_suffix(".parquet").ok_or_else(|| {
-            ResultsError::damaged(place, format!("{file:?} is not the name of a table"))
-        })?;
-        if tables.last().is_none_or(|last| last != name) {
-            tables.push(name.to_owned());
-        }
-    }
-    Ok(tables)
+    dictionary::tables(&text).map_err(|what| ResultsError::damaged(place, what))
 }
 
 fn json(place: &Path) -> Result<Option<Value>, ResultsError> {

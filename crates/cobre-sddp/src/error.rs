@@ -43,6 +43,17 @@ pub enum SddpError {
         /// The values that are allowed.
         expected: String,
     },
+    /// A rank has computed other cuts than the others.
+    #[error(
+        "rank {rank} has other cuts than rank 0 after iteration {iteration}: the same program on its machine does not compute the \
+         same; start all ranks from one build, and check the memory of that machine"
+    )]
+    Divergence {
+        /// The first such rank.
+        rank: usize,
+        /// The iteration.
+        iteration: usize,
+    },
     /// A checkpoint that this run cannot go on from, or would lose.
     #[error("{0}")]
     Checkpoint(String),
@@ -72,6 +83,7 @@ impl ClassifiedError for SddpError {
             Self::Io { .. } => ErrorKind::Io,
             Self::Setting { .. } => ErrorKind::Usage,
             Self::Communication(error) => error.kind(),
+            Self::Divergence { .. } => ErrorKind::Communication,
             Self::Disagreement { .. }
             | Self::Misfit(_)
             | Self::Checkpoint(_)
@@ -87,7 +99,9 @@ impl ClassifiedError for SddpError {
                 .maybe(FieldName::Opening, failure.opening)
                 .maybe(FieldName::File, failure.file.as_deref()),
             Self::Communication(error) => error.fields(),
-            Self::Disagreement { rank, .. } => fields.with(FieldName::Rank, *rank),
+            Self::Disagreement { rank, .. } | Self::Divergence { rank, .. } => {
+                fields.with(FieldName::Rank, *rank)
+            }
             Self::Setting {
                 key,
                 value,

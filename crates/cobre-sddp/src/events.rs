@@ -15,8 +15,7 @@ pub struct Iteration {
     pub bound: f64,
     /// The policy's value on this iteration's forward passes.
     pub estimate: Estimate,
-    /// The distance of the estimate's mean from the bound, relative to the bound; `None` under a
-    /// risk measure.
+    /// The distance of the estimate's mean from the bound, as [`gap`](crate::gap) has it; `None` under a risk measure.
     pub gap: Option<f64>,
     /// Linear programs solved so far, by all ranks.
     pub lp: LpStatistics,

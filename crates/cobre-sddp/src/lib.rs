@@ -49,6 +49,7 @@
 extern crate self as cobre_sddp;
 
 mod agreement;
+mod basis_memory;
 mod checkpoint;
 mod error;
 mod events;
@@ -71,19 +72,17 @@ mod solver;
 mod team;
 mod training;
 
+pub use basis_memory::DEFAULT as DEFAULT_BASIS_MEMORY;
 pub use checkpoint::{Cadence, exists as has_checkpoint};
 pub use error::{ClassifiedError, ErrorKind, FieldName, Fields, SddpError};
 pub use events::{Iteration, Observer, TimeSplit};
 pub use lp::{LpFailure, LpFailureKind, LpStatistics, NodeSolution};
 pub use noise::{Noise, Purpose, choose};
-pub use output::{
-    About, Cell, Column, Kind, PlainTables, Rows, Table, Tables, Visited, read_policy,
-    stage_columns, write_policy,
-};
+pub use output::{About, PlainTables, Tables, Visited, read_policy, write_policy};
 pub use policy::{InitialState, Manifest, Policy, Selection, SelectionRule, StoredCut};
 pub use problem::{
-    Change, ColumnId, Draft, Edge, Graph, LARGEST, LARGEST_COEFFICIENT, LpColumn, LpRow,
-    MOST_OPENING_NUMBERS, Magnitudes, Node, NodeId, Parts, Places, Problem, ProblemError,
+    Change, ColumnId, Draft, Edge, Fictitious, Graph, LARGEST, LARGEST_COEFFICIENT, LpColumn,
+    LpRow, MOST_OPENING_NUMBERS, Magnitudes, Node, NodeId, Parts, Places, Problem, ProblemError,
     ProblemErrors, RowId, SMALLEST, Sense, State, StateColumns, Step, Summary, Template,
     TemplateId, ValidationStep, sum_of,
 };

@@ -12,6 +12,8 @@ pub enum Purpose {
     Simulation,
     /// The openings of a case that gives distributions.
     Openings,
+    /// The mean of cost that nobody pays.
+    Fictitious,
 }
 
 /// The random numbers of one run and purpose.

@@ -2,9 +2,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use cobre_results::Rows;
+
 use crate::lp::{Detail, LpFailure, NodeSolution, Visit};
 use crate::noise::{Noise, choose};
-use crate::output::{PathTables, Rows, Visited};
+use crate::output::{PathTables, Visited};
 use crate::problem::Problem;
 use crate::rank_work::{NodeSolvers, TrainingState};
 use crate::ranks::Backend;
@@ -15,7 +17,7 @@ use crate::solver::WarmStart;
 #[repr(C)]
 pub(crate) struct TrialStage {
     node: u64,
-    /// The discounted cost.
+    /// The discounted cost, without what nobody pays.
     cost: f64,
 }
 
@@ -148,10 +150,11 @@ impl PathSimulator {
                 openings: opening..opening + 1,
                 detail,
             };
+            let fictitious = problem.fictitious_cost(shared.values.read(), node, opening, &state);
             let keep = &mut |_: usize, answer: &NodeSolution| {
                 let record = TrialStage {
                     node: node as u64,
-                    cost: weight * answer.cost,
+                    cost: weight * (answer.cost - fictitious),
                 };
                 cost += record.cost;
                 trial.stages.push(record);
@@ -161,12 +164,16 @@ impl PathSimulator {
                     let visited = Visited {
                         problem,
                         scenario: recorder.scenario,
-                        stage: trial.stages.len(),
+                        stage: problem.nodes[node]
+                            .stage
+                            .unwrap_or(trial.stages.len() as i64),
+                        start_date: &problem.nodes[node].start_date,
                         node,
                         opening,
                         discount: weight,
                         incoming: &state,
                         answer,
+                        fictitious,
                         parts: problem.nodes[node].places.split(values),
                     };
                     recorder.tables.stage(&visited, recorder.rows);

@@ -1,15 +1,16 @@
 //! The work of a rank: the state that its threads share, and their work units.
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use parquet::errors::ParquetError;
+use cobre_results::RowGroup;
 
 use crate::error::SddpError;
 use crate::lp::{LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::noise::{Noise, Purpose};
-use crate::output::{PathTables, RowGroup};
+use crate::output::PathTables;
 use crate::path::{PathSimulator, TrialPoint, TrialPoints};
 use crate::policy::CutPool;
 use crate::problem::Problem;
@@ -66,14 +67,16 @@ impl<C: Backend> TrainingState<'_, C> {
 /// The solvers of one thread, one per node that it has met.
 pub(crate) struct NodeSolvers {
     solver: Solver,
+    basis_bytes: usize,
     nodes: Vec<Option<NodeSolver>>,
     statistics: LpStatistics,
 }
 
 impl NodeSolvers {
-    pub(crate) fn new(problem: &Problem, solver: Solver) -> Self {
+    pub(crate) fn new(problem: &Problem, solver: Solver, basis_bytes: usize) -> Self {
         Self {
             solver,
+            basis_bytes,
             nodes: problem.nodes.iter().map(|_| None).collect(),
             statistics: LpStatistics::default(),
         }
@@ -91,7 +94,7 @@ impl NodeSolvers {
         let view = shared.view(node);
         let solver = match &mut self.nodes[node] {
             Some(solver) => solver,
-            empty => empty.insert(NodeSolver::load(&view, self.solver)?),
+            empty => empty.insert(NodeSolver::load(&view, self.solver, self.basis_bytes)?),
         };
         let before = solver.statistics();
         let result = solver.solve(&view, visit, warm_start, each);
@@ -122,7 +125,7 @@ pub(crate) struct SimulationUnit {
     pub(crate) paths: Range<usize>,
     pub(crate) simulator: PathSimulator,
     /// The encoded rows of its paths, table by table.
-    pub(crate) row_groups: Result<Vec<RowGroup>, ParquetError>,
+    pub(crate) row_groups: io::Result<Vec<RowGroup>>,
 }
 
 /// All work units of this rank.

@@ -3,21 +3,23 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use cobre_comm::host_name;
+use cobre_results::layout::validation;
+use cobre_results::{MemoryTable, RowGroup, TableFile, note};
+
 use crate::agreement::agree;
+use crate::basis_memory;
 use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
 use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::lp::LpStatistics;
-use crate::output::{
-    About, Directory, Facts, MemoryTable, PathTables, PlainTables, RowGroup, TableFile, VALIDATION,
-    host, note,
-};
+use crate::output::{About, Facts, PathTables, PlainTables, RunOutput};
 use crate::path::TrialPoints;
 use crate::policy::{CutPool, InitialState, Manifest, Policy};
-use crate::problem::Problem;
+use crate::problem::{Fictitious, Problem};
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
-use crate::ranks::{Backend, ByteBlocks, Ranks};
+use crate::ranks::{Backend, ByteBlocks, Ranks, split};
 use crate::settings::Settings;
 use crate::team::with_team;
 use crate::training::{
@@ -54,10 +56,40 @@ pub struct Results {
     pub interrupted: bool,
     /// Linear programs solved by all ranks, in training and simulation.
     pub lp: LpStatistics,
+    /// The cost that nobody pays and that no figure contains.
+    pub fictitious: Fictitious,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
     /// The time of its parts.
     pub seconds: Seconds,
+}
+
+/// The warning about a bound on the wrong side of the estimate.
+const CONTRADICTION: &str = "the bound is on the wrong side of the estimate by more than sampling explains: is the cost to \
+     go never below the bound that was given (--bound, bound=; for a revenue: above)?";
+
+impl Results {
+    /// True if the bound contradicts the estimate by more than sampling error.
+    fn contradicts(&self, problem: &Problem) -> bool {
+        let estimate = self.simulated.unwrap_or(self.trained.estimate);
+        let Some(half) = estimate.half_width_95.filter(|_| problem.is_risk_neutral()) else {
+            return false;
+        };
+        let bound = self.trained.bound;
+        // Twice the interval: one in ten thousand.
+        let margin = 2.0 * (half + 1.96 * self.fictitious.standard_error) + 1e-6 * bound.abs();
+        problem.sense.sign() * (bound - estimate.mean) > margin
+    }
+
+    /// The part of the run that was interrupted.
+    pub fn interrupted_in(&self) -> Option<&'static str> {
+        self.interrupted
+            .then_some(if self.trained.reason == StopReason::Interrupted {
+                "training"
+            } else {
+                "simulation"
+            })
+    }
 }
 
 /// Trains, simulates, validates and writes. Collective: ranks agree on the problem and on all
@@ -191,9 +223,10 @@ fn run_on<C: Backend>(
             .then(|| PathTables::new(&problem, start.about.tables, settings.csv)),
     };
     let work = RankWork::new(shared, ranks, settings);
+    let basis_bytes = basis_memory::per_basis(&problem, &work.units, settings);
     with_team(
         settings.threads.get(),
-        || NodeSolvers::new(&problem, settings.solver),
+        || NodeSolvers::new(&problem, settings.solver, basis_bytes),
         |task, unit, solvers| work.run_unit(task, unit, solvers),
         |team| {
             let trainer = Trainer {
@@ -201,7 +234,7 @@ fn run_on<C: Backend>(
                 team,
                 ranks,
             };
-            run_job(trainer, &provenance, settings, &start.about, observer)
+            run_job(trainer, &provenance, settings, start, observer)
         },
     )
 }
@@ -211,9 +244,10 @@ fn run_job<C: Backend>(
     mut job: Trainer<'_, '_, '_, C>,
     provenance: &Provenance,
     settings: &Settings,
-    about: &About<'_>,
+    start_from: &Start<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
+    let about = &start_from.about;
     let problem = job.work.read().problem;
     let directory = directory(&job, settings)?;
     let mut checkpoints = Checkpoints::new(directory.as_ref(), provenance, settings)?;
@@ -230,6 +264,14 @@ fn run_job<C: Backend>(
     };
     let start = Instant::now();
     let mut results = results_of_training(&job, trained, settings, seconds);
+    if let Some(policy) = start_from
+        .policy
+        .filter(|_| results.trained.iterations.is_empty())
+    {
+        // Nothing was added: the policy is the one that was given, to the bit.
+        results.policy_sha256 = policy.sha256();
+        results.policy = results.policy.map(|_| policy.clone());
+    }
     // Training first: its results stay if something below fails.
     if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
         directory.write_training(&results.trained)?;
@@ -246,6 +288,9 @@ fn run_job<C: Backend>(
             &mut results,
         )?;
         results.seconds.simulate = start.elapsed().as_secs_f64();
+    }
+    if results.contradicts(problem) {
+        observer.warning(CONTRADICTION);
     }
     results.lp = job.statistics()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
@@ -281,6 +326,7 @@ fn results_of_training<C: Backend>(
         policy_sha256: pool.sha256(problem),
         policy: None,
         lp: LpStatistics::default(),
+        fictitious: problem.fictitious,
         shared_bytes: pool.bytes() + size_of_val(shared.values.read()),
         interrupted: trained.reason == StopReason::Interrupted,
         trained,
@@ -319,7 +365,7 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
 /// Simulates and validates, unless interrupted.
 fn simulate_policy<C: Backend>(
     job: &mut Trainer<'_, '_, '_, C>,
-    directory: Option<&Directory>,
+    directory: Option<&RunOutput>,
     settings: &Settings,
     observer: &mut dyn Observer,
     results: &mut Results,
@@ -359,15 +405,15 @@ enum PathTable {
 impl PathTable {
     fn splice(&mut self, row_group: RowGroup) -> Result<(), SddpError> {
         match self {
-            Self::File(file) => file.splice(row_group),
-            Self::Memory(table) => table.splice(row_group),
+            Self::File(file) => Ok(file.splice(row_group)?),
+            Self::Memory(table) => Ok(table.splice(row_group)?),
         }
     }
 
     /// Puts the files in their places, or tells the observer of the table.
     fn finish(
         self,
-        directory: Option<&Directory>,
+        directory: Option<&RunOutput>,
         observer: &mut dyn Observer,
     ) -> Result<(), SddpError> {
         match self {
@@ -384,7 +430,7 @@ impl PathTable {
 /// The tables that simulated paths go to, on the first rank: files if there is a directory.
 fn path_files<C: Backend>(
     job: &Trainer<'_, '_, '_, C>,
-    directory: Option<&Directory>,
+    directory: Option<&RunOutput>,
 ) -> Result<Vec<PathTable>, SddpError> {
     let shared = job.work.read();
     let tables = shared.tables.as_ref().filter(|_| job.ranks.is_first());
@@ -396,7 +442,8 @@ fn path_files<C: Backend>(
         return Ok(files.into_iter().map(PathTable::File).collect());
     }
     let tables = tables.tables.iter().map(MemoryTable::new);
-    tables.map(|table| table.map(PathTable::Memory)).collect()
+    let tables = tables.map(|table| Ok(PathTable::Memory(table?)));
+    tables.collect()
 }
 
 /// Restores the progress of the newest checkpoint.
@@ -419,7 +466,7 @@ fn resume<C: Backend>(
 fn directory<C: Backend>(
     job: &Trainer<'_, '_, '_, C>,
     settings: &Settings,
-) -> Result<Option<Directory>, SddpError> {
+) -> Result<Option<RunOutput>, SddpError> {
     let Some(path) = settings.output.as_ref().filter(|_| job.ranks.is_first()) else {
         return Ok(None);
     };
@@ -428,8 +475,8 @@ fn directory<C: Backend>(
     let simulated = shared.tables.as_ref().filter(|_| settings.simulate > 0);
     let simulated = simulated.map_or(&[][..], |tables| &tables.tables);
     let mut names: Vec<&str> = simulated.iter().map(|table| &*table.name).collect();
-    names.extend((!shared.problem.validation.is_empty()).then_some(VALIDATION));
-    Directory::create(path, settings.csv, &names).map(Some)
+    names.extend((!shared.problem.validation.is_empty()).then_some(validation::TABLE));
+    RunOutput::create(path, settings.csv, &names).map(Some)
 }
 
 /// The host and the threads of each rank, on the first rank. Collective.
@@ -438,9 +485,12 @@ fn machines<C: Backend>(
     settings: &Settings,
 ) -> Result<(Vec<String>, Vec<usize>), SddpError> {
     let mut own = ByteBlocks::default();
-    own.push(&(host(), settings.threads.get()));
-    let all = ranks.gather_to_first(ranks.size(), &own)?;
-    let machines = all.iter().flat_map(ByteBlocks::iter);
+    own.push(&(host_name(), settings.threads.get()));
+    let (lengths, mut all) = (ranks.gather_lengths(ranks.size(), &own)?, Vec::new());
+    ranks.gather_to_first(&lengths, &own, &mut |piece: &[u8]| {
+        all.extend_from_slice(piece);
+        Ok::<(), SddpError>(())
+    })?;
     let read = |machine| postcard::from_bytes::<(String, usize)>(machine).unwrap_or_default();
-    Ok(machines.map(read).unzip())
+    Ok(split(&lengths, &all).map(read).unzip())
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::basis_memory;
 use crate::checkpoint::Cadence;
 use crate::error::SddpError;
 use crate::policy::Selection;
@@ -67,6 +68,8 @@ settings! {
     sampling: Sampling = Sampling::Fresh,
     /// The solver of nodes.
     solver: Solver = Solver::default(),
+    /// The most bytes of the bases that all units of all ranks remember. Results depend on it.
+    basis_memory: u64 = basis_memory::DEFAULT,
     /// The cadence of checkpoints.
     checkpoints: Cadence = Cadence::default(),
     /// True to resume from the newest checkpoint, if there is one.

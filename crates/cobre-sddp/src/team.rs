@@ -87,6 +87,11 @@ impl<T> Drop for ShutdownGuard<'_, T> {
 }
 
 impl<T: Copy + Send, W> Team<'_, T, W> {
+    /// The number of threads.
+    pub(crate) fn threads(&self) -> usize {
+        self.others + 1
+    }
+
     /// Runs all units of a task; returns when the last is done.
     pub(crate) fn run(&mut self, task: T, units: usize) {
         let queue = self.queue;

@@ -3,6 +3,7 @@
 //!
 //! `COBRE_HOSTILE` says how many mutants, `COBRE_HOSTILE_SEED` which.
 
+mod random;
 #[path = "../../cobre-case/src/sample.rs"]
 mod sample;
 
@@ -19,27 +20,10 @@ use cobre_sddp::{
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use random::{Random, setting};
 use sample::{Hydrothermal, hydrothermal};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-fn setting(name: &str, usual: u64) -> u64 {
-    let text = std::env::var(name).ok();
-    text.map_or(usual, |text| text.parse().expect("a whole number"))
-}
-
-/// Numbers that look random, the same for one seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) as usize % end.max(1)
-    }
-}
 
 fn problem() -> Problem {
     let size = Hydrothermal {

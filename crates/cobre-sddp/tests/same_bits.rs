@@ -4,7 +4,9 @@
 mod sample;
 
 use cobre_comm::LocalBackend;
-use cobre_sddp::{Cadence, Iteration, Observer, Problem, Settings, StopRule, Stopping, run};
+use cobre_sddp::{
+    Cadence, DEFAULT_BASIS_MEMORY, Iteration, Observer, Problem, Settings, StopRule, Stopping, run,
+};
 use sample::{Hydrothermal, hydrothermal};
 use std::num::NonZero;
 
@@ -35,7 +37,7 @@ impl Observer for Trace {
 
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
-    let train = |threads: usize| {
+    let train = |threads: usize, basis_memory: u64| {
         let settings = Settings {
             seed: 11,
             passes: NonZero::new(3).expect("not 0"),
@@ -43,6 +45,7 @@ fn any_number_of_threads_gives_the_same_bits() {
             stopping: Stopping::any(vec![StopRule::Iterations(12)]),
             threads: NonZero::new(threads).expect("not 0"),
             simulate: 100,
+            basis_memory,
             checkpoints: Cadence::Never,
             ..Settings::default()
         };
@@ -51,8 +54,15 @@ fn any_number_of_threads_gives_the_same_bits() {
         let simulated = results.simulated.expect("asked for").mean.to_bits();
         (trace.0, simulated, results.policy_sha256)
     };
-    let one = train(1);
-    for threads in 2..=4 {
-        assert_eq!(train(threads), one, "{threads} threads");
+    // All that bases need, and less.
+    for basis_memory in [DEFAULT_BASIS_MEMORY, 100_000, 0] {
+        let one = train(1, basis_memory);
+        for threads in 2..=4 {
+            assert_eq!(
+                train(threads, basis_memory),
+                one,
+                "{threads} threads, {basis_memory} bytes"
+            );
+        }
     }
 }

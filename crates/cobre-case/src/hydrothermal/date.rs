@@ -1,5 +1,7 @@
 //! Days of the calendar.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use super::json::{Json, Read, expected};
@@ -24,6 +26,23 @@ impl Date {
         let (year, month, day) = (year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
         let valid = (1..=12).contains(&month) && (1..=length(year, month)).contains(&day);
         valid.then(|| Self(days(year, month) + day - 1))
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The year cannot be later than this, and is that or one before.
+        let mut year = 1970 + self.0.div_euclid(365);
+        while days(year, 1) > self.0 {
+            year -= 1;
+        }
+        let month = (1..=12).rev().find(|month| days(year, *month) <= self.0);
+        let month = month.unwrap_or(1);
+        write!(
+            f,
+            "{year:04}-{month:02}-{:02}",
+            self.0 - days(year, month) + 1
+        )
     }
 }
 

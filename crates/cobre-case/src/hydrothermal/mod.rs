@@ -8,6 +8,8 @@ mod date;
 mod files;
 mod fits;
 mod hydraulic_warnings;
+mod inflow_sign;
+mod inflow_variance;
 mod json;
 mod model;
 mod number;
@@ -33,6 +35,7 @@ use crate::{Case, Checked, Options};
 
 pub(crate) use self::fits::read as read_fits;
 pub use self::fits::{FittedPlane, ProductionFit};
+pub use self::results::simulation_tables;
 
 /// True if a directory looks like a case.
 pub(crate) fn is_case(path: &Path) -> bool {
@@ -59,7 +62,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    fn read(path: &Path, overrides: Option<&str>) -> Result<Self, Vec<Finding>> {
+    fn read(path: &Path, options: &Options, overrides: Option<&str>) -> Result<Self, Vec<Finding>> {
         let mut findings = Findings::default();
         let Some(files) = Files::read(path, overrides, &mut findings) else {
             return Err(findings.sorted());
@@ -69,6 +72,7 @@ impl Resolved {
         }
         let system = System::resolve(&files, &mut findings);
         let settings = settings::resolve(&files.config, &mut findings);
+        inflow_sign::refuse(&system, options, &mut findings);
         let sampling = OpeningSampler::resolve(&files, &system, &mut findings);
         if findings.any_wrong() {
             return Err(findings.sorted());
@@ -89,7 +93,7 @@ pub(crate) fn check(
     options: &Options,
     overrides: Option<&str>,
 ) -> Result<Checked, Vec<Finding>> {
-    let case = Resolved::read(path, overrides)?;
+    let case = Resolved::read(path, options, overrides)?;
     let risk = |stage: &system::Stage| options.risk.unwrap_or(stage.risk);
     Ok(Checked {
         risk_neutral: case
@@ -114,9 +118,10 @@ pub(crate) fn read(
         settings,
         sampling,
         mut findings,
-    } = Resolved::read(path, overrides)?;
-    warnings::find(&files, &system, &mut findings);
-    match model::build(&system, &sampling, options) {
+    } = Resolved::read(path, options, overrides)?;
+    let lowest = inflow_sign::lowest(&system, &sampling);
+    warnings::find(&files, &system, &lowest, &mut findings);
+    match model::build(&system, &sampling, &lowest, options) {
         Ok((problem, layouts)) => {
             warnings::scale(&problem, &mut findings);
             Ok(Case {

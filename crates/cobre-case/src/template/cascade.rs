@@ -13,7 +13,7 @@ pub(super) fn make(files: &mut CaseFiles) {
         before: 1,
     };
     files.schemas();
-    files.json("config.json", parts::config(4, 60, 200));
+    files.json("config.json", parts::config(4, 60, 200, "truncation"));
     files.json("penalties.json", parts::penalties());
     months.write(files);
     parts::buses(&[("city", 260.0)], &[], &months, &[1.2, 0.9333], files);

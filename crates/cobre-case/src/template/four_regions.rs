@@ -21,7 +21,7 @@ pub(super) fn make(files: &mut CaseFiles) {
         before: 1,
     };
     files.schemas();
-    files.json("config.json", parts::config(4, 60, 200));
+    files.json("config.json", parts::config(4, 60, 200, "bounded_noise"));
     files.json("penalties.json", parts::penalties());
     months.write(files);
     let buses: Vec<(&str, f64)> = REGIONS

@@ -19,7 +19,7 @@ struct Size {
 
 /// The demo: five years of months.
 pub(super) fn five_years(files: &mut CaseFiles) {
-    files.json("config.json", parts::config(8, 200, 400));
+    files.json("config.json", parts::config(8, 200, 400, "truncation"));
     let size = Size {
         hydros: 8,
         river: 2,
@@ -32,7 +32,7 @@ pub(super) fn five_years(files: &mut CaseFiles) {
 
 /// A system of the size of a large country.
 pub(super) fn large(files: &mut CaseFiles) {
-    files.json("config.json", parts::config(4, 10, 0));
+    files.json("config.json", parts::config(4, 10, 0, "truncation"));
     let size = Size {
         hydros: 100,
         river: 5,

@@ -1,5 +1,6 @@
 //! Complete cases to start from, and what it takes to write others.
 
+mod brazil_like;
 mod cascade;
 mod files;
 mod four_regions;
@@ -7,6 +8,7 @@ mod grown;
 mod one_reservoir;
 mod parts;
 
+pub use self::brazil_like::BRAZIL_LIKE_HYDROS;
 pub use self::files::{CaseFiles, TemplateColumn};
 
 /// A case to start from.
@@ -20,7 +22,7 @@ pub struct Template {
 }
 
 /// All of them.
-pub const TEMPLATES: [Template; 5] = [
+pub const TEMPLATES: [Template; 6] = [
     Template {
         name: "one-reservoir",
         about: "one reservoir and two thermal plants, 12 monthly stages",
@@ -46,12 +48,25 @@ pub const TEMPLATES: [Template; 5] = [
         about: "100 hydro and 120 thermal plants, 24 stages of 3 blocks: to see how things scale",
         make: grown::large,
     },
+    Template {
+        name: "brazil-like",
+        about: "an invented system of the shape of Brazil's, with everything a case can have; --hydros 20 to 160",
+        make: |files| brazil_like::make(brazil_like::USUAL_HYDROS, files),
+    },
 ];
 
 impl Template {
     /// The template of this name.
     pub fn find(name: &str) -> Option<Self> {
         TEMPLATES.into_iter().find(|template| template.name == name)
+    }
+
+    /// The files of the template brazil-like with so many hydro plants, a number of [`BRAZIL_LIKE_HYDROS`].
+    pub fn brazil_like(hydros: usize) -> CaseFiles {
+        let mut files = CaseFiles::default();
+        let (least, most) = (BRAZIL_LIKE_HYDROS.start(), BRAZIL_LIKE_HYDROS.end());
+        brazil_like::make(hydros.clamp(*least, *most), &mut files);
+        files
     }
 
     /// Its files, by path below the case.

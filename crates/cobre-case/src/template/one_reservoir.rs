@@ -13,7 +13,7 @@ pub(super) fn make(files: &mut CaseFiles) {
         before: 0,
     };
     files.schemas();
-    files.json("config.json", parts::config(4, 60, 200));
+    files.json("config.json", parts::config(4, 60, 200, "truncation"));
     files.json("penalties.json", parts::penalties());
     months.write(files);
     parts::buses(&[("city", 100.0)], &[], &months, &[1.0], files);

@@ -76,8 +76,9 @@ fn first_of(month: isize) -> String {
     )
 }
 
-/// Settings of training and simulation.
-pub(super) fn config(passes: usize, iterations: usize, simulated: usize) -> Value {
+/// Settings of training and simulation, and the method for inflows below zero: with a risk measure it must not be
+/// truncation.
+pub(super) fn config(passes: usize, iterations: usize, simulated: usize, method: &str) -> Value {
     json!({
         "training": {
             "forward_passes": passes,
@@ -87,7 +88,7 @@ pub(super) fn config(passes: usize, iterations: usize, simulated: usize) -> Valu
             "cut_selection": {"enabled": true, "method": "lml1"},
         },
         "simulation": {"enabled": simulated > 0, "num_scenarios": simulated.max(1)},
-        "modeling": {"inflow_non_negativity": {"method": "truncation"}},
+        "modeling": {"inflow_non_negativity": {"method": method}},
     })
 }
 
@@ -209,8 +210,7 @@ fn inflows(plants: &[TemplateHydro], months: &Months, files: &mut CaseFiles) {
     let (mut ar_ids, mut ar_stages, mut lags) = (vec![], vec![], vec![]);
     let (mut coefficients, mut ratios) = (vec![], vec![]);
     for (id, plant) in plants.iter().enumerate() {
-        // Long memory leaves less that is new.
-        let known: f64 = plant.memory.iter().map(|factor| factor * factor).sum();
+        let residual = round(libm::sqrt(1.0 - explained(&plant.memory)));
         for month in 0..months.count {
             ids.push(id);
             stages.push(month);
@@ -221,7 +221,7 @@ fn inflows(plants: &[TemplateHydro], months: &Months, files: &mut CaseFiles) {
                 ar_stages.push(month);
                 lags.push(place + 1);
                 coefficients.push(*coefficient);
-                ratios.push(round(libm::sqrt(1.0 - known)));
+                ratios.push(residual);
             }
         }
     }
@@ -242,6 +242,14 @@ fn inflows(plants: &[TemplateHydro], months: &Months, files: &mut CaseFiles) {
         ];
         files.table("scenarios/inflow_ar_coefficients.parquet", &columns);
     }
+}
+
+/// The part of the variance that coefficients of the two months before explain, or of fewer: the Yule-Walker
+/// equations, in which every month has the same deviation as the others, divided by its own.
+fn explained(memory: &[f64]) -> f64 {
+    let [first, second] = [0, 1].map(|place| memory.get(place).copied().unwrap_or(0.0));
+    let of_last = first / (1.0 - second);
+    first * of_last + second * (first * of_last + second)
 }
 
 /// Thermal plants: name, bus, capacity in MW, cost in $/MWh.

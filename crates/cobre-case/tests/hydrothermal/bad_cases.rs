@@ -57,7 +57,11 @@ fn listing(directory: &Path) -> Vec<String> {
 
 /// The sound case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
 fn changed(path: &str, pointer: &str, value: &Value) -> CaseFiles {
-    let mut files = sound();
+    changed_in(sound(), path, pointer, value)
+}
+
+/// A case with one value of a JSON file changed, by JSON pointer; `Null` removes the key.
+pub fn changed_in(mut files: CaseFiles, path: &str, pointer: &str, value: &Value) -> CaseFiles {
     let mut file = text(&files, path);
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
     let parent = file.pointer_mut(parent).expect(pointer);
@@ -598,16 +602,15 @@ fn wrong_columns_of_a_table_are_named() {
     let columns = [
         ("hydro_id", TemplateColumn::Ids(vec![0])),
         ("stage_id", TemplateColumn::Ids(vec![0])),
-        (
-            "water_withdrawal_m3s",
-            TemplateColumn::Maybe(vec![Some(1.0)]),
-        ),
+        ("mean_m3s", TemplateColumn::Numbers(vec![1.0])),
+        ("std_m3s", TemplateColumn::Numbers(vec![1.0])),
+        ("ar_order", TemplateColumn::Maybe(vec![Some(1.0)])),
     ];
     let mut files = sound();
-    files.table("constraints/hydro_bounds.parquet", &columns);
+    files.table(INFLOWS, &columns);
     let found = errors(&files);
     assert!(
-        found[0].contains("column water_withdrawal_m3s: not supported"),
+        found[0].contains("column ar_order: not supported"),
         "{found:#?}"
     );
 }
@@ -699,4 +702,40 @@ fn templates_are_sound_and_nothing_about_them_is_suspicious() {
         let case = case.unwrap_or_else(|error| panic!("{}: {error}", template.name));
         assert_eq!(case.warnings, [], "{}", template.name);
     }
+}
+
+#[test]
+fn a_reservoir_without_an_entry_starts_empty_and_that_is_told() {
+    let files = changed("initial_conditions.json", "/storage", &json!([]));
+    let said = warnings(&files);
+    let told = |line: &&String| line.contains("it starts empty") && line.contains("upper lake");
+    assert!(said.iter().any(|line| told(&line)), "{said:#?}");
+    assert_eq!(warnings(&sound()), Vec::<String>::new());
+}
+
+#[test]
+fn coefficients_and_ratios_that_contradict_each_other_are_told() {
+    let mut files = sound();
+    let rows = || (0..2).flat_map(|plant| (0..12).map(move |stage| (plant, stage)));
+    let columns = [
+        (
+            "hydro_id",
+            TemplateColumn::Ids(rows().map(|row| row.0).collect()),
+        ),
+        (
+            "stage_id",
+            TemplateColumn::Ids(rows().map(|row| row.1).collect()),
+        ),
+        ("lag", TemplateColumn::Ids(vec![1; 24])),
+        ("coefficient", TemplateColumn::Numbers(vec![0.6; 24])),
+        ("residual_std_ratio", TemplateColumn::Numbers(vec![1.0; 24])),
+    ];
+    files.table("scenarios/inflow_ar_coefficients.parquet", &columns);
+    let said = warnings(&files);
+    let told = |line: &String| line.contains("contradict each other") && line.contains("156 %");
+    assert_eq!(
+        said.iter().filter(|line| told(line)).count(),
+        2,
+        "{said:#?}"
+    );
 }

@@ -294,3 +294,65 @@ fn releases_that_are_missing_are_suspicious() {
         "its water travels 48 h, and releases of only 0 h before the first stage are given",
     );
 }
+
+#[test]
+fn productivities_of_a_table_take_the_place_of_others() {
+    let table = |rows: &[(i32, f64)]| {
+        let mut files = with_model(&ranges(&json!({
+            "start_stage_id": 0, "end_stage_id": 0, "model": "constant_productivity", "productivity_override": 0.5,
+        })));
+        files.table(
+            "system/hydro_energy_productivity.parquet",
+            &[
+                ("hydro_id", TemplateColumn::Ids(vec![0; rows.len()])),
+                (
+                    "stage_id",
+                    TemplateColumn::Ids(rows.iter().map(|row| row.0).collect()),
+                ),
+                (
+                    "equivalent_productivity_mw_per_m3s",
+                    TemplateColumn::Numbers(rows.iter().map(|row| row.1).collect()),
+                ),
+            ],
+        );
+        files
+    };
+    said(
+        &errors(&table(&[(0, 0.77)])),
+        "hydro_energy_productivity.parquet has one for stage 0 as well",
+    );
+    said(
+        &errors(&table(&[(1, 0.77), (1, 0.8)])),
+        "row 2: hydro plant 0 has such a row already",
+    );
+    said(
+        &errors(&table(&[(44, 0.77)])),
+        "row 1: there is no stage 44",
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    table(&[(1, 0.77)])
+        .write(directory.path())
+        .expect("it can be written");
+    let case =
+        cobre_case::load(directory.path(), &cobre_case::Options::default()).expect("it is sound");
+    // The factor of turbined flow in the balance of the bus, by stage.
+    let factor = |stage: usize| {
+        let template = case.problem.template(stage);
+        let column = template
+            .columns
+            .iter()
+            .position(|own| own.name.starts_with("turbined.upper_lake"));
+        let row = template
+            .rows
+            .iter()
+            .find(|row| row.name.starts_with("energy."));
+        let terms = &row.expect("it has a bus").terms;
+        terms
+            .iter()
+            .find(|term| Some(term.0) == column)
+            .expect("it feeds it")
+            .1
+    };
+    assert_eq!([factor(0), factor(1)], [0.5, 0.77]);
+    assert!((factor(2) - 0.77).abs() > 1e-6);
+}

@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use cobre_case::template::{CaseFiles, TemplateColumn};
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
+use cobre_results::{Rows, TableSchema};
 use cobre_sddp::{
-    About, Cadence, Draft, Noise, Problem, Purpose, Rows, Sense, Settings, Solver, Start, StopRule,
-    Stopping, Table, Tables, Template, Visited, run_from,
+    About, Cadence, Draft, Noise, Problem, Purpose, Sense, Settings, Solver, Start, StopRule,
+    Stopping, Tables, Template, Visited, run_from,
 };
 use serde_json::json;
 
@@ -21,7 +22,7 @@ impl Random {
         Self(Noise::new(seed, Purpose::Simulation), 0)
     }
 
-    fn share(&mut self) -> f64 {
+    pub fn share(&mut self) -> f64 {
         self.1 += 1;
         self.0.draw(self.1, 0, 0)[0]
     }
@@ -551,7 +552,7 @@ type Decision = (Vec<f64>, f64, Vec<f64>);
 struct Kept(Mutex<Option<Decision>>);
 
 impl Tables for Kept {
-    fn tables(&self, _: &Problem) -> Vec<Table> {
+    fn tables(&self, _: &Problem) -> Vec<TableSchema> {
         Vec::new()
     }
 
@@ -563,7 +564,7 @@ impl Tables for Kept {
 }
 
 /// The linear program of a node with the values of an opening in it.
-fn with_opening(problem: &Problem, node: usize, opening: usize) -> Template {
+pub fn with_opening(problem: &Problem, node: usize, opening: usize) -> Template {
     let mut lp = problem.template(node).clone();
     let places = &problem.nodes[node].places;
     let parts = places.split(problem.opening(&problem.values, node, opening));

@@ -4,26 +4,26 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use cobre_case::Options;
-use cobre_sddp::Table;
+use cobre_results::TableSchema;
 use serde_json::Value;
 
 const HEAD: &str = "# Every file of a case
 
-This page lists what may be written, file by file. A test compares it with the declarations that read
-the files. Keys not listed here are errors, and so are keys and files of the format that this version
-cannot honour: the message names them. `\"$schema\"` is allowed in every object, and null is as good as
-leaving an optional key out.
+This page lists every key of every file. A test compares it with the declarations that read the files. A key that is not
+listed is an error, and so are keys and files of the format that this version does not support: the message names them.
+`\"$schema\"` is allowed in every object, and an optional key may be null, which is the same as leaving it out.
 
-Numbers have units in their names: MW, m³/s (`m3s`), hm³ (`hm3`), $/MWh, hours. None may be beyond 10¹⁵ either
-way: solvers take such numbers for infinite. What the numbers do is on the page about [the model](../reference/hydrothermal-model.md).
+Numbers have their units in their names: MW, m³/s (`m3s`), hm³ (`hm3`), $/MWh, hours. The absolute value of a number is at
+most 10¹⁵, because solvers treat larger numbers as infinite. [The model](../reference/hydrothermal-model.md) explains how
+each number enters the linear programs.
 ";
 
 const TABLES_HEAD: &str = "# Every table of a simulation
 
 This page lists the tables that a simulation adds to those that [every run](../guide/results.md) writes, and their
-columns. A test compares it with the declarations that write them; `dictionary.csv` in the directory of
-a run says the same about that run. Numbers have units in their names. Money is money of the stage: `discount`
-turns it into money of the first one. A table about things that a case has none of is not written.
+columns. A test compares it with the declarations that write them; `dictionary.csv` in a results directory describes the
+tables of that run. Numbers have their units in their names. Costs are in money of their stage; multiply by `discount`
+to get money of the first stage. A run does not write a table for elements that the case does not have.
 ";
 
 /// The constraint on a value, in a few words.
@@ -143,11 +143,9 @@ fn page() -> String {
     page
 }
 
-/// The page of the tables that runs write, from those of a case that has everything and of a file.
+/// The page of the tables that runs write: those of cases, and of a file.
 fn results_page() -> String {
     let mut page = TABLES_HEAD.to_owned();
-    let case = cobre_case::load(&root().join("examples/four-regions"), &Options::default());
-    let case = case.expect("it is sound");
     let file = root().join("examples/two_reservoirs.sof.json");
     let options = Options {
         bound: Some(0.0),
@@ -155,13 +153,13 @@ fn results_page() -> String {
     };
     let file = cobre_case::load(&file, &options).expect("it is sound");
     page.push_str("\n## Hydrothermal cases\n");
-    page.push_str(&described(&case.tables.tables(&case.problem)));
+    page.push_str(&described(&cobre_case::simulation_tables()));
     page.push_str("\n## Other problems\n\nThis is what `examples/two_reservoirs.sof.json` gets: a column for each decision and for each constraint.\n");
     page.push_str(&described(&file.tables.tables(&file.problem)));
     page
 }
 
-fn described(tables: &[Table]) -> String {
+fn described(tables: &[TableSchema]) -> String {
     let mut text = String::new();
     for table in tables {
         let name = &table.name;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use cobre_case::template::{Template, TemplateColumn};
 use cobre_case::{Options, load};
 use cobre_sddp::Solver;
+use serde_json::json;
 
 use crate::tables::{Whole, close, energy, simulate, sums};
 use crate::water_world::{HM3, WaterPhase, WaterWorld};
@@ -114,4 +116,52 @@ fn what_hydro_systems_write_adds_up() {
     }
     // Rain on the lake, evaporation and withdrawal that fall short, filling that is late, water under way, diversion.
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+}
+
+/// The case `one-reservoir` with hyperplanes that spilled water lowers, and a flood.
+#[test]
+fn a_flood_that_takes_hyperplanes_below_zero_is_a_violation_and_no_error() {
+    let mut files = Template::find("one-reservoir")
+        .expect("it is there")
+        .files();
+    let range = json!({
+        "start_stage_id": 0, "end_stage_id": null, "model": "fpha", "fpha_config": {"source": "precomputed"},
+    });
+    let model = json!({"hydro_id": 0, "selection_mode": "stage_ranges", "stage_ranges": [range]});
+    files.json(
+        "system/hydro_production_models.json",
+        json!({"production_models": [model]}),
+    );
+    files.table(
+        "system/fpha_hyperplanes.parquet",
+        &[
+            ("hydro_id", TemplateColumn::Ids(vec![0])),
+            ("plane_id", TemplateColumn::Ids(vec![0])),
+            ("gamma_0", TemplateColumn::Numbers(vec![0.0])),
+            ("gamma_v", TemplateColumn::Numbers(vec![0.01])),
+            ("gamma_q", TemplateColumn::Numbers(vec![0.9])),
+            ("gamma_s", TemplateColumn::Numbers(vec![-0.5])),
+        ],
+    );
+    files.table(
+        "scenarios/inflow_seasonal_stats.parquet",
+        &[
+            ("hydro_id", TemplateColumn::Ids(vec![0; 12])),
+            ("stage_id", TemplateColumn::Ids((0..12).collect())),
+            ("mean_m3s", TemplateColumn::Numbers(vec![5000.0; 12])),
+            ("std_m3s", TemplateColumn::Numbers(vec![10.0; 12])),
+        ],
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    files.write(directory.path()).expect("it can be written");
+    let case = load(directory.path(), &Options::default()).expect("it is sound");
+    let results = simulate(case, Solver::Check, &directory.path().join("output"));
+    sums(&results);
+    energy(&results);
+    let blocks = Whole::read(&results, "hydro_blocks").expect("it is there");
+    for row in 0..blocks.rows() {
+        let of = |column: &str| blocks.of(column)[row];
+        assert!(of("spilled_m3s") > 1000.0 && of("production_violation_mw") > 100.0);
+        assert!(of("generation_mw").abs() < 1e-6, "it gives no energy");
+    }
 }

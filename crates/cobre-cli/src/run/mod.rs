@@ -1,9 +1,11 @@
 //! `cobre run`: trains a policy, alone or as the ranks of a job.
 
+mod progress;
 mod report;
 mod show;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::mem::take;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
@@ -11,22 +13,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cobre_case::{Case, Options};
+use cobre_case::{Case, Options, output_inside};
 use cobre_comm::{BackendKind, CommBackend, Communicator, ErrorKind, cpus, create_communicator};
 use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
+use cobre_results::layout::POLICY;
 use cobre_sddp::{
-    About, Cadence, MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Policy, Risk, SddpError,
-    Selection, Settings, Solver, Start, StopRule, Stopping, read_policy, run_from, simulate,
+    About, Cadence, DEFAULT_BASIS_MEMORY, MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Policy,
+    Risk, SddpError, Selection, Settings, Solver, Start, StopRule, Stopping, read_policy, run_from,
+    simulate,
 };
 
 use self::report::{Failure, Voice};
-use self::show::Show;
+use self::show::{OutputChoices, Show};
 use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
-/// The policy's part of an output directory.
-const POLICY: &str = "policy";
 /// The grace period in which ranks that are asked to end finish an iteration and save.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -64,9 +66,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "output")]
     csv: bool,
 
-    /// Keeps the state of training beside the results: iterations:K, minutes:M or none
-    #[arg(long, value_name = "RULE", default_value = "minutes:1")]
-    checkpoint: Cadence,
+    /// Keeps the state of training in the output directory: iterations:K, minutes:M or none [default: minutes:1 if there
+    /// is one]
+    #[arg(long, value_name = "RULE")]
+    checkpoint: Option<Cadence>,
 
     /// Goes on from the newest checkpoint in the output directory
     #[arg(long, requires = "output")]
@@ -109,6 +112,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
 
+    /// Memory for the bases that all ranks remember, in MiB; results depend on it
+    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_BASIS_MEMORY >> 20, value_parser = mebibytes)]
+    basis_memory: u64,
+
     /// A bound that the cost to go is never below (for a revenue: above) [default: a case has its own]
     #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = finite)]
     bound: Option<f64>,
@@ -133,6 +140,10 @@ pub(crate) struct Args {
     /// Ends with one line of JSON on standard output
     #[arg(long)]
     json: bool,
+
+    /// Prints also the ranges of numbers, and what solvers and ranks were busy with
+    #[arg(long, short)]
+    verbose: bool,
 
     /// Prints nothing but errors, and the JSON line if asked for
     #[arg(long)]
@@ -186,6 +197,18 @@ pub(crate) fn tell_usage(message: &str) {
 
 /// The error in the options that ask for ranks, if there is one.
 fn wrong_usage(args: &Args) -> Option<String> {
+    let keeps = args.checkpoint.is_some_and(|rule| rule != Cadence::Never);
+    if args.output.is_none() && keeps {
+        return Some(
+            "--checkpoint keeps the state of training in the output directory: add --output DIR"
+                .to_owned(),
+        );
+    }
+    if let Some(inside) = args.output.as_deref()
+        && let Some(problem) = output_inside(&args.path, inside)
+    {
+        return Some(problem);
+    }
     if let (Some(output), Some(policy)) = (&args.output, &args.warm_start)
         && is_same(&output.join(POLICY), &policy.join(POLICY))
     {
@@ -274,6 +297,11 @@ fn job_of(ranks: usize, args: &Args, resume: bool) -> Result<Launch, String> {
         "--retries",
     ]));
     let job = job::again(ranks, args.backend.as_deref(), words)?.grace(GRACE);
+    let job = if !args.quiet && std::io::stderr().is_terminal() {
+        job.progress(progress::of_ranks)
+    } else {
+        job
+    };
     Ok(if threads > NonZeroUsize::MIN {
         job.bind(Bind::None)
     } else {
@@ -412,8 +440,14 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let sense = problem.sense;
     let interrupt = Interrupt::catch().ok().flatten();
     let mut show = Show::new(
-        voice.first,
-        args.quiet,
+        &OutputChoices {
+            first: voice.first,
+            quiet: args.quiet,
+            verbose: args.verbose,
+            spoken_for: args.spoken_for,
+            // StochOptFormat has no units.
+            unit: if kind == "hydrothermal" { "$" } else { "" },
+        },
         interrupt,
         &settings,
         problem.is_risk_neutral(),
@@ -436,7 +470,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     };
     match perform(comm, problem, &settings, &start_from, &mut show) {
         Ok(results) => {
-            show.summary(sense, &results);
+            show.summary(sense, &results, args);
             let code = if results.interrupted {
                 exit::STOPPED
             } else {
@@ -455,7 +489,9 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
             // The rank that failed knows most; rank 0 speaks for the job in any case.
             let all_know = matches!(
                 error,
-                SddpError::Communication(_) | SddpError::Disagreement { .. }
+                SddpError::Communication(_)
+                    | SddpError::Disagreement { .. }
+                    | SddpError::Divergence { .. }
             );
             voice.fail_if(voice.first || !all_know, Failure::of_run(&error))
         }
@@ -479,7 +515,8 @@ fn chosen(
         simulate: args.simulate,
         sampling: None,
         solver: Some(args.solver),
-        checkpoints: Some(args.checkpoint),
+        basis_memory: Some(args.basis_memory << 20),
+        checkpoints: args.checkpoint,
         resume: Some(args.resume),
         output: Some(args.output.clone()),
         csv: Some(args.csv),
@@ -497,6 +534,13 @@ fn chosen(
 fn positive(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse();
     number.map_err(|_| "a positive whole number is expected".to_owned())
+}
+
+/// Mebibytes that can be counted in bytes.
+fn mebibytes(text: &str) -> Result<u64, String> {
+    let most = 1 << 24;
+    let number = text.parse().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| format!("a whole number of MiB from 0 to {most} is expected"))
 }
 
 /// A positive number that is not out of all proportion.

@@ -262,6 +262,8 @@ pub(super) fn results(sense: Sense, results: &Results, load: f64, total: f64) ->
                 "paths": estimate.paths,
                 "source": source,
             },
+            "fictitious_cost": results.fictitious.mean,
+            "interrupted": results.interrupted_in(),
             "iterations": results.trained.iterations.len(),
             "stop_reason": results.trained.reason.to_string(),
             "lp_solves": results.lp.solves,

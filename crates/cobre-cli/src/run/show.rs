@@ -1,6 +1,5 @@
-//! Output of a run for people: header, a line per iteration, a bar on a terminal, a summary.
+//! Output of a run for people: header, a line per iteration, progress on a terminal, a summary.
 
-use std::io::IsTerminal;
 use std::path::Path;
 
 use cobre_case::Finding;
@@ -8,87 +7,113 @@ use cobre_launch::Interrupt;
 use cobre_sddp::{
     Estimate, Iteration, Magnitudes, Observer, Problem, Results, Sense, Settings, StopRule, gap,
 };
-use indicatif::{ProgressBar, ProgressStyle};
 
-use super::NAME;
+use super::progress::{Part, RunProgress};
+use super::{Args, NAME};
+use crate::amount::Scale;
 use crate::exit::{self, say};
 use crate::terminal_table::plural;
+
+/// The choices of a run about its output.
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub(super) struct OutputChoices {
+    /// True on the first rank.
+    pub(super) first: bool,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+    /// True if the command that has started this rank has the terminal.
+    pub(super) spoken_for: bool,
+    /// The unit of costs.
+    pub(super) unit: &'static str,
+}
 
 /// Shows a run on standard output, on the rank that speaks, and listens for signals on all ranks.
 pub(super) struct Show {
     /// True on the first rank, unless it is to be quiet.
     first: bool,
     talks: bool,
+    verbose: bool,
+    unit: &'static str,
     interrupt: Option<Interrupt>,
-    bar: ProgressBar,
+    progress: RunProgress,
+    /// The limit of iterations; 0 if there is none.
+    limit: usize,
     risk_neutral: bool,
 }
 
 impl Show {
     pub(super) fn new(
-        first: bool,
-        quiet: bool,
+        told: &OutputChoices,
         interrupt: Option<Interrupt>,
         settings: &Settings,
         risk_neutral: bool,
     ) -> Self {
-        let talks = first && !quiet;
+        let talks = told.first && !told.quiet;
         let limit = settings.stopping.rules.iter().find_map(|rule| match rule {
-            StopRule::Iterations(limit) => Some(*limit as u64),
+            StopRule::Iterations(limit) => Some(*limit),
             _ => None,
         });
-        let bar = if talks && std::io::stderr().is_terminal() {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} iterations, {eta} left");
-            let bar = ProgressBar::new(limit.unwrap_or(0));
-            style.map_or(bar.clone(), |style| bar.with_style(style))
-        } else {
-            ProgressBar::hidden()
-        };
         Self {
-            first,
+            first: told.first,
             talks,
+            verbose: told.verbose,
+            unit: told.unit,
             interrupt,
-            bar,
+            progress: RunProgress::new(talks, told.spoken_for),
+            limit: limit.unwrap_or(0),
             risk_neutral,
         }
     }
 
     /// Takes the bar away.
     pub(super) fn clear(&self) {
-        self.bar.finish_and_clear();
+        self.progress.clear();
     }
 
     fn line(&self, text: &str) {
         if self.talks {
-            self.bar.suspend(|| say!("{text}"));
+            self.progress.suspend(|| say!("{text}"));
         }
     }
 
-    /// The problem's size and the range of its numbers.
+    /// A fact of the summary.
+    fn fact(&self, name: &str, text: &str) {
+        self.line(&format!("{name:<12} {text}"));
+    }
+
+    /// The problem's size, and the range of its numbers if asked for.
     pub(super) fn header(&self, path: &Path, problem: &Problem, backend: &str, ranks: usize) {
         let size = problem.summary();
         self.line(&format!(
-            "{}: {}imise, {}, {}, {}, {}, at most {} × {} per node",
+            "{}: {}imise, {}, {}, {}, {}",
             path.display(),
             problem.sense.name(),
             plural(size.nodes, "node"),
             plural(size.stages, "stage"),
             plural(size.states, "state"),
             plural(size.openings, "opening"),
-            plural(size.rows, "row"),
-            plural(size.columns, "column"),
         ));
         self.line(&format!(
-            "numbers: matrix {}, costs {}, bounds {}; {}",
-            range(size.matrix),
-            range(size.costs),
-            range(size.bounds),
-            problem.risk_name()
+            "{}; {} on {backend}",
+            problem.risk_name(),
+            plural(ranks, "rank")
         ));
-        self.line(&format!("{} on {backend}", plural(ranks, "rank")));
+        if self.verbose {
+            self.line(&format!(
+                "at most {} × {} per node",
+                plural(size.rows, "row"),
+                plural(size.columns, "column"),
+            ));
+            self.line(&format!(
+                "numbers: matrix {}, costs {}, bounds {}",
+                range(size.matrix),
+                range(size.costs),
+                range(size.bounds),
+            ));
+        }
         self.line(&format!(
-            "{:>9} {:>16} {:>28} {:>9} {:>10} {:>7} {:>9}",
-            "iteration", "bound", "estimate (paths)", "gap", "LPs", "cuts", "seconds"
+            "{:>9} {:>13} {:>20} {:>10} {:>7} {:>9}",
+            "iteration", "bound", "estimate", "gap", "cuts", "seconds"
         ));
     }
 
@@ -99,89 +124,152 @@ impl Show {
         }
     }
 
-    /// Prints the results.
-    pub(super) fn summary(&mut self, sense: Sense, results: &Results) {
+    /// Prints what was found, where it is and what to do next.
+    pub(super) fn summary(&mut self, sense: Sense, results: &Results, args: &Args) {
         self.clear();
-        let trained = &results.trained;
-        let bound = trained.bound;
-        let side = match sense {
-            Sense::Minimize => "lower",
-            Sense::Maximize => "upper",
-        };
-        self.line(&format!("{side} bound  {bound}"));
-        let (told, source) = match results.simulated {
-            Some(simulated) => (simulated, "simulated"),
-            None => (trained.estimate, "latest forward"),
-        };
-        self.line(&format!("estimate     {} ({source} paths)", estimate(told)));
-        if self.risk_neutral {
-            let gap = 100.0 * gap(bound, told.mean);
-            self.line(&format!("gap          {gap:.4} %"));
-        }
-        if self.risk_neutral && is_beyond(sense, bound, told) {
-            self.warning(
-                "the bound is on the wrong side of the estimate: is the cost to go never below --bound \
-                 (for a revenue: above)?",
+        if let Some(part) = results.interrupted_in() {
+            self.fact(
+                "interrupted",
+                &format!("in the {part}, which is not complete"),
             );
         }
+        self.worth(sense, results);
         for (number, value) in results.validation.iter().enumerate() {
-            self.line(&format!("validation   scenario {}: {value}", number + 1));
+            self.fact("validation", &format!("scenario {}: {value}", number + 1));
         }
-        self.line(&format!(
-            "stopped      {} after {} iterations",
-            trained.reason,
-            trained.iterations.len()
-        ));
-        if let Some(last) = trained.iterations.last() {
-            let time = last.time;
-            let share = |part: f64| 100.0 * part / time.total.max(1e-9);
-            self.line(&format!(
-                "LP solves    {} ({:.0} per second)",
-                last.lp.solves,
-                last.lp.solves as f64 / time.total.max(1e-9),
-            ));
-            self.line(&format!(
-                "solver       HiGHS solved {}; the kernel refactored {}, started anew {}, gave up {}; HiGHS tried again {}",
-                last.lp.highs,
-                last.lp.refactored,
-                last.lp.cold_starts,
-                last.lp.fallbacks,
-                last.lp.retries
-            ));
-            self.line(&format!(
-                "time         {:.3} s: forward {:.1} %, backward {:.1} %; {:.1} % of all in communication",
-                time.total,
+        let trained = &results.trained;
+        let reason = trained.reason.to_string().replace('_', " ");
+        let seconds = trained
+            .iterations
+            .last()
+            .map_or(0.0, |last| last.time.total);
+        self.fact(
+            "stopped",
+            &format!(
+                "{reason} after {}, {seconds:.1} s",
+                plural(trained.iterations.len(), "iteration")
+            ),
+        );
+        let lp = results.lp;
+        if self.verbose || lp.fallbacks > 0 || lp.retries > 0 {
+            self.counters(results);
+        }
+        self.fact("policy", &results.policy_sha256);
+        self.next(results, args);
+    }
+
+    /// The bound, the estimate and the gap.
+    fn worth(&self, sense: Sense, results: &Results) {
+        let (bound, trained) = (results.trained.bound, &results.trained);
+        let (side, none) = match sense {
+            Sense::Minimize => ("lower bound", "no policy costs less on average"),
+            Sense::Maximize => ("upper bound", "no policy earns more on average"),
+        };
+        let meaning = if self.risk_neutral {
+            none
+        } else {
+            "with risk weighed in, so above the mean"
+        };
+        let scale = Scale::of(bound);
+        self.fact(
+            side,
+            &format!("{}: {meaning}", scale.told(bound, self.unit)),
+        );
+        let (told, source) = match results.simulated {
+            Some(simulated) => (simulated, "simulated scenarios"),
+            None => (trained.estimate, "latest forward paths"),
+        };
+        let scale = Scale::of(told.mean);
+        let value = match told.half_width_95 {
+            Some(half) => scale.told_within(told.mean, half, self.unit),
+            None => scale.told(told.mean, self.unit),
+        };
+        self.fact(
+            "estimate",
+            &format!("{value}: mean of {} {source}", told.paths),
+        );
+        if self.risk_neutral {
+            let gap = 100.0 * gap(sense, bound, told.mean);
+            self.fact("gap", &format!("{gap:.3} %"));
+        }
+    }
+
+    /// What solvers and ranks were busy with.
+    fn counters(&self, results: &Results) {
+        let lp = results.lp;
+        let time = results.trained.iterations.last();
+        let time = time.map(|last| last.time).unwrap_or_default();
+        let share = |part: f64| 100.0 * part / time.total.max(1e-9);
+        self.fact(
+            "LP solves",
+            &format!("{}, {} by HiGHS", lp.solves, lp.highs),
+        );
+        self.fact(
+            "kernel",
+            &format!(
+                "refactored {}, started anew {}, gave up {}",
+                lp.refactored, lp.cold_starts, lp.fallbacks
+            ),
+        );
+        self.fact("HiGHS", &format!("tried again {}", lp.retries));
+        self.fact(
+            "time",
+            &format!(
+                "forward {:.1} %, backward {:.1} %, communication {:.1} %",
                 share(time.forward),
                 share(time.backward),
                 share(time.communication)
-            ));
+            ),
+        );
+    }
+
+    /// Where the results are, and what can be done with them.
+    fn next(&self, results: &Results, args: &Args) {
+        let Some(output) = &args.output else {
+            self.fact("results", "not kept: add --output DIR to keep them");
+            return;
+        };
+        let output = output.display();
+        self.fact("results", &output.to_string());
+        if results.simulated.is_none() && !results.interrupted {
+            self.fact("next", "add --simulate N to see what the policy does, or");
+            self.fact("", &format!("cobre summary {output}"));
+            return;
         }
-        self.line(&format!("policy       {}", results.policy_sha256));
+        self.fact("next", &format!("cobre summary {output}"));
+        self.fact("", &format!("cobre report {output}"));
     }
 }
 
 impl Observer for Show {
     fn iteration(&mut self, iteration: &Iteration) {
         self.line(&format!(
-            "{:>9} {:>16.8e} {:>28} {:>9} {:>10} {:>7} {:>9.3}",
+            "{:>9} {:>13.6e} {:>20} {:>10} {:>7} {:>9.2}",
             iteration.number,
             iteration.bound,
             estimate(iteration.estimate),
             percent(iteration.gap),
-            iteration.lp.solves,
             iteration.cuts,
             iteration.time.total
         ));
-        self.bar.set_position(iteration.number as u64);
+        let limit = self
+            .limit
+            .max(if self.limit > 0 { iteration.number } else { 0 });
+        self.progress.at(Part::Training, iteration.number, limit);
+    }
+
+    fn simulated(&mut self, done: usize, all: usize) {
+        self.progress.at(Part::Simulation, done, all);
     }
 
     fn resumed(&mut self, iterations: usize) {
         self.line(&format!("resumed after iteration {iterations}"));
+        self.progress.at(Part::Training, iterations, self.limit);
     }
 
     fn warning(&mut self, text: &str) {
         if self.first {
-            self.bar.suspend(|| exit::note(NAME, text));
+            self.progress.suspend(|| exit::note(NAME, text));
         }
     }
 
@@ -192,26 +280,13 @@ impl Observer for Show {
 
 fn estimate(estimate: Estimate) -> String {
     match estimate.half_width_95 {
-        Some(half) => format!("{:.5e} ± {:.1e} ({})", estimate.mean, half, estimate.paths),
-        None => format!("{:.5e} ({})", estimate.mean, estimate.paths),
+        Some(half) => format!("{:.4e} ± {half:.0e}", estimate.mean),
+        None => format!("{:.4e}", estimate.mean),
     }
 }
 
 fn percent(gap: Option<f64>) -> String {
-    gap.map_or_else(String::new, |gap| format!("{:.3}%", 100.0 * gap))
-}
-
-/// True if a bound contradicts an estimate by more than sampling error.
-fn is_beyond(sense: Sense, bound: f64, estimate: Estimate) -> bool {
-    // Twice the interval: one in ten thousand.
-    let margin = estimate
-        .half_width_95
-        .map_or(f64::INFINITY, |half| 2.0 * half);
-    let beyond = match sense {
-        Sense::Minimize => bound - estimate.mean,
-        Sense::Maximize => estimate.mean - bound,
-    };
-    beyond > margin + 1e-6 * bound.abs()
+    gap.map_or_else(String::new, |gap| format!("{:.3} %", 100.0 * gap))
 }
 
 fn range(range: Magnitudes) -> String {

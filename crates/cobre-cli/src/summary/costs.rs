@@ -2,30 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use cobre_results::layout::{CostKind, SCENARIO, costs, paths};
 use cobre_results::statistics::mean;
 use cobre_results::{Results, ResultsError};
 
 use super::spread;
 use crate::terminal_table::{TerminalTable, magnitude, number, title};
 
-/// The last columns of the table of costs: those that are no kind.
-const NO_KINDS: [&str; 5] = ["scenario", "stage", "discount", "stage_cost", "future_cost"];
-
 /// The discounted cost of each kind, by scenario.
 type Kinds = Vec<(String, Vec<f64>)>;
 
 /// The costs of a simulation by kind; kinds that cost nothing anywhere are left out. None without costs.
 pub(crate) fn by_kind(results: &Results) -> Result<Option<Kinds>, ResultsError> {
-    let Some(table) = results.table("simulation/costs")? else {
+    let Some(table) = results.table(costs::TABLE)? else {
         return Ok(None);
     };
     let kinds = table.columns().iter();
-    let kinds = kinds.filter(|name| !NO_KINDS.contains(&name.as_str()));
+    let kinds = kinds.filter(|name| costs::is_kind(name));
     let mut found: Vec<(String, BTreeMap<i64, f64>)> =
         kinds.map(|kind| (kind.clone(), BTreeMap::new())).collect();
     for group in 0..table.groups() {
-        let scenarios = table.integers(group, "scenario")?;
-        let discounts = table.numbers(group, "discount")?;
+        let scenarios = table.integers(group, SCENARIO)?;
+        let discounts = table.numbers(group, costs::DISCOUNT)?;
         for (kind, sums) in &mut found {
             let costs = table.numbers(group, kind)?;
             for ((cost, discount), scenario) in costs.iter().zip(&discounts).zip(&scenarios) {
@@ -37,12 +35,6 @@ pub(crate) fn by_kind(results: &Results) -> Result<Option<Kinds>, ResultsError> 
     let found = found.map(|(kind, sums)| (kind, sums.into_values().collect::<Vec<f64>>()));
     let found = found.filter(|(_, costs)| costs.iter().any(|cost| *cost != 0.0));
     Ok(Some(found.collect()))
-}
-
-/// A kind of cost as a person calls it.
-pub(crate) fn plain(kind: &str) -> String {
-    let kind = kind.strip_suffix("_cost").unwrap_or(kind);
-    kind.replace('_', " ")
 }
 
 /// The costs of a hydrothermal case.
@@ -61,7 +53,13 @@ pub(super) fn show(results: &Results) -> Result<(), ResultsError> {
     for (kind, costs) in &kinds {
         let [mean_text, low, high] = spread(costs, told);
         let share = 100.0 * mean(costs.iter().copied()) / whole;
-        table.row([plain(kind), mean_text, low, high, format!("{share:.2} %")]);
+        table.row([
+            CostKind::words(kind),
+            mean_text,
+            low,
+            high,
+            format!("{share:.2} %"),
+        ]);
     }
     let [mean_text, low, high] = spread(&totals, told);
     table.row([
@@ -87,5 +85,5 @@ pub(super) fn values(results: &Results) -> Result<(), ResultsError> {
 }
 
 fn totals(results: &Results) -> Result<Vec<f64>, ResultsError> {
-    results.needed("simulation/paths")?.all_numbers("value")
+    results.needed(paths::TABLE)?.all_numbers(paths::VALUE)
 }

@@ -1,13 +1,15 @@
 //! `cobre summary`: the essentials of a run, in the terminal.
 
 mod costs;
+mod equipment;
 mod system;
 mod water;
 
-pub(crate) use self::costs::{by_kind, plain};
+pub(crate) use self::costs::by_kind;
 
 use std::path::PathBuf;
 
+use cobre_results::layout::{STAGE, convergence, paths, stage_columns, states, timings};
 use cobre_results::statistics::{mean, percentile, sorted};
 use cobre_results::{Results, ResultsError};
 use serde_json::Value;
@@ -38,13 +40,18 @@ pub(crate) fn run(args: &Args) -> u8 {
 fn show(results: &Results) -> Result<(), ResultsError> {
     facts(results);
     convergence(results)?;
-    if results.table("simulation/paths")?.is_none() {
-        title("no scenarios were simulated: cobre run --simulate N", false);
+    if results.table(paths::TABLE)?.is_none() {
+        let why = match results.run["interrupted"].as_str() {
+            Some("simulation") => "the simulation was interrupted",
+            _ => "no scenarios were simulated",
+        };
+        title(&format!("{why}: cobre run --simulate N"), false);
         return Ok(());
     }
     if results.hydrothermal() {
         costs::show(results)?;
         system::storage(results)?;
+        equipment::show(results)?;
         system::deficit(results)?;
         system::marginal_costs(results)?;
         water::uses(results)?;
@@ -99,12 +106,16 @@ fn facts(results: &Results) {
             hosts.join(", ")
         ),
     );
+    if let Some(part) = results.run["interrupted"].as_str() {
+        let what = format!("in the {part}, which is not complete; go on with cobre run --resume");
+        fact("interrupted", &what);
+    }
     fact(
         "training",
         &format!(
             "{} iterations in {} s, ended by {}",
             said("/iterations"),
-            said("/seconds/train"),
+            trained_for(results).map_or_else(|| said("/seconds/train"), number),
             said("/stop_reason")
         ),
     );
@@ -112,17 +123,11 @@ fn facts(results: &Results) {
         fact("bound", &format!("{bound:.6e}"));
     }
     fact("simulation", &simulation(results));
-    fact(
-        "solver",
-        &format!(
-            "{}: {} LPs, {} by HiGHS; the kernel gave up {}, HiGHS tried again {}",
-            said("/solver"),
-            said("/lp_solves"),
-            said("/lp/highs"),
-            said("/lp/fallbacks"),
-            said("/lp/retries")
-        ),
-    );
+    let trouble = ["/lp/fallbacks", "/lp/retries"];
+    let trouble = trouble.map(|place| results.run.pointer(place).and_then(Value::as_u64));
+    if trouble.into_iter().flatten().any(|count| count > 0) {
+        solver(&said);
+    }
     fact(
         "settings",
         &format!(
@@ -135,6 +140,27 @@ fn facts(results: &Results) {
     );
     fact("stop", &said("/settings/stop"));
     fact("policy", &said("/policy_sha256"));
+}
+
+/// The counters of the solvers, where something went wrong.
+fn solver(said: &dyn Fn(&str) -> String) {
+    fact(
+        "solver",
+        &format!(
+            "{}: {} LPs, {} by HiGHS; the kernel gave up {}, HiGHS tried again {}",
+            said("/solver"),
+            said("/lp_solves"),
+            said("/lp/highs"),
+            said("/lp/fallbacks"),
+            said("/lp/retries")
+        ),
+    );
+}
+
+/// Seconds of training, those before it was resumed included.
+fn trained_for(results: &Results) -> Option<f64> {
+    let table = results.needed(timings::TABLE).ok()?;
+    table.all_numbers(timings::SECONDS).ok()?.last().copied()
 }
 
 /// The cost of the policy on the simulated scenarios, and its gap to the bound.
@@ -161,11 +187,17 @@ fn simulation(results: &Results) -> String {
 
 /// About ten iterations, the first and the last among them.
 fn convergence(results: &Results) -> Result<(), ResultsError> {
-    let table = results.needed("training/convergence")?;
+    let table = results.needed(convergence::TABLE)?;
     let column = |name: &str| table.all_numbers(name);
-    let (bounds, means) = (column("bound")?, column("estimate_mean")?);
-    let (halves, gaps) = (column("estimate_half_width_95")?, column("gap")?);
-    let (iterations, cuts) = (column("iteration")?, column("cuts")?);
+    let (bounds, means) = (
+        column(convergence::BOUND)?,
+        column(convergence::ESTIMATE_MEAN)?,
+    );
+    let (halves, gaps) = (
+        column(convergence::ESTIMATE_HALF_WIDTH_95)?,
+        column(convergence::GAP)?,
+    );
+    let (iterations, cuts) = (column(convergence::ITERATION)?, column(convergence::CUTS)?);
     title("convergence", false);
     let mut table = TerminalTable::new(["iteration", "bound", "estimate", "± 95 %", "gap", "cuts"]);
     for row in some(bounds.len()) {
@@ -215,14 +247,14 @@ pub(crate) fn spread(values: &[f64], told: impl Fn(f64) -> String) -> [String; 3
 
 /// The states that the last stage leaves.
 fn states(results: &Results) -> Result<(), ResultsError> {
-    let Some(table) = results.table("simulation/states")? else {
+    let Some(table) = results.table(states::TABLE)? else {
         return Ok(());
     };
-    let stages = table.all_integers("stage")?;
+    let stages = table.all_integers(STAGE)?;
     let last = stages.iter().copied().max().unwrap_or(0);
     title(&format!("states after stage {last}"), false);
     let mut shown = TerminalTable::new(["state", "mean", "p5", "p95"]);
-    for name in table.columns().iter().skip(2) {
+    for name in table.columns().iter().skip(stage_columns().len()) {
         let values = table.all_numbers(name)?;
         let at_end = values
             .iter()

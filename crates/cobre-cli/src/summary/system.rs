@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cobre_results::layout::{self, HOURS, SCENARIO, STAGE, START_DATE, hydros};
 use cobre_results::statistics::mean;
 use cobre_results::{Results, ResultsError, Table};
 
@@ -20,14 +21,17 @@ type Weighted = BTreeMap<(i64, i64), (f64, f64)>;
 
 /// Water in all reservoirs after some stages.
 pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
-    let Some(table) = results.table("simulation/hydros")? else {
+    let Some(table) = results.table(hydros::TABLE)? else {
         return Ok(());
     };
     // By stage and scenario.
     let mut stored: Sums<(i64, i64)> = BTreeMap::new();
+    let mut dates: BTreeMap<i64, String> = BTreeMap::new();
     for group in 0..table.groups() {
         let at = RowKeys::read(&table, group)?;
-        let storage = table.numbers(group, "storage_hm3")?;
+        let storage = table.numbers(group, hydros::STORAGE_HM3)?;
+        let days = table.texts(group, START_DATE)?;
+        dates.extend(at.stages.iter().copied().zip(days));
         for (row, storage) in storage.iter().enumerate() {
             *stored
                 .entry((at.stages[row], at.scenarios[row]))
@@ -39,12 +43,13 @@ pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
         by_stage.entry(stage).or_default().push(storage);
     }
     title("water in all reservoirs after the stage, hm³", false);
-    let mut table = TerminalTable::new(["stage", "mean", "p5", "p95"]);
+    let mut table = TerminalTable::new(["stage", "from", "mean", "p5", "p95"]);
     let stages: Vec<(i64, Vec<f64>)> = by_stage.into_iter().collect();
     for place in some(stages.len()) {
         let (stage, values) = &stages[place];
         let [mean, low, high] = spread(values, number);
-        table.row([stage.to_string(), mean, low, high]);
+        let day = dates.get(stage).cloned().unwrap_or_default();
+        table.row([stage.to_string(), day, mean, low, high]);
     }
     table.print();
     Ok(())
@@ -52,13 +57,13 @@ pub(super) fn storage(results: &Results) -> Result<(), ResultsError> {
 
 /// The probability of a deficit, and its size.
 pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
-    let table = results.needed("simulation/buses")?;
+    let table = results.needed(layout::buses::TABLE)?;
     // By bus, and by scenario: MWh.
     let mut unserved: BTreeMap<Bus, Sums<i64>> = BTreeMap::new();
     for group in 0..table.groups() {
         let at = RowKeys::read(&table, group)?;
-        let (hours, buses) = (table.numbers(group, "hours")?, buses(&table, group)?);
-        let deficits = table.numbers(group, "deficit_mw")?;
+        let (hours, buses) = (table.numbers(group, HOURS)?, buses(&table, group)?);
+        let deficits = table.numbers(group, layout::buses::DEFICIT_MW)?;
         for (row, deficit) in deficits.iter().enumerate() {
             let real = if *deficit > NO_DEFICIT_MW {
                 *deficit
@@ -103,12 +108,12 @@ pub(super) fn deficit(results: &Results) -> Result<(), ResultsError> {
 
 /// The marginal cost at each bus: over scenarios and stages, weighted by the hours of blocks.
 pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
-    let table = results.needed("simulation/buses")?;
+    let table = results.needed(layout::buses::TABLE)?;
     let mut found: BTreeMap<Bus, Weighted> = BTreeMap::new();
     for group in 0..table.groups() {
         let at = RowKeys::read(&table, group)?;
-        let (hours, buses) = (table.numbers(group, "hours")?, buses(&table, group)?);
-        let costs = table.numbers(group, "marginal_cost_per_mwh")?;
+        let (hours, buses) = (table.numbers(group, HOURS)?, buses(&table, group)?);
+        let costs = table.numbers(group, layout::buses::MARGINAL_COST_PER_MWH)?;
         for (row, cost) in costs.iter().enumerate() {
             let of_bus = found.entry(buses[row].clone()).or_default();
             let place = of_bus.entry((at.scenarios[row], at.stages[row]));
@@ -133,8 +138,11 @@ pub(super) fn marginal_costs(results: &Results) -> Result<(), ResultsError> {
 
 /// Which bus each row of a group is about.
 fn buses(table: &Table, group: usize) -> Result<Vec<Bus>, ResultsError> {
-    let ids = table.integers(group, "bus_id")?;
-    Ok(ids.into_iter().zip(table.texts(group, "bus")?).collect())
+    let ids = table.integers(group, layout::buses::BUS_ID)?;
+    Ok(ids
+        .into_iter()
+        .zip(table.texts(group, layout::buses::BUS)?)
+        .collect())
 }
 
 /// Which scenario and stage the rows of a group are about.
@@ -146,8 +154,8 @@ struct RowKeys {
 impl RowKeys {
     fn read(table: &Table, group: usize) -> Result<Self, ResultsError> {
         Ok(Self {
-            scenarios: table.integers(group, "scenario")?,
-            stages: table.integers(group, "stage")?,
+            scenarios: table.integers(group, SCENARIO)?,
+            stages: table.integers(group, STAGE)?,
         })
     }
 }

@@ -4,7 +4,6 @@
 #[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
 mod fork_guard;
 mod heap;
-#[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
 mod host;
 pub(crate) mod local;
 #[cfg(feature = "mpi")]
@@ -19,6 +18,7 @@ mod tcp;
 mod wire;
 
 pub use heap::HeapRegion;
+pub use host::name as host_name;
 pub use local::LocalBackend;
 #[cfg(feature = "mpi")]
 pub use mpi::{FerrompiBackend, FerrompiRegion};

@@ -89,6 +89,8 @@ pub struct TableColumn {
     pub name: String,
     /// The type of its cells.
     pub kind: ColumnKind,
+    /// That type by its name in Parquet.
+    pub stored: String,
 }
 
 /// A Parquet table that is open for reading.
@@ -118,6 +120,7 @@ impl Table {
                 column.physical_type(),
                 column.self_type().get_basic_info().repetition(),
             ),
+            stored: column.physical_type().to_string().to_lowercase(),
         });
         let columns: Vec<TableColumn> = columns.collect();
         let rows = rows(metadata.row_groups(), metadata.file_metadata().num_rows())?;
@@ -175,7 +178,7 @@ impl Table {
     /// # Errors
     /// When it is damaged, or holds nothing that can be read.
     pub fn read(&self, group: usize, column: usize) -> Result<Cells, TableError> {
-        let TableColumn { name, kind } = &self.columns[column];
+        let TableColumn { name, kind, .. } = &self.columns[column];
         let holds = match kind {
             ColumnKind::Integers | ColumnKind::Numbers => Holds::Numbers,
             ColumnKind::Texts => Holds::Texts,

@@ -40,6 +40,33 @@ pub fn with_argument(argument: &str) -> Vec<i32> {
     found.collect()
 }
 
+/// The ranks that a launcher has started, by number.
+#[allow(
+    dead_code,
+    reason = "not every test that includes this file looks for ranks"
+)]
+pub fn ranks_of(launcher: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let list = list.unwrap_or_default();
+        list.split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect()
+    };
+    let number = |pid: &u32| -> Option<usize> {
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let mut texts = environment.split(|byte| *byte == 0);
+        let text = texts.find_map(|text| text.strip_prefix(b"COBRE_LAUNCH_RANK="))?;
+        str::from_utf8(text).ok()?.parse().ok()
+    };
+    // Below the launcher are its guard, the guard's supervisor, and the ranks.
+    let guard = children(launcher).into_iter();
+    let mut ranks: Vec<u32> = guard.flat_map(children).flat_map(children).collect();
+    ranks.retain(|pid| number(pid).is_some());
+    ranks.sort_by_key(number);
+    ranks
+}
+
 /// Waits until `holds`, or panics with `what` after `limit`; how long it took.
 pub fn wait_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();

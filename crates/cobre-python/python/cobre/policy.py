@@ -21,9 +21,7 @@ class Policy:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Reads a policy from the directory that :meth:`save` wrote, or from the output of a run."""
-        path = absolute(path)
-        inside = os.path.join(path, "policy")
-        return cls(_native.load_policy(inside if os.path.isdir(inside) else path))
+        return cls(_native.load_policy(absolute(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the policy into a directory: ``manifest.json`` and ``cuts.parquet``."""

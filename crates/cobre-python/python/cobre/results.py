@@ -70,10 +70,14 @@ class TrainingResult:
 
     @property
     def gap(self) -> float | None:
-        """How far the estimate is from the bound, relative to the bound; none under a risk measure."""
+        """The distance of the estimate from the bound, relative to the bound; none under a risk measure.
+
+        Above zero for a cost above its bound or a revenue below. Sampling can put it on the other side.
+        """
         if math.isnan(self.convergence["gap"][-1]):
             return None
-        return abs(self.estimate.mean - self.bound) / max(abs(self.bound), 1e-9)
+        beyond = self.estimate.mean - self.bound if self.sense == "min" else self.bound - self.estimate.mean
+        return beyond / max(abs(self.bound), 1e-9)
 
     def _facts(self) -> list[tuple[str, str]]:
         side = "lower bound" if self.sense == "min" else "upper bound"

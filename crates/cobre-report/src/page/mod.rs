@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use cobre_results::layout::REPORT_MARK;
 use serde::Serialize;
 
 use crate::Report;
@@ -27,15 +28,12 @@ struct Data<'r> {
     panels: Vec<&'r Panel>,
 }
 
-/// The element of the head by which a page is known to be a report; the version follows.
-const GENERATOR: &str = "<meta name=\"generator\" content=\"cobre ";
-
 /// True if a file that begins with these bytes is a report.
 pub(crate) fn is_own(head: &[u8]) -> bool {
     let beginning = &head[..head.len().min(2048)];
     beginning
-        .windows(GENERATOR.len())
-        .any(|part| part == GENERATOR.as_bytes())
+        .windows(REPORT_MARK.len())
+        .any(|part| part == REPORT_MARK.as_bytes())
 }
 
 /// The whole page.
@@ -56,7 +54,7 @@ pub(crate) fn html(report: &Report) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         {GENERATOR}{version}\">\n\
+         {REPORT_MARK}{version}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>{title} – Cobre report</title>\n<style>\n{colors}{STYLE}</style>\n</head>\n<body>\n\
          {body}{FOOT}\

@@ -2,6 +2,8 @@
 
 class PanelView {
   constructor(figure, panel, singles) {
+    // Stages have numbers and dates.
+    if (panel.at.stages) panel.at = panel.at.stages;
     Object.assign(this, { figure, panel, singles, view: panel.views[0], hidden: new Set(), range: null, all: false, at: null });
     this.frame = html("div", { class: "frame" });
     this.tip = html("div", { class: "tip", role: "status", hidden: true });
@@ -89,7 +91,8 @@ class PanelView {
   drawLegend() {
     const { series: all } = this.view;
     // One kind of bars is what the axis says it is.
-    const listed = this.rows || (all.length === 1 && all[0].mark === "bar") ? [] : all;
+    const drawn = all.filter((series) => series.values.some((value) => value !== null) && (series.scenario === undefined || this.isOn(series)));
+    const listed = this.rows || (all.length === 1 && all[0].mark === "bar") ? [] : drawn;
     const entries = listed.map((series) =>
       html("button", { type: "button", "aria-pressed": String(this.isOn(series)), onclick: () => this.turn(series) }, swatch(series, this.shown), series.name),
     );
@@ -110,7 +113,7 @@ class PanelView {
       series.low ? [[`${series.name}, from`, series.low], [`${series.name}, to`, series.values]] : [[series.name, series.values]],
     );
     const head = html("tr", {}, ...[this.panel.x, ...columns.map(([name]) => name)].map((name) => html("th", { scope: "col" }, name)));
-    const places = this.panel.at.names ?? this.panel.at.numbers.map(told);
+    const places = this.panel.at.names ?? this.panel.at.labels ?? this.panel.at.numbers.map(told);
     const row = (place, at) =>
       html("tr", {}, html("th", { scope: "row" }, place), ...columns.map(([, values]) => html("td", {}, told(values[at]))));
     const table = html("table", {}, html("caption", {}, this.view.y), html("thead", {}, head), html("tbody", {}, ...places.map(row)));
@@ -162,7 +165,7 @@ class PanelView {
     const places = this.panel.at.names ?? this.panel.at.numbers;
     if (at < 0 || at >= places.length) return this.hideTip();
     this.at = at;
-    const title = this.rows ? places[at] : `${this.panel.x} ${told(places[at])}`;
+    const title = this.rows ? places[at] : (this.panel.at.labels?.[at] ?? `${this.panel.x} ${told(places[at])}`);
     const value = (series) => (series.low ? `${told(series.low[at])} to ${told(series.values[at])}` : told(series.values[at]));
     const rows = this.shown.map((series) => html("tr", {}, html("th", { scope: "row" }, swatch(series, this.shown), series.name), html("td", {}, value(series))));
     this.tip.replaceChildren(html("strong", {}, title), html("span", {}, this.view.y), html("table", {}, ...rows));

@@ -66,11 +66,20 @@ function outline(points) {
   return points.map(([x, y], at) => `${at ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 }
 
+/** The places in a range that have a date below them: all, or one in two, three, six, twelve and so on. */
+function dated(places, [from, to], room) {
+  const inside = places.filter((place) => place >= from && place <= to);
+  const most = Math.max(1, Math.floor(room));
+  const step = [1, 2, 3, 6, 12, 24, 60, 120, 240].find((size) => inside.length / size <= most) ?? inside.length;
+  return inside.filter((place) => places.indexOf(place) % step === 0);
+}
+
 /** Draws a chart; returns its picture and how places and values lie in it. */
 function drawPlot(panel, view, series, range, focus, width) {
   const places = panel.at.numbers;
-  const height = Math.round(Math.min(Math.max(width * 0.42, 250), 380));
-  const [low, high] = focus ?? valueRange(places, series, range);
+  const height = view.small ? 150 : Math.round(Math.min(Math.max(width * 0.42, 250), 380));
+  let [low, high] = focus ?? valueRange(places, series, range);
+  if (view.zero && !focus) low = Math.min(low, 0);
   const marks = ticks(low, high, height / 55, false);
   const after = digits(marks);
   const labels = marks.map((value) => fixed(value, after));
@@ -91,11 +100,16 @@ function drawPlot(panel, view, series, range, focus, width) {
     picture.append(svg("text", { x: area.left - 7, y: y(value) + 4, class: "tick end" }, labels[at]));
   });
   const whole = places.every(Number.isInteger);
-  const across = ticks(range[0], range[1], area.width / 75, whole);
+  const dates = panel.at.labels;
+  const across = dates ? dated(places, range, area.width / 90) : ticks(range[0], range[1], area.width / 75, whole);
   const digitsAcross = whole ? 0 : digits(across);
   for (const place of across) {
+    const label = dates ? dates[places.indexOf(place)] : fixed(place, digitsAcross);
     picture.append(svg("path", { d: `M${x(place)} ${area.top + area.height}v5`, class: "zero" }));
-    picture.append(svg("text", { x: x(place), y: area.top + area.height + 18, class: "tick middle" }, fixed(place, digitsAcross)));
+    // Those at the ends stay inside the picture.
+    const half = 3.8 * label.length;
+    const middle = Math.min(Math.max(x(place), half), width - half);
+    picture.append(svg("text", { x: middle, y: area.top + area.height + 18, class: "tick middle" }, label));
   }
   const inner = svg("g", { "clip-path": `url(#${clip})` });
   drawSeries(inner, places, series, x, y);

@@ -62,7 +62,8 @@ pub(crate) fn picture(panel: &Panel, view: &View, singles: &[Single]) -> Vec<u8>
     let rows = legend.last().map_or(0, |(_, _, row)| row + 1);
     let top = EDGE + 46.0 + rows as f32 * LEGEND_ROW;
     let height = match &panel.at {
-        Positions::Numbers(_) => PLOT_HEIGHT,
+        Positions::Numbers(_) | Positions::Stages { .. } if view.small => PLOT_HEIGHT / 2.0,
+        Positions::Numbers(_) | Positions::Stages { .. } => PLOT_HEIGHT,
         Positions::Names(names) => rows::height(names.len()),
     };
     let mut canvas = Canvas::new(WIDTH, top + height + EDGE);
@@ -87,7 +88,17 @@ pub(crate) fn picture(panel: &Panel, view: &View, singles: &[Single]) -> Vec<u8>
     match &panel.at {
         Positions::Numbers(places) => {
             let frame = (EDGE, top, room, height);
-            plot::draw(&mut canvas, frame, places, (&panel.x, view), &series);
+            plot::draw(&mut canvas, frame, (places, &[]), (&panel.x, view), &series);
+        }
+        Positions::Stages { numbers, labels } => {
+            let frame = (EDGE, top, room, height);
+            plot::draw(
+                &mut canvas,
+                frame,
+                (numbers, labels),
+                (&panel.x, view),
+                &series,
+            );
         }
         Positions::Names(names) => rows::draw(&mut canvas, (EDGE, top, room), names, view),
     }

@@ -4,6 +4,7 @@ use super::canvas::{Canvas, Paint};
 use super::scale::{digits, fixed, range, stacked, ticks};
 use super::text;
 use crate::chart::{Series, SeriesMark, View};
+use crate::dates::marked;
 
 const ABOVE: f32 = 26.0;
 const BELOW: f32 = 38.0;
@@ -34,12 +35,15 @@ impl Area {
 pub(super) fn draw(
     canvas: &mut Canvas,
     frame: (f32, f32, f32, f32),
-    places: &[f64],
+    (places, dates): (&[f64], &[String]),
     (label, view): (&str, &View),
     series: &[&Series],
 ) {
     let (left, top, width, height) = frame;
-    let values = view.focus.unwrap_or_else(|| range(series));
+    let values = view.focus.unwrap_or_else(|| {
+        let (low, high) = range(series);
+        (if view.zero { low.min(0.0) } else { low }, high)
+    });
     let marks = ticks(values.0, values.1, f64::from(height) / 55.0, false);
     let after = digits(&marks);
     let labels: Vec<String> = marks.iter().map(|value| fixed(*value, after)).collect();
@@ -68,7 +72,7 @@ pub(super) fn draw(
         canvas.line(&[(area.left, y), (right, y)], 1.0, false, paint);
         canvas.text_before((area.left - 7.0, y + 4.0), Paint::Soft, label);
     }
-    across(canvas, &area, places);
+    across(canvas, &area, places, dates);
     canvas.confine(Some((
         area.left,
         area.top - 1.0,
@@ -110,17 +114,26 @@ fn spacing(places: &[f64]) -> f64 {
 }
 
 /// The marks of the horizontal axis.
-fn across(canvas: &mut Canvas, area: &Area, places: &[f64]) {
+fn across(canvas: &mut Canvas, area: &Area, places: &[f64], dates: &[String]) {
+    let bottom = area.top + area.height;
+    let mut mark = |place: f64, label: &str| {
+        let x = area.x(place);
+        canvas.line(&[(x, bottom), (x, bottom + 5.0)], 1.0, false, Paint::Soft);
+        let half = text::width(label, 12.0) / 2.0;
+        canvas.text((x - half, bottom + 18.0), 12.0, Paint::Soft, label);
+    };
+    if !dates.is_empty() {
+        for at in marked(dates.len(), (area.width / 90.0) as usize) {
+            mark(places[at], &dates[at]);
+        }
+        return;
+    }
     let whole = places.iter().all(|place| place.fract() == 0.0);
     let (from, to) = area.places;
     let marks = ticks(from, to, f64::from(area.width) / 75.0, whole);
     let after = if whole { 0 } else { digits(&marks) };
-    let bottom = area.top + area.height;
     for place in marks {
-        let (x, label) = (area.x(place), fixed(place, after));
-        canvas.line(&[(x, bottom), (x, bottom + 5.0)], 1.0, false, Paint::Soft);
-        let half = text::width(&label, 12.0) / 2.0;
-        canvas.text((x - half, bottom + 18.0), 12.0, Paint::Soft, &label);
+        mark(place, &fixed(place, after));
     }
 }
 

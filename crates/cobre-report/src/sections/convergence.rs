@@ -1,6 +1,7 @@
 //! The convergence of training.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::convergence;
 use cobre_results::statistics::mean;
 
 use crate::chart::{Panel, Positions, Section, Series, SeriesMark, View};
@@ -11,76 +12,19 @@ use crate::statistics::half_width;
 /// The bound and the estimate, iteration by iteration, and what the policy costs in the end.
 pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
     let table = &input.convergence;
-    let iterations = table.all_numbers("iteration")?;
-    let bound = table.all_numbers("bound")?;
-    let estimate = table.all_numbers("estimate_mean")?;
-    let width = table.all_numbers("estimate_half_width_95")?;
-    let cuts = table.all_numbers("cuts")?;
+    let iterations = table.all_numbers(convergence::ITERATION)?;
+    let cuts = table.all_numbers(convergence::CUTS)?;
     let mut section = Section::new("convergence", "Convergence");
     if iterations.is_empty() {
         let text = "Training has made no iteration.";
         section.text.push(text.to_owned());
         return Ok(section);
     }
-    let edges = estimate.iter().zip(&width);
-    let (low, high) = edges
-        .map(|(mean, width)| (mean - width, mean + width))
-        .unzip();
-    let band = "estimate, 95 % confidence";
-    let sided = if input.maximised {
-        "upper bound"
-    } else {
-        "lower bound"
-    };
-    let mut series = Vec::new();
-    // One forward pass says nothing of its confidence.
-    if width.iter().any(|width| width.is_finite()) {
-        series.push(Series::band(band, palette::ORANGE, 24, low, high));
-    }
-    let name = "estimate (mean of the forward passes)";
-    series.push(Series::new(
-        name,
-        SeriesMark::Line,
-        palette::ORANGE,
-        estimate,
-    ));
-    if let Some(simulation) = &input.simulation {
-        let level = mean(simulation.totals.iter().copied());
-        let half = half_width(&simulation.totals);
-        let flat = |value: f64| vec![value; iterations.len()];
-        series.push(Series::band(
-            "simulated, 95 % confidence",
-            palette::GREEN,
-            24,
-            flat(level - half),
-            flat(level + half),
-        ));
-        let name = "mean of the simulated scenarios";
-        series.push(Series::new(
-            name,
-            SeriesMark::Dashes,
-            palette::GREEN,
-            flat(level),
-        ));
-    }
-    series.push(Series::new(sided, SeriesMark::Line, palette::BLUE, bound));
+    let series = series(input, iterations.len())?;
     let (word, unit) = (input.value_word(), input.value_unit());
     let mut view = View::scaled("", word, unit, series);
     view.focus = focus(&view.series);
-    let outside = if view.focus.is_some() {
-        " The first iterations leave the chart; “All values” shows them."
-    } else {
-        ""
-    };
-    let meets = if input.neutral {
-        "The policy is near its best when the bound meets the estimate."
-    } else {
-        "The policy is averse to risk, and so is the bound: it need not meet the mean."
-    };
-    let about = format!(
-        "The {sided} of each iteration, and the {word} that its forward passes estimate. \
-         {meets}{outside}"
-    );
+    let about = about(input, view.focus.is_some());
     let panel = |id: &str, title: &str, about: &str, view: View| Panel {
         id: id.to_owned(),
         title: title.to_owned(),
@@ -94,7 +38,8 @@ pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
         .panels
         .push(panel("convergence", "Bound and estimate", &about, view));
     let cuts = Series::new("cuts in use", SeriesMark::Line, palette::PURPLE, cuts);
-    let view = View::scaled("", "cuts", "", vec![cuts]);
+    let mut view = View::scaled("", "cuts", "", vec![cuts]);
+    view.small = true;
     let about = "Number of cuts of the policy after each iteration.";
     section
         .panels
@@ -102,24 +47,108 @@ pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
     Ok(section)
 }
 
-/// The range of the later half of the iterations, if the whole is so much wider that it hides them.
+/// The side from which the bound comes.
+fn sided(input: &ReportInput) -> &'static str {
+    if input.maximised {
+        "upper bound"
+    } else {
+        "lower bound"
+    }
+}
+
+/// The estimate of each iteration, the simulated mean beside it, and the bound.
+fn series(input: &ReportInput, iterations: usize) -> Result<Vec<Series>, ResultsError> {
+    let table = &input.convergence;
+    let bound = table.all_numbers(convergence::BOUND)?;
+    let estimate = table.all_numbers(convergence::ESTIMATE_MEAN)?;
+    let width = table.all_numbers(convergence::ESTIMATE_HALF_WIDTH_95)?;
+    let mut series = Vec::new();
+    // One forward pass says nothing of its confidence.
+    if width.iter().any(|width| width.is_finite()) {
+        let edges = estimate.iter().zip(&width);
+        let edges = edges.map(|(mean, width)| (mean - width, mean + width));
+        let (low, high) = edges.unzip();
+        let band = "estimate, 95 % confidence";
+        series.push(Series::band(band, palette::ORANGE, 24, low, high));
+    }
+    let name = "estimate (mean of the forward passes)";
+    let (line, dashes) = (SeriesMark::Line, SeriesMark::Dashes);
+    series.push(Series::new(name, line, palette::ORANGE, estimate));
+    if let Some(simulation) = &input.simulation {
+        let level = mean(simulation.totals.iter().copied());
+        let half = half_width(&simulation.totals);
+        let flat = |value: f64| vec![value; iterations];
+        let (low, high) = (flat(level - half), flat(level + half));
+        let band = "simulated, 95 % confidence";
+        series.push(Series::band(band, palette::GREEN, 24, low, high));
+        let name = "mean of the simulated scenarios";
+        series.push(Series::new(name, dashes, palette::GREEN, flat(level)));
+    }
+    let line = SeriesMark::Line;
+    series.push(Series::new(sided(input), line, palette::BLUE, bound));
+    Ok(series)
+}
+
+/// The text above the chart.
+fn about(input: &ReportInput, focused: bool) -> String {
+    let (sided, word) = (sided(input), input.value_word());
+    let outside = if focused {
+        " The first iterations leave the chart; “All values” shows them."
+    } else {
+        ""
+    };
+    let meets = if input.neutral {
+        "The policy is near its best when the bound meets the estimate."
+    } else {
+        "The policy is averse to risk, and so is the bound: it need not meet the mean."
+    };
+    format!(
+        "The {sided} of each iteration, and the {word} that its forward passes estimate. \
+         {meets}{outside}"
+    )
+}
+
+/// The range in which the gap is seen: the bound and the middle half of the estimates of the later iterations, and the
+/// level of the simulation. None if the whole is not much wider.
 fn focus(series: &[Series]) -> Option<(f64, f64)> {
-    let range = |skip: fn(usize) -> usize| {
-        let values = series.iter().flat_map(|of| {
-            let both = [&of.values, &of.low];
-            both.into_iter()
-                .flat_map(move |values| &values[skip(values.len())..])
-        });
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+    let mut kept: Vec<f64> = Vec::new();
+    let mut all: Vec<f64> = Vec::new();
+    for of in series {
+        all.extend(
+            of.values
+                .iter()
+                .chain(&of.low)
+                .filter(|value| value.is_finite()),
+        );
+        let later = &of.values[of.values.len() / 2..];
+        let flat = later.windows(2).all(|pair| pair[0] == pair[1]);
+        match of.mark {
+            // The confidence of a few forward passes is wide, that of the simulation is not.
+            SeriesMark::Band if !flat => {}
+            SeriesMark::Band => kept.extend(later.iter().chain(&of.low)),
+            SeriesMark::Line if of.color == ESTIMATE => {
+                let mut sorted: Vec<f64> = later.to_vec();
+                sorted.sort_by(f64::total_cmp);
+                let quarter = sorted.len() / 4;
+                kept.extend(&sorted[quarter..sorted.len() - quarter]);
+            }
+            SeriesMark::Line | SeriesMark::Dashes | SeriesMark::Bar => kept.extend(later),
+        }
+    }
+    let range = |values: &[f64]| {
+        let finite = values.iter().filter(|value| value.is_finite());
+        finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(*value), high.max(*value))
         })
     };
-    let (low, high) = range(|_| 0);
-    let (later_low, later_high) = range(|count| count / 2);
-    let room = (later_high - later_low) * 0.5;
-    let narrow = room > 0.0 && (high - low) > 4.0 * (later_high - later_low);
-    narrow.then_some(((later_low - room).max(low), (later_high + room).min(high)))
+    let ((low, high), (kept_low, kept_high)) = (range(&all), range(&kept));
+    let room = (kept_high - kept_low) * 0.5;
+    let narrow = room > 0.0 && (high - low) > 2.5 * (kept_high - kept_low);
+    narrow.then_some(((kept_low - room).max(low), (kept_high + room).min(high)))
 }
+
+/// The colour of estimates.
+const ESTIMATE: usize = palette::ORANGE;
 
 #[cfg(test)]
 mod tests {
@@ -127,10 +156,23 @@ mod tests {
 
     #[test]
     fn a_wild_start_is_left_out_of_view() {
-        let line = |values: Vec<f64>| vec![Series::new("bound", SeriesMark::Line, 0, values)];
+        let blue = palette::BLUE;
+        let line = |values: Vec<f64>| vec![Series::new("bound", SeriesMark::Line, blue, values)];
         let (low, high) = focus(&line(vec![-1000.0, 8.0, 9.0, 10.0])).expect("it is");
         assert!(low > 8.0 && low < 9.0 && high == 10.0, "{low} {high}");
         assert_eq!(focus(&line(vec![7.0, 8.0, 9.0, 10.0])), None);
         assert_eq!(focus(&line(vec![1.0])), None);
+        // Wide confidence of the forward passes does not hide the gap.
+        let band = Series::band(
+            "95 %",
+            ESTIMATE,
+            24,
+            vec![-90.0; 4],
+            vec![90.0, 91.0, 92.0, 93.0],
+        );
+        let bound = Series::new("bound", SeriesMark::Line, blue, vec![1.0, 8.0, 9.0, 9.5]);
+        let simulated = Series::new("mean", SeriesMark::Dashes, palette::GREEN, vec![10.0; 4]);
+        let (low, high) = focus(&[band, bound, simulated]).expect("it is");
+        assert!(low > 8.0 && high < 11.0, "{low} {high}");
     }
 }

@@ -1,6 +1,7 @@
 //! The components of the costs.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{CostKind, costs};
 use cobre_results::statistics::mean;
 
 use crate::chart::{Panel, Positions, Section, Series, SeriesMark, TextTable, View, scale};
@@ -9,17 +10,6 @@ use crate::palette;
 use crate::sections::ribbon::over_stages;
 use crate::simulation::SimulationData;
 use crate::statistics::Quantiles;
-
-/// Columns of the table that are no kinds of cost.
-const OTHER: [&str; 7] = [
-    "scenario",
-    "stage",
-    "node",
-    "discount",
-    "stage_cost",
-    "future_cost",
-    "future_value",
-];
 
 /// Number of kinds with a colour of their own; the rest share one.
 const COLOURED_KINDS: usize = 6;
@@ -49,16 +39,16 @@ pub(super) fn add(simulation: &SimulationData, section: &mut Section) -> Result<
 
 /// The kinds that cost anything, the dearest first.
 fn kinds(simulation: &SimulationData) -> Result<Vec<CostComponent>, ResultsError> {
-    let table = simulation.required("costs")?;
+    let table = simulation.required(costs::TABLE)?;
     let columns = table.columns().iter();
-    let columns = columns.filter(|name| !OTHER.contains(&name.as_str()));
+    let columns = columns.filter(|name| costs::is_kind(name));
     let mut kinds = Vec::new();
     for column in columns {
         let mut grid = simulation.grid();
         let mut totals = vec![0.0; simulation.scenarios()];
         for group in 0..table.groups() {
             let places = simulation.places(&table, group)?;
-            let discounts = table.numbers(group, "discount")?;
+            let discounts = table.numbers(group, costs::DISCOUNT)?;
             let values = table.numbers(group, column)?;
             for (row, (stage, scenario)) in places.into_iter().enumerate() {
                 let value = values[row] * discounts[row];
@@ -68,7 +58,7 @@ fn kinds(simulation: &SimulationData) -> Result<Vec<CostComponent>, ResultsError
         }
         if totals.iter().any(|total| *total != 0.0) {
             kinds.push(CostComponent {
-                name: words(column),
+                name: CostKind::words(column),
                 grid,
                 totals: Quantiles::of(totals.into_iter()),
             });
@@ -76,14 +66,6 @@ fn kinds(simulation: &SimulationData) -> Result<Vec<CostComponent>, ResultsError
     }
     kinds.sort_by(|left, right| right.totals.mean.total_cmp(&left.totals.mean));
     Ok(kinds)
-}
-
-/// The name of a column as a reader has it.
-pub(super) fn words(column: &str) -> String {
-    column
-        .strip_suffix("_cost")
-        .unwrap_or(column)
-        .replace('_', " ")
 }
 
 /// The unit for kinds side by side: small enough that the small ones are seen beside the large.

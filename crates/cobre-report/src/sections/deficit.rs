@@ -1,6 +1,7 @@
 //! Load that is not served: how likely, and how much.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::buses;
 use cobre_results::statistics::mean;
 
 use crate::chart::{Section, Series, SeriesMark, View};
@@ -10,7 +11,7 @@ use crate::sections::quantity;
 use crate::sections::ribbon::over_stages;
 use crate::simulation::{Blocks, Quantity, SimulationData};
 
-const ENERGY: Quantity = quantity("buses", "bus", "deficit_mw", Blocks::Energy);
+const ENERGY: Quantity = quantity(buses::TABLE, buses::BUS, buses::DEFICIT_MW, Blocks::Energy);
 
 /// Deficits up to this are the solver's tolerance: a kWh in a stage.
 const TOLERANCE_MWH: f64 = 1e-3;

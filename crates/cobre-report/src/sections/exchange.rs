@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{buses, lines};
 
 use crate::chart::Section;
 use crate::gather::names;
@@ -20,9 +21,11 @@ const RIBBONS: Ribbons = Ribbons {
     all: None,
     what: "power sent",
     unit: "MW",
+    levels: &[],
+    zero: false,
     quantity: Quantity {
-        less: Some("reverse_mw"),
-        ..quantity("lines", "line", "direct_mw", Blocks::Mean)
+        less: Some(lines::REVERSE_MW),
+        ..quantity(lines::TABLE, lines::LINE, lines::DIRECT_MW, Blocks::Mean)
     },
 };
 
@@ -37,24 +40,24 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Option<Section>, Re
             line.name = format!("{} ({way})", line.name);
         }
     }
-    Ok(Some(RIBBONS.of(simulation, &gathered)))
+    Ok(Some(RIBBONS.of(simulation, &gathered, &[])))
 }
 
 /// From which bus to which each line goes.
 fn ways(simulation: &SimulationData) -> Result<HashMap<i64, String>, ResultsError> {
-    let buses = names(&simulation.required("buses")?, "bus")?;
+    let buses = names(&simulation.required(buses::TABLE)?, buses::BUS)?;
     let buses: HashMap<i64, String> = buses.into_iter().collect();
-    let lines = simulation.required("lines")?;
+    let table = simulation.required(lines::TABLE)?;
     let mut ways = HashMap::new();
-    for group in 0..lines.groups() {
-        let ids = lines.integers(group, "line_id")?;
+    for group in 0..table.groups() {
+        let ids = table.integers(group, lines::LINE_ID)?;
         let ends = [
-            lines.integers(group, "from_bus_id")?,
-            lines.integers(group, "to_bus_id")?,
+            table.integers(group, lines::FROM_BUS_ID)?,
+            table.integers(group, lines::TO_BUS_ID)?,
         ];
         for (row, id) in ids.into_iter().enumerate() {
             let [Some(from), Some(to)] = ends.each_ref().map(|bus| buses.get(&bus[row])) else {
-                return Err(lines.damaged("it has buses that other tables have not"));
+                return Err(table.damaged("it has buses that other tables have not"));
             };
             ways.entry(id)
                 .or_insert_with(|| format!("from {from} to {to}"));

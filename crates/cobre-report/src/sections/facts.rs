@@ -1,6 +1,7 @@
 //! The run: problem, machine and outcome; and the figures at the head of the page.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::convergence;
 use cobre_results::statistics::mean;
 use serde_json::Value;
 
@@ -106,7 +107,7 @@ pub(crate) fn headline(input: &ReportInput) -> Result<Vec<(String, String)>, Res
         text.trim_end().to_owned()
     };
     let mut figures = Vec::new();
-    let bounds = table.all_numbers("bound")?;
+    let bounds = table.all_numbers(convergence::BOUND)?;
     let sided = if input.maximised {
         "upper bound"
     } else {
@@ -150,7 +151,7 @@ pub(crate) fn headline(input: &ReportInput) -> Result<Vec<(String, String)>, Res
         }
         let count = simulation.scenarios().to_string();
         figures.push(("scenarios".to_owned(), count));
-        figures.push(("stages".to_owned(), simulation.stages.to_string()));
+        figures.push(("stages".to_owned(), simulation.stages.len().to_string()));
     }
     figures.push(("iterations".to_owned(), bounds.len().to_string()));
     Ok(figures)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{hydros, production};
 
 use crate::chart::{Panel, Positions, Section, Series, SeriesMark, View};
 use crate::gather::names;
@@ -28,7 +29,9 @@ const RIBBONS: [Ribbons; 3] = [
         all: Some("All reservoirs together"),
         what: "evaporation",
         unit: "m³/s",
-        quantity: quantity("hydros", "hydro", "evaporation_m3s", Blocks::None),
+        levels: &[],
+        zero: false,
+        quantity: quantity(hydros::TABLE, "hydro", "evaporation_m3s", Blocks::None),
     },
     Ribbons {
         id: "withdrawal",
@@ -39,7 +42,9 @@ const RIBBONS: [Ribbons; 3] = [
         all: Some("All plants together"),
         what: "withdrawal",
         unit: "m³/s",
-        quantity: quantity("hydros", "hydro", "withdrawal_m3s", Blocks::None),
+        levels: &[],
+        zero: false,
+        quantity: quantity(hydros::TABLE, "hydro", "withdrawal_m3s", Blocks::None),
     },
     Ribbons {
         id: "under-way",
@@ -50,7 +55,9 @@ const RIBBONS: [Ribbons; 3] = [
         all: Some("All plants together"),
         what: "water under way",
         unit: "hm³",
-        quantity: quantity("hydros", "hydro", "under_way_hm3", Blocks::None),
+        levels: &[],
+        zero: false,
+        quantity: quantity(hydros::TABLE, "hydro", "under_way_hm3", Blocks::None),
     },
 ];
 
@@ -64,9 +71,11 @@ const ERROR: Ribbons = Ribbons {
     all: None,
     what: "difference",
     unit: "MW",
+    levels: &[],
+    zero: false,
     quantity: Quantity {
         less: Some("exact_generation_mw"),
-        ..quantity("production", "hydro", "generation_mw", Blocks::Mean)
+        ..quantity(production::TABLE, "hydro", "generation_mw", Blocks::Mean)
     },
 };
 
@@ -86,7 +95,7 @@ pub(super) fn sections(simulation: &SimulationData) -> Result<Vec<Section>, Resu
             continue;
         }
         if let Some(gathered) = simulation.gather(ribbon.quantity)?.filter(any) {
-            found.push(ribbon.of(simulation, &gathered));
+            found.push(ribbon.of(simulation, &gathered, &[]));
         }
     }
     if let Some(mut section) = ERROR.section(simulation)? {
@@ -107,7 +116,7 @@ fn any(gathered: &Gathered) -> bool {
 
 /// Turbined flow against net head, a chart for each of the plants that turbine most.
 fn heads(simulation: &SimulationData) -> Result<Vec<Panel>, ResultsError> {
-    let table = simulation.required("production")?;
+    let table = simulation.required(production::TABLE)?;
     let mut points: BTreeMap<i64, Vec<(f64, f64)>> = BTreeMap::new();
     for group in 0..table.groups() {
         let ids = table.integers(group, "hydro_id")?;

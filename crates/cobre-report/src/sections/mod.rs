@@ -3,6 +3,7 @@
 mod convergence;
 mod cost;
 mod deficit;
+mod equipment;
 mod exchange;
 mod facts;
 mod hydro;
@@ -12,6 +13,7 @@ mod totals;
 mod violations;
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{buses, controls, duals, hydros, stages, states};
 
 use crate::chart::Section;
 use crate::input::ReportInput;
@@ -25,7 +27,7 @@ use self::ribbon::Ribbons;
 pub(crate) fn all(input: &ReportInput) -> Result<Vec<Section>, ResultsError> {
     let mut sections = vec![convergence::section(input)?];
     match &input.simulation {
-        None => sections.push(no_simulation()),
+        None => sections.push(no_simulation(input)),
         Some(simulation) if input.results.hydrothermal() => {
             hydrothermal(input, simulation, &mut sections)?;
         }
@@ -35,11 +37,23 @@ pub(crate) fn all(input: &ReportInput) -> Result<Vec<Section>, ResultsError> {
     Ok(sections)
 }
 
-fn no_simulation() -> Section {
+/// The command that simulates the policy of a run that did not.
+fn no_simulation(input: &ReportInput) -> Section {
     let mut section = Section::new("simulation", "Simulation");
-    let text = "This run trained a policy and did not simulate it, so there is nothing on storage, \
-                generation or costs. To have it, simulate: cobre run with simulation enabled.";
-    section.text.push(text.to_owned());
+    let why = match input.results.run["interrupted"].as_str() {
+        Some("simulation") => "The simulation of this policy was interrupted",
+        _ => "This run trained a policy and did not simulate it",
+    };
+    section.text.push(format!(
+        "{why}, so there is nothing on storage, generation or costs. To have it, simulate the policy, into another \
+         directory:"
+    ));
+    let results = input.results.path.display().to_string();
+    let case = input.results.run["case"].as_str().unwrap_or("CASE");
+    section.text.push(format!(
+        "cobre run {case} --warm-start {results} --simulate-only --simulate 200 --output {}-simulated",
+        results.trim_end_matches('/')
+    ));
     section
 }
 
@@ -59,6 +73,30 @@ const fn quantity(
     }
 }
 
+/// Lines beside the storage of a reservoir.
+const LEVELS: [(&str, Quantity, bool); 2] = [
+    (
+        "capacity",
+        quantity(
+            hydros::TABLE,
+            hydros::HYDRO,
+            hydros::STORAGE_MAX_HM3,
+            Blocks::None,
+        ),
+        false,
+    ),
+    (
+        "level before the first stage",
+        quantity(
+            hydros::TABLE,
+            hydros::HYDRO,
+            hydros::STORAGE_INITIAL_HM3,
+            Blocks::None,
+        ),
+        true,
+    ),
+];
+
 fn hydrothermal(
     input: &ReportInput,
     simulation: &SimulationData,
@@ -77,7 +115,14 @@ fn hydrothermal(
             all: Some("All reservoirs together"),
             what: "storage",
             unit: "hm³",
-            quantity: quantity("hydros", "hydro", "storage_hm3", Blocks::None),
+            levels: &LEVELS,
+            zero: true,
+            quantity: quantity(
+                hydros::TABLE,
+                hydros::HYDRO,
+                hydros::STORAGE_HM3,
+                Blocks::None,
+            ),
         },
         Ribbons {
             id: "inflow",
@@ -88,7 +133,14 @@ fn hydrothermal(
             all: Some("All plants together"),
             what: "inflow",
             unit: "m³/s",
-            quantity: quantity("hydros", "hydro", "inflow_m3s", Blocks::None),
+            levels: &[],
+            zero: false,
+            quantity: quantity(
+                hydros::TABLE,
+                hydros::HYDRO,
+                hydros::INFLOW_M3S,
+                Blocks::None,
+            ),
         },
     ];
     for ribbon in ribbons {
@@ -97,6 +149,7 @@ fn hydrothermal(
     sections.extend(hydro::sections(simulation)?);
     sections.push(mix::section(simulation)?);
     sections.extend(exchange::section(simulation)?);
+    sections.extend(equipment::sections(simulation)?);
     let ribbons = [
         Ribbons {
             id: "marginal-cost",
@@ -107,7 +160,14 @@ fn hydrothermal(
             all: None,
             what: "marginal cost",
             unit: "$/MWh",
-            quantity: quantity("buses", "bus", "marginal_cost_per_mwh", Blocks::Mean),
+            levels: &[],
+            zero: true,
+            quantity: quantity(
+                buses::TABLE,
+                buses::BUS,
+                buses::MARGINAL_COST_PER_MWH,
+                Blocks::Mean,
+            ),
         },
         Ribbons {
             id: "water-value",
@@ -118,7 +178,14 @@ fn hydrothermal(
             all: None,
             what: "water value",
             unit: "$/hm³",
-            quantity: quantity("hydros", "hydro", "water_value_per_hm3", Blocks::None),
+            levels: &[],
+            zero: true,
+            quantity: quantity(
+                hydros::TABLE,
+                hydros::HYDRO,
+                hydros::WATER_VALUE_PER_HM3,
+                Blocks::None,
+            ),
         },
     ];
     for ribbon in ribbons {
@@ -135,8 +202,8 @@ fn generic(
     sections: &mut Vec<Section>,
 ) -> Result<(), ResultsError> {
     let mut total = totals::section(input, simulation);
-    let stages = simulation.required("stages")?;
-    let grid = simulation.column(&stages, "stage_value")?;
+    let table = simulation.required(stages::TABLE)?;
+    let grid = simulation.column(&table, stages::STAGE_VALUE)?;
     total.panels.push(ribbon::stage_values(simulation, &grid));
     sections.push(total);
     let tables = [
@@ -145,21 +212,21 @@ fn generic(
             "States",
             "Each state at the end of each stage",
             "State",
-            "states",
+            states::TABLE,
         ),
         (
             "controls",
             "Controls",
             "Each control in each stage",
             "Control",
-            "controls",
+            controls::TABLE,
         ),
         (
             "duals",
             "Duals",
             "The dual of each row in each stage",
             "Row",
-            "duals",
+            duals::TABLE,
         ),
     ];
     for (id, title, chart, pick, table) in tables {

@@ -1,9 +1,10 @@
 //! Many scenarios in one chart: ribbons of percentiles, and single scenarios over them.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{SCENARIO, STAGE, START_DATE};
 use cobre_results::statistics::mean;
 
-use crate::chart::{Panel, Positions, Section, Series, SeriesMark, View};
+use crate::chart::{Panel, Section, Series, SeriesMark, View};
 use crate::grid::Grid;
 use crate::palette;
 use crate::simulation::{Gathered, Quantity, SimulationData};
@@ -35,6 +36,10 @@ pub(super) struct Ribbons {
     pub(super) what: &'static str,
     pub(super) unit: &'static str,
     pub(super) quantity: Quantity,
+    /// Lines of other columns of the table: their names, and the value of the first stage in place of all.
+    pub(super) levels: &'static [(&'static str, Quantity, bool)],
+    /// True if the axis of values begins at zero.
+    pub(super) zero: bool,
 }
 
 impl Ribbons {
@@ -43,25 +48,45 @@ impl Ribbons {
         &self,
         simulation: &SimulationData,
     ) -> Result<Option<Section>, ResultsError> {
-        let gathered = simulation.gather(self.quantity)?;
-        Ok(gathered.map(|gathered| self.of(simulation, &gathered)))
+        let Some(gathered) = simulation.gather(self.quantity)? else {
+            return Ok(None);
+        };
+        let mut levels = Vec::new();
+        for (name, quantity, first) in self.levels {
+            if let Some(level) = simulation.gather(*quantity)? {
+                levels.push((*name, level, *first));
+            }
+        }
+        Ok(Some(self.of(simulation, &gathered, &levels)))
     }
 
     /// The section of a quantity that is collected already.
-    pub(super) fn of(&self, simulation: &SimulationData, gathered: &Gathered) -> Section {
-        let view = |name: &str, grid: &Grid| {
-            let series = series(simulation, grid);
-            View::scaled(name, self.what, self.unit, series)
+    pub(super) fn of(
+        &self,
+        simulation: &SimulationData,
+        gathered: &Gathered,
+        levels: &[(&str, Gathered, bool)],
+    ) -> Section {
+        let view = |name: &str, grid: &Grid, id: Option<i64>| {
+            let mut series = series(simulation, grid);
+            series.extend(levels.iter().filter_map(|level| line(level, id)));
+            let mut view = View::scaled(name, self.what, self.unit, series);
+            view.zero = self.zero;
+            view
         };
         let mut views = Vec::new();
         if gathered.entities.len() > 1 {
             match self.all {
-                Some(name) => views.push(view(name, &gathered.total)),
-                None => views.push(compared(gathered, self.what, self.unit)),
+                Some(name) => views.push(view(name, &gathered.total, None)),
+                None => {
+                    let mut all = compared(gathered, self.what, self.unit);
+                    all.zero = self.zero;
+                    views.push(all);
+                }
             }
         }
         let single = gathered.entities.iter();
-        views.extend(single.map(|entity| view(&entity.name, &entity.grid)));
+        views.extend(single.map(|entity| view(&entity.name, &entity.grid, Some(entity.id))));
         let first = match self.all {
             None if views.len() > 1 => "First all side by side, then each by itself. ",
             _ => "",
@@ -73,6 +98,33 @@ impl Ribbons {
     }
 }
 
+/// The mean of another quantity as a line, of one entity or of all; none where the entity has no such value.
+fn line((name, level, first): &(&str, Gathered, bool), id: Option<i64>) -> Option<Series> {
+    let grid = match id {
+        None => &level.total,
+        Some(id) => &level.entities.iter().find(|entity| entity.id == id)?.grid,
+    };
+    let means = grid.stages().map(|values| mean(values.iter().copied()));
+    let mut means: Vec<f64> = means.collect();
+    let mark = if *first {
+        SeriesMark::Dashes
+    } else {
+        SeriesMark::Line
+    };
+    if let (true, Some(value)) = (*first, means.first().copied()) {
+        means.fill(value);
+    }
+    let color = if *first {
+        palette::ORANGE
+    } else {
+        palette::INK
+    };
+    means
+        .iter()
+        .any(|value| *value > 0.0)
+        .then(|| Series::new(*name, mark, color, means))
+}
+
 /// A section of a table that has one column per state, control or row.
 pub(super) fn columns(
     simulation: &SimulationData,
@@ -82,7 +134,7 @@ pub(super) fn columns(
     pick: &str,
     table: &str,
 ) -> Result<Option<Section>, ResultsError> {
-    let known = ["scenario", "stage", "node"];
+    let known = [SCENARIO, STAGE, START_DATE];
     let gathered = simulation.gather_columns(table, &known)?;
     let Some(gathered) = gathered.filter(|gathered| gathered.count > 0) else {
         return Ok(None);
@@ -120,13 +172,14 @@ pub(super) fn over_stages(
     pick: &str,
     views: Vec<View>,
 ) -> Panel {
+    let (at, word) = simulation.axis();
     Panel {
         id: id.to_owned(),
         title: title.to_owned(),
         about: about.to_owned(),
         pick: pick.to_owned(),
-        x: "stage".to_owned(),
-        at: Positions::Numbers(simulation.stage_numbers()),
+        x: word.to_owned(),
+        at,
         views,
     }
 }

@@ -1,17 +1,26 @@
 //! Limits that were not kept, at a penalty.
 
 use cobre_results::ResultsError;
+use cobre_results::layout::{
+    CostKind, batteries, constraints, hydro_blocks, hydro_units, hydros, pumping,
+};
 use cobre_results::statistics::mean;
 
 use crate::chart::{Section, Series, SeriesMark, TextTable, View, rounded};
 use crate::grid::Grid;
 use crate::palette;
-use crate::sections::cost::words;
 use crate::sections::ribbon::over_stages;
 use crate::simulation::SimulationData;
 
 /// Where violations are written.
-const TABLES: [&str; 2] = ["hydros", "hydro_blocks"];
+const TABLES: [&str; 6] = [
+    hydros::TABLE,
+    hydro_blocks::TABLE,
+    hydro_units::TABLE,
+    pumping::TABLE,
+    batteries::TABLE,
+    constraints::TABLE,
+];
 /// Violations up to this are the solver's tolerance.
 const TOLERANCE: f64 = 1e-6;
 
@@ -47,7 +56,7 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
     });
     let views = vec![View::scaled("", "share of scenarios", "%", lines.collect())];
     let title = "Scenarios that violate a limit";
-    let about = "The share of scenarios in which some plant does not keep a limit in a stage, by kind of limit. \
+    let about = "The share of scenarios in which some plant, station, battery or constraint does not keep a limit in a stage, by kind of limit. \
                  Violations are allowed at a penalty, which is part of the costs.";
     section.panels.push(over_stages(
         simulation,
@@ -64,8 +73,8 @@ pub(super) fn section(simulation: &SimulationData) -> Result<Section, ResultsErr
 /// The kinds that occur, and how many there might be.
 fn kinds(simulation: &SimulationData) -> Result<(Vec<ViolationKind>, usize), ResultsError> {
     let (mut kinds, mut looked) = (Vec::new(), 0);
-    for name in TABLES {
-        let Some(table) = simulation.table(name)? else {
+    for table_name in TABLES {
+        let Some(table) = simulation.table(table_name)? else {
             continue;
         };
         let columns = table.columns().iter();
@@ -73,7 +82,10 @@ fn kinds(simulation: &SimulationData) -> Result<(Vec<ViolationKind>, usize), Res
             looked += 1;
             let grid = simulation.column(&table, column)?;
             if grid.largest() > TOLERANCE {
-                let (name, unit) = unit(column);
+                let (mut name, unit) = unit(column);
+                if table_name == "hydro_units" {
+                    name = format!("{name} of groups of units");
+                }
                 kinds.push(ViolationKind { name, unit, grid });
             }
         }
@@ -89,10 +101,12 @@ fn unit(column: &str) -> (String, &'static str) {
         ("_mwh", "MWh"),
         ("_mw", "MW"),
     ];
-    let found = units
-        .into_iter()
-        .find_map(|(end, unit)| column.strip_suffix(end).map(|name| (words(name), unit)));
-    found.unwrap_or_else(|| (words(column), ""))
+    let found = units.into_iter().find_map(|(end, unit)| {
+        column
+            .strip_suffix(end)
+            .map(|name| (CostKind::words(name), unit))
+    });
+    found.unwrap_or_else(|| (CostKind::words(column), ""))
 }
 
 fn table(simulation: &SimulationData, kinds: &[ViolationKind]) -> TextTable {
@@ -110,13 +124,13 @@ fn table(simulation: &SimulationData, kinds: &[ViolationKind]) -> TextTable {
             kind.name.clone(),
             format!("{count} of {}", simulation.scenarios()),
             format!("{} {}", rounded(kind.grid.largest()), kind.unit),
-            worst.map_or_else(String::new, |(stage, _)| (stage + 1).to_string()),
+            worst.map_or_else(String::new, |(stage, _)| simulation.stages[stage].told()),
         ]
     };
     let head = [
         "limit",
         "scenarios",
-        "largest mean of a stage, all plants together",
+        "largest mean of a stage, all together",
         "in stage",
     ];
     TextTable {

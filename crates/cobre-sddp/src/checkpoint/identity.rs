@@ -29,6 +29,7 @@ impl Identity {
             ("forward passes", settings.passes.to_string()),
             ("cut selection", settings.selection.to_string()),
             ("solver", settings.solver.name().to_owned()),
+            ("basis memory", settings.basis_memory.to_string()),
         ];
         let parts = parts.map(|(name, value)| (name.to_owned(), Value::from(value)));
         Self(parts.into_iter().collect())

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::identity::Identity;
 use self::store::Store;
 use crate::error::SddpError;
-use crate::output::Directory;
+use crate::output::RunOutput;
 use crate::policy::SavedCuts;
 use crate::rank_work::RankWork;
 use crate::ranks::{Backend, ByteBlocks, Ranks, split};
@@ -41,7 +41,7 @@ pub(crate) fn check(output: &Path) -> Result<(), SddpError> {
     Ok(())
 }
 
-/// The state of training after an iteration. The warm starts of units follow it.
+/// The state of training after an iteration. The warm starts of units come before it.
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedState {
     progress: Progress,
@@ -64,7 +64,7 @@ impl Checkpoints {
     /// # Errors
     /// When there are files of an unfinished run that this one would lose.
     pub(crate) fn new(
-        directory: Option<&Directory>,
+        directory: Option<&RunOutput>,
         provenance: &Provenance,
         settings: &Settings,
     ) -> Result<Self, SddpError> {
@@ -111,12 +111,18 @@ impl Checkpoints {
         }
         let count = progress.iterations.len();
         self.latest = progress.time().total;
-        let (mut lengths, mut warm_starts) = (Vec::new(), Vec::new());
+        let parts = self.store.as_mut().map(|store| store.begin(count));
+        let parts = parts.transpose()?;
+        let mut lengths = Vec::new();
         let mut gather = |items: usize, mine: &ByteBlocks| -> Result<(), SddpError> {
-            if let Some(all) = ranks.gather_to_first(items, mine)? {
-                lengths.push(all.lengths);
-                warm_starts.extend_from_slice(&all.bytes);
-            }
+            let of_items = ranks.gather_lengths(items, mine)?;
+            ranks.gather_to_first(&of_items, mine, &mut |piece: &[u8]| {
+                if let Some(parts) = &parts {
+                    parts.push(piece);
+                }
+                Ok::<(), SddpError>(())
+            })?;
+            lengths.push(of_items);
             Ok(())
         };
         let mut mine = ByteBlocks::default();
@@ -131,16 +137,15 @@ impl Checkpoints {
             }
             gather(all.len(), &mine)?;
         }
-        let Some(store) = &mut self.store else {
-            return Ok(());
-        };
-        let shared = work.read();
-        let state = SavedState {
-            progress: progress.clone(),
-            cuts: shared.pool.saved(shared.problem, count),
-            lengths,
-        };
-        store.write(count, state, warm_starts)
+        if let Some(parts) = parts {
+            let shared = work.read();
+            parts.end(SavedState {
+                progress: progress.clone(),
+                cuts: shared.pool.saved(shared.problem, count),
+                lengths,
+            });
+        }
+        Ok(())
     }
 
     /// Waits until the files are written.
@@ -178,8 +183,13 @@ impl Checkpoints {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let (state, warm_starts) = postcard::take_from_bytes::<SavedState>(&bytes)
-            .map_err(|_| unreadable("the cuts and figures of a checkpoint"))?;
+        let split = store::split_state(&bytes);
+        let read = split.and_then(|(warm_starts, state)| {
+            let state = postcard::from_bytes::<SavedState>(state).ok()?;
+            Some((state, warm_starts))
+        });
+        let (state, warm_starts) =
+            read.ok_or_else(|| unreadable("the cuts and figures of a checkpoint"))?;
         let mut shared = work.write();
         let problem = shared.problem;
         let passes = work.passes;

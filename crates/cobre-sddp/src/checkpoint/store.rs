@@ -4,29 +4,93 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use cobre_files::{FileError, Register};
+use cobre_files::{FileError, Register, WholeFile};
+use cobre_results::layout::CHECKPOINT;
 use serde::Serialize;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::identity::Identity;
 use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 
 /// The version of the layout.
-const FORMAT: u64 = 4;
+const FORMAT: u64 = 5;
 /// The key of a manifest's own fingerprint.
 const CHECK: &str = "manifest_sha256";
-/// Beside the results.
-const PLACE: &str = "checkpoint";
 /// Checkpoints that are kept.
 const KEPT: usize = 2;
 /// Notes that the run has written all its results.
 const FINISHED: &str = "finished";
+/// The most bytes of a part on its way to the thread that writes, and the most such parts.
+const PART_BYTES: usize = 4 << 20;
+const PARTS_WAITING: usize = 8;
 /// The most bytes of a manifest that are read.
 const LARGEST: u64 = 1 << 20;
+
+/// The parts of a checkpoint on their way to the thread that writes them.
+pub(super) struct Parts<S>(SyncSender<Part<S>>);
+
+enum Part<S> {
+    /// Bytes of warm starts.
+    Bytes(Vec<u8>),
+    /// The rest, which ends it.
+    State(Box<S>),
+}
+
+impl<S> Parts<S> {
+    /// Adds bytes of warm starts; waits while too much is on its way.
+    pub(super) fn push(&self, bytes: &[u8]) {
+        for piece in bytes.chunks(PART_BYTES) {
+            // Whoever waits for the files learns why the thread has ended.
+            let _ = self.0.send(Part::Bytes(piece.to_vec()));
+        }
+    }
+
+    /// Ends the checkpoint.
+    pub(super) fn end(self, state: S) {
+        let _ = self.0.send(Part::State(Box::new(state)));
+    }
+}
+
+/// Writes the parts of a state as they come: warm starts, the rest, and the length of the rest. Returns its bytes and
+/// their hash; `None` if there is no end.
+fn write_parts<S: Serialize>(
+    mut file: WholeFile,
+    parts: &Receiver<Part<S>>,
+) -> Result<Option<(usize, Fingerprint)>, SddpError> {
+    let (mut hasher, mut count) = (Sha256::new(), 0);
+    let mut write = |bytes: &[u8]| -> Result<(), SddpError> {
+        hasher.update(bytes);
+        count += bytes.len();
+        Ok(file.write(bytes)?)
+    };
+    for part in parts {
+        match part {
+            Part::Bytes(bytes) => write(&bytes)?,
+            Part::State(state) => {
+                let state =
+                    postcard::to_stdvec(&state).expect("plain data can be written to memory");
+                write(&state)?;
+                write(&(state.len() as u64).to_le_bytes())?;
+                file.finish()?;
+                return Ok(Some((count, hasher.into())));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Splits the bytes of a state into the warm starts and the rest.
+pub(super) fn split_state(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (before, length) = bytes.split_last_chunk()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    before.split_at_checked(before.len().checked_sub(length)?)
+}
 
 /// The checkpoints in a directory.
 pub(super) struct Store {
@@ -47,7 +111,7 @@ impl Store {
     /// When something that Cobre did not write is in the way.
     pub(super) fn open(output: &Path, identity: Identity) -> Result<Self, SddpError> {
         Ok(Self {
-            directory: output.join(PLACE),
+            directory: output.join(CHECKPOINT),
             register: Arc::new(Mutex::new(survey(output)?)),
             identity,
             damaged: Vec::new(),
@@ -76,31 +140,21 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the state after an iteration and what follows it, in a thread of its own.
+    /// Starts to write a checkpoint after an iteration, in a thread of its own, which takes its parts as they come.
     ///
     /// # Errors
     /// When the one before could not be written.
-    pub(super) fn write(
+    pub(super) fn begin<S: Serialize + Send + 'static>(
         &mut self,
         iteration: usize,
-        state: impl Serialize + Send + 'static,
-        rest: Vec<u8>,
-    ) -> Result<(), SddpError> {
+    ) -> Result<Parts<S>, SddpError> {
         self.settle()?;
         let (directory, belongs_to) = (self.directory.clone(), self.identity.json());
         let register = Arc::clone(&self.register);
         let mut damaged = std::mem::take(&mut self.damaged);
         damaged.retain(|number| *number != iteration);
+        let (sender, parts) = sync_channel(PARTS_WAITING);
         let write = move || {
-            let state = postcard::to_stdvec(&state).expect("plain data can be written to memory");
-            let parts = [&state[..], &rest];
-            let manifest = checked(json!({
-                "format": FORMAT,
-                "iteration": iteration,
-                "bytes": state.len() + rest.len(),
-                "sha256": Fingerprint::of_parts(&parts).to_string(),
-                "belongs_to": belongs_to,
-            }));
             let mut register = lock(&register);
             // Not the one around it: if that is gone, so is the right to write there.
             match std::fs::create_dir(&directory) {
@@ -112,7 +166,18 @@ impl Store {
             }
             let names = [name(iteration, "state"), name(iteration, "json")];
             register.claim(names.iter().map(String::as_str))?;
-            put(&mut register, &names[0], &parts)?;
+            let file = register.create(&names[0])?;
+            let Some((bytes, sha256)) = write_parts(file, &parts)? else {
+                // The run has failed in the meantime.
+                return Ok(());
+            };
+            let manifest = checked(json!({
+                "format": FORMAT,
+                "iteration": iteration,
+                "bytes": bytes,
+                "sha256": sha256.to_string(),
+                "belongs_to": belongs_to,
+            }));
             let manifest = format!("{manifest:#}\n");
             put(&mut register, &names[1], &[manifest.as_bytes()])?;
             prune(&mut register, iteration, &damaged);
@@ -122,7 +187,7 @@ impl Store {
         let started = builder.spawn(write);
         let started = started.map_err(SddpError::io("start a thread to write", &self.directory));
         self.writer = Some(started?);
-        Ok(())
+        Ok(Parts(sender))
     }
 
     /// Waits until the files are written.
@@ -197,8 +262,8 @@ pub(super) fn numbers_in(output: &Path) -> Vec<usize> {
 /// When something that Cobre did not write is in the way.
 pub(super) fn survey(output: &Path) -> Result<Register, FileError> {
     // A link is not followed.
-    Register::open(output)?.check_directory(PLACE)?;
-    let directory = output.join(PLACE);
+    Register::open(output)?.check_directory(CHECKPOINT)?;
+    let directory = output.join(CHECKPOINT);
     // A damaged checkpoint is one still: its manifest says what it should hold.
     let mut register = Register::open_by_name(&directory)?;
     let names: Vec<String> = names(&directory).collect();

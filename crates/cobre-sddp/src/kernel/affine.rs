@@ -1,7 +1,7 @@
 //! Affine functions of the parameters of a solve: numbers that presolve knows.
 
-/// constant + Σ coefficient × parameter. The parameters of a solve are the incoming states and,
-/// after them, the values of its opening.
+/// constant + Σ coefficient × parameter. The parameters of a solve are the incoming states, after
+/// them the values of its opening, and then those that are derived from both.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Affine {
     pub(super) constant: f64,
@@ -9,7 +9,19 @@ pub(super) struct Affine {
     pub(super) terms: Vec<(usize, f64)>,
 }
 
+/// The numbers of derived parameters begin here until all others are known.
+pub(super) const DERIVED: usize = usize::MAX / 2;
+
 impl Affine {
+    /// Numbers derived parameters from `first` on.
+    pub(super) fn number_derived(&mut self, first: usize) {
+        for term in &mut self.terms {
+            if term.0 >= DERIVED {
+                term.0 = term.0 - DERIVED + first;
+            }
+        }
+    }
+
     pub(super) fn constant(constant: f64) -> Self {
         Self {
             constant,

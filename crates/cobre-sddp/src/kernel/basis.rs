@@ -5,9 +5,15 @@
 //! least 0 for the others. An inequality whose slack enters the basis leaves the basis with its
 //! row.
 
+use std::sync::Arc;
+
 use super::curve::CurveState;
 use super::cut_table::CutTable;
-use super::inverse::{Inverse, Singular, padded};
+use super::factorization::Factorization;
+#[cfg(test)]
+use super::fault::Fault;
+use super::inverse::{Singular, padded};
+use super::lu::{ColumnMatrix, Factorizer};
 use super::ratio::Candidates;
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
@@ -40,7 +46,14 @@ pub(super) struct Basis {
     pub(super) duals: Vec<f64>,
     /// By row of the linear program, its row in the basis.
     pub(super) row_places: Vec<u32>,
-    pub(super) inverse: Inverse,
+    /// By row: true if its slack is basic. Known with sparse factors alone: with a dense inverse
+    /// such a row leaves the basis, with sparse factors it stays until they are computed anew.
+    pub(super) basic_slack: Vec<bool>,
+    pub(super) factors: Factorization,
+    /// By position, the devex weight with sparse factors.
+    pub(super) weights: Vec<f64>,
+    /// True if rows were dropped since the factors were computed: they must be loaded anew.
+    pub(super) stale: bool,
     /// By plain column: 1 at the lower bound, −1 at the upper, 0 basic or free at zero.
     pub(super) sense: Vec<f64>,
     pub(super) reduced: Vec<f64>,
@@ -67,6 +80,9 @@ pub(super) struct Scratch {
     pub(super) pivot_row: Vec<f64>,
     pub(super) pivot_column: Vec<f64>,
     pub(super) alpha: Vec<f64>,
+    /// With sparse factors, the columns whose element of `alpha` is set, and the same as marks.
+    pub(super) touched: Vec<u32>,
+    pub(super) is_touched: Vec<bool>,
     pub(super) entering: Vec<(usize, f64)>,
     pub(super) shift: Vec<f64>,
     pub(super) activity: Vec<f64>,
@@ -76,6 +92,22 @@ pub(super) struct Scratch {
     /// Segments of curves whose bound is flipped, and whether they are on afterwards.
     pub(super) flipped_segments: Vec<(usize, bool)>,
     matrix: Vec<f64>,
+    column_matrix: ColumnMatrix,
+    factorizer: Factorizer,
+    pub(super) column_of: Vec<u32>,
+    permuted: Vec<f64>,
+    pub(super) violated_rows: Vec<(f64, u32, f64)>,
+}
+
+impl Scratch {
+    /// Sets the touched elements of `alpha` to zero.
+    pub(super) fn clear_alpha(&mut self) {
+        for &column in &self.touched {
+            self.alpha[column as usize] = 0.0;
+            self.is_touched[column as usize] = false;
+        }
+        self.touched.clear();
+    }
 }
 
 impl Basis {
@@ -94,7 +126,10 @@ impl Basis {
             rows: Vec::with_capacity(length),
             duals: zeros(),
             row_places: vec![NO_ROW; lp.rows],
-            inverse: Inverse::new(most),
+            basic_slack: vec![false; length],
+            factors: Factorization::new(lp),
+            weights: vec![1.0; length],
+            stale: false,
             sense: columns(),
             reduced: columns(),
             curve_states: lp.start_curve_states.clone(),
@@ -110,6 +145,7 @@ impl Basis {
                 pivot_row: zeros(),
                 pivot_column: zeros(),
                 alpha: columns(),
+                is_touched: vec![false; lp.plain],
                 shift: zeros(),
                 activity: vec![0.0; lp.rows],
                 candidates: Candidates::new(lp.plain + lp.curves.len() + length),
@@ -163,7 +199,10 @@ impl Basis {
         for row in 0..rows {
             self.put(lp, row, lp.columns() + row);
         }
-        self.inverse.set_to_minus_identity(rows);
+        self.basic_slack[..rows].fill(true);
+        self.factors.set_to_minus_identity(rows);
+        self.weights.fill(1.0);
+        self.stale = false;
         self.duals.fill(0.0);
         self.sense.copy_from_slice(&lp.start);
         self.reduced.copy_from_slice(&lp.cost[..lp.plain]);
@@ -229,8 +268,31 @@ impl Basis {
         }
     }
 
-    /// Refactors: computes the inverse and everything that follows from it.
+    /// Computes the factors of the basis matrix and everything that follows from them.
     pub(super) fn refactor(&mut self, input: StageInput<'_>) -> Result<(), Singular> {
+        let lp = input.lp;
+        match self.factors {
+            Factorization::Dense(_) => self.invert(input)?,
+            Factorization::Sparse(_) => self.factorize(input)?,
+        }
+        self.age = 0;
+        self.compute_duals(input);
+        self.flip_wrong_signs(lp);
+        self.activity.fill(0.0);
+        self.bound_cost = 0.0;
+        for (curve, mark) in lp.curves.iter().zip(&self.curve_states) {
+            let (activity, cost) = curve.at_bounds(lp.members(curve), *mark);
+            self.activity[curve.row] += activity;
+            self.bound_cost += cost;
+        }
+        for column in 0..lp.plain {
+            self.move_by(lp, column, self.at_bound(lp, column));
+        }
+        Ok(())
+    }
+
+    /// Computes the dense inverse.
+    fn invert(&mut self, input: StageInput<'_>) -> Result<(), Singular> {
         let (lp, size) = (input.lp, self.size());
         let columns = lp.columns();
         self.find_rows(lp);
@@ -249,21 +311,105 @@ impl Basis {
                 matrix[(variable - columns) * size + position] = -1.0;
             }
         }
-        self.inverse.invert(size, matrix)?;
-        self.age = 0;
-        self.compute_duals(input);
-        self.flip_wrong_signs(lp);
-        self.activity.fill(0.0);
-        self.bound_cost = 0.0;
-        for (curve, mark) in lp.curves.iter().zip(&self.curve_states) {
-            let (activity, cost) = curve.at_bounds(lp.members(curve), *mark);
-            self.activity[curve.row] += activity;
-            self.bound_cost += cost;
+        match &mut self.factors {
+            Factorization::Dense(inverse) => inverse.invert(size, matrix),
+            Factorization::Sparse(_) => Ok(()),
         }
-        for column in 0..lp.plain {
-            self.move_by(lp, column, self.at_bound(lp, column));
+    }
+
+    /// Computes the sparse factors, without rows whose slack is basic. Variables move to the
+    /// positions that the factors give them: `column_of` has their positions before, by row.
+    pub(super) fn factorize(&mut self, input: StageInput<'_>) -> Result<(), Singular> {
+        let lp = input.lp;
+        self.drop_basic_slacks(lp);
+        self.find_rows(lp);
+        let (size, columns) = (self.size(), lp.columns());
+        let scratch = &mut self.scratch;
+        scratch.column_matrix.clear();
+        for &variable in &self.head[..size] {
+            let (variable, list) = (variable as usize, &mut scratch.entering);
+            if variable < columns {
+                Self::column(input, &self.rows, &self.row_places, variable, list);
+            } else {
+                list.clear();
+                list.push((variable - columns, -1.0));
+            }
+            scratch.column_matrix.push(list.iter().copied());
         }
+        let rows = &self.rows;
+        let is_cut = |row: usize| rows[row] as usize >= lp.rows;
+        let (matrix, column_of) = (&scratch.column_matrix, &mut scratch.column_of);
+        let lu = scratch.factorizer.factorize(matrix, is_cut, column_of)?;
+        let column_of = std::mem::take(&mut self.scratch.column_of);
+        self.permute(&column_of);
+        self.scratch.column_of = column_of;
+        if let Factorization::Sparse(factors) = &mut self.factors {
+            factors.set(Arc::new(lu));
+        }
+        self.stale = false;
         Ok(())
+    }
+
+    /// Moves variables to the positions of the rows where they are pivoted.
+    pub(super) fn permute(&mut self, column_of: &[u32]) {
+        #[cfg(test)]
+        if Fault::WrongPermutation.is_on() {
+            return;
+        }
+        let head = column_of.iter().map(|&at| self.head[at as usize]);
+        let head: Vec<u32> = head.collect();
+        self.head[..head.len()].copy_from_slice(&head);
+        let permuted = &mut self.scratch.permuted;
+        for list in [
+            &mut self.lower,
+            &mut self.upper,
+            &mut self.cost,
+            &mut self.values,
+            &mut self.weights,
+        ] {
+            permuted.clear();
+            permuted.extend(column_of.iter().map(|&at| list[at as usize]));
+            list[..permuted.len()].copy_from_slice(permuted);
+        }
+    }
+
+    /// Drops the inequalities and cuts whose slack is basic.
+    pub(super) fn drop_basic_slacks(&mut self, lp: &ReducedLp) {
+        let (size, columns) = (self.size(), lp.columns());
+        let first = lp.equalities;
+        if !self.basic_slack[first..size].contains(&true) {
+            return;
+        }
+        let mut kept = 0;
+        for position in 0..size {
+            let row = (self.head[position] as usize).checked_sub(columns);
+            if row.is_none_or(|row| row < first || !self.basic_slack[row]) {
+                self.head[kept] = self.head[position];
+                for list in [
+                    &mut self.lower,
+                    &mut self.upper,
+                    &mut self.cost,
+                    &mut self.values,
+                    &mut self.weights,
+                ] {
+                    list[kept] = list[position];
+                }
+                kept += 1;
+            }
+        }
+        let mut next = first;
+        for row in first..size {
+            if !self.basic_slack[row] {
+                self.rows[next] = self.rows[row];
+                self.duals[next] = self.duals[row];
+                next += 1;
+            }
+        }
+        self.rows.truncate(next);
+        self.duals[next..].fill(0.0);
+        self.basic_slack[first..size].fill(false);
+        self.find_rows(lp);
+        self.stale = true;
     }
 
     /// Flips columns whose reduced costs have the wrong sign to their other bounds.
@@ -291,7 +437,7 @@ impl Basis {
     /// Computes dual values and reduced costs from the inverse.
     pub(super) fn compute_duals(&mut self, input: StageInput<'_>) {
         let size = self.size();
-        self.inverse.times_left(&self.cost[..size], &mut self.duals);
+        self.factors.btran(&self.cost[..size], &mut self.duals);
         self.compute_reduced(input);
     }
 
@@ -353,7 +499,7 @@ impl Basis {
             let size = self.size();
             let scratch = &mut self.scratch;
             let (slips, change) = (&scratch.shift[..size], &mut scratch.pivot_row);
-            self.inverse.times_left(slips, change);
+            self.factors.btran(slips, change);
             for (dual, change) in self.duals[..size].iter_mut().zip(change) {
                 *dual += *change;
             }
@@ -395,7 +541,7 @@ impl Basis {
             let length = padded(self.size());
             let scratch = &mut self.scratch;
             let (open, change) = (&scratch.shift[..length], &mut scratch.pivot_column);
-            self.inverse.times(open, change);
+            self.factors.ftran(open, change);
             for (value, change) in self.values[..self.rows.len()].iter_mut().zip(change) {
                 *value += *change;
             }
@@ -451,7 +597,7 @@ impl Basis {
             };
         }
         rhs[size..padded(size)].fill(0.0);
-        self.inverse.times(&rhs[..padded(size)], &mut self.values);
+        self.factors.ftran(&rhs[..padded(size)], &mut self.values);
     }
 
     /// Computes the free states and the cost to go, with zero for those that are basic.
@@ -486,6 +632,7 @@ impl Basis {
         let (lp, size) = (input.lp, self.size());
         let columns = lp.columns();
         // Columns of curves are in equalities only.
+        self.scratch.clear_alpha();
         let coefficients = &mut self.scratch.alpha;
         coefficients.fill(0.0);
         add_row(input, row, 1.0, coefficients);
@@ -494,7 +641,10 @@ impl Basis {
             let coefficient = coefficients.get(variable as usize);
             *border = coefficient.copied().unwrap_or(0.0);
         }
-        self.inverse.border(&border[..size]);
+        coefficients.fill(0.0);
+        self.factors.add_row(&border[..size]);
+        self.basic_slack[size] = self.factors.sparse().is_some();
+        self.weights[size] = 1.0;
         self.rows.push(row);
         if (row as usize) < lp.rows {
             self.row_places[row as usize] = size as u32;
@@ -507,7 +657,9 @@ impl Basis {
     /// Drops a row whose slack is basic at `position`.
     pub(super) fn drop_row(&mut self, lp: &ReducedLp, row: usize, position: usize) {
         let (last, columns) = (self.size() - 1, lp.columns());
-        self.inverse.drop(position, row);
+        if let Factorization::Dense(inverse) = &mut self.factors {
+            inverse.drop(position, row);
+        }
         let gone = self.rows[row] as usize;
         if gone < lp.rows {
             self.row_places[gone] = NO_ROW;

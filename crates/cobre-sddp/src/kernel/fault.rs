@@ -11,10 +11,28 @@ pub(crate) enum Fault {
     MissedFlips,
     /// Violated cuts are not added.
     OverlookedCuts,
+    /// Every tenth update of sparse factors is lost.
+    LostUpdate,
+    /// Variables stay at their positions when sparse factors are computed.
+    WrongPermutation,
 }
 
 thread_local! {
     static PRESENT: Cell<Option<Fault>> = const { Cell::new(None) };
+    static ALWAYS_SPARSE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `body` with sparse factors on nodes of every size.
+pub(crate) fn with_sparse_factors<T>(body: impl FnOnce() -> T) -> T {
+    let before = ALWAYS_SPARSE.replace(true);
+    let result = body();
+    ALWAYS_SPARSE.set(before);
+    result
+}
+
+/// True if nodes of every size have sparse factors.
+pub(super) fn is_always_sparse() -> bool {
+    ALWAYS_SPARSE.get()
 }
 
 impl Fault {

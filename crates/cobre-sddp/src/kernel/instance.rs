@@ -1,5 +1,6 @@
 //! The linear program of a node at a state and an opening, with the present cuts.
 
+use super::affine::DERIVED;
 use super::basis::StageInput;
 use super::cut_table::CutTable;
 use super::presolve;
@@ -40,7 +41,7 @@ impl Instance {
         }
         Self {
             cuts: CutTable::default(),
-            parameters: vec![0.0; lp.states + lp.parameters.len()],
+            parameters: vec![0.0; lp.parameter_count()],
             fixed_cost_gradient,
             visit_rhs: vec![0.0; lp.rows],
             rhs: vec![0.0; lp.rows],
@@ -76,11 +77,55 @@ impl Instance {
         for (parameter, &at) in parameters.zip(&lp.parameters) {
             *parameter = presolve::parameter(values[at]);
         }
+        let first = lp.first_derived();
+        for (number, part) in lp.derived.iter().enumerate() {
+            let value = part.sign * part.of.value(&self.parameters);
+            self.parameters[first + number] = value.max(0.0);
+        }
         self.rhs.copy_from_slice(&self.visit_rhs);
         for &(row, parameter, factor) in &self.opening_terms {
             self.rhs[row] += factor * self.parameters[parameter];
         }
         self.cuts.start_opening(lp, &self.parameters);
+    }
+
+    /// The value of a derived parameter.
+    pub(super) fn derived(&self, number: usize) -> f64 {
+        self.parameters[self.lp.first_derived() + number - DERIVED]
+    }
+
+    /// Writes the gradient of the objective by incoming state, from its slopes by parameter.
+    pub(super) fn gradient(&self, slopes: &[f64], into: &mut Vec<f64>) {
+        into.clear();
+        if self.lp.derived.is_empty() {
+            let slopes = slopes.iter().zip(&self.fixed_cost_gradient);
+            into.extend(slopes.map(|(one, other)| one + other));
+            return;
+        }
+        into.extend_from_slice(slopes);
+        for &(parameter, slope) in &self.lp.fixed_cost.terms {
+            into[parameter] += slope;
+        }
+        let first = self.lp.first_derived();
+        for (number, part) in self.lp.derived.iter().enumerate().rev() {
+            if self.parameters[first + number] > 0.0 {
+                let slope = part.sign * into[first + number];
+                for &(parameter, factor) in &part.of.terms {
+                    into[parameter] += slope * factor;
+                }
+            }
+        }
+        into.truncate(self.lp.states);
+    }
+
+    /// Checks that no truncated column is worth more than its price, for these slopes by parameter.
+    pub(super) fn prices_hold(&self, slopes: &[f64]) -> bool {
+        let first = self.lp.first_derived();
+        self.lp.lifts.iter().all(|lift| {
+            let parameter = first + lift.derived - DERIVED;
+            let worth = lift.factor * (slopes[parameter] + lift.fixed_cost);
+            lift.cost + worth >= -tolerance::DUAL * lift.cost
+        })
     }
 
     /// Checks the bounds of columns that presolve removed, and empty rows.

@@ -176,6 +176,7 @@ impl Inverse {
             row.fill(0.0);
             row[number] = 1.0;
         }
+        let (mut own, mut right) = (Vec::new(), Vec::new());
         for column in 0..size {
             let mut best = column;
             for row in column + 1..size {
@@ -194,39 +195,46 @@ impl Inverse {
                         .swap(best * self.stride + at, column * self.stride + at);
                 }
             }
-            self.eliminate(size, matrix, column, 1.0 / pivot);
+            self.eliminate(matrix, column, 1.0 / pivot, (&mut own, &mut right));
         }
         Ok(())
     }
 
-    /// Eliminates `column` of the matrix.
-    fn eliminate(&mut self, size: usize, matrix: &mut [f64], column: usize, factor: f64) {
-        let length = padded(size);
-        let mut own: Vec<f64> = matrix[column * size..][..size].to_vec();
-        let mut right: Vec<f64> = self.data[column * self.stride..][..length].to_vec();
-        for value in own.iter_mut().chain(&mut right) {
+    /// Eliminates `column` of the matrix; `own` and `right` are work space.
+    fn eliminate(
+        &mut self,
+        matrix: &mut [f64],
+        column: usize,
+        factor: f64,
+        (own, right): (&mut Vec<f64>, &mut Vec<f64>),
+    ) {
+        let (size, length) = (self.size, padded(self.size));
+        own.clear();
+        own.extend_from_slice(&matrix[column * size..][..size]);
+        right.clear();
+        right.extend_from_slice(&self.data[column * self.stride..][..length]);
+        for value in own.iter_mut().chain(&mut *right) {
             *value *= factor;
         }
         let rows = matrix.chunks_exact_mut(size).zip(self.rows_mut());
         for (number, (row, inverse)) in rows.enumerate() {
             let factor = row[column];
             if number == column {
-                row.copy_from_slice(&own);
-                inverse.copy_from_slice(&right);
+                row.copy_from_slice(own);
+                inverse.copy_from_slice(right);
             } else if factor != 0.0 {
                 for (value, own) in row[column..].iter_mut().zip(&own[column..]) {
                     *value -= factor * own;
                 }
-                for (value, right) in inverse.iter_mut().zip(&right) {
+                for (value, right) in inverse.iter_mut().zip(&*right) {
                     *value -= factor * right;
                 }
             }
         }
     }
 
-    /// Copies the matrix out: small ones with padding, large ones without.
+    /// Appends the matrix: small ones with padding, large ones without.
     pub(super) fn save(&self, into: &mut Vec<f64>) {
-        into.clear();
         if self.stride <= SMALL {
             into.extend_from_slice(&self.data[..self.size * self.stride]);
             return;
@@ -234,6 +242,11 @@ impl Inverse {
         for row in self.rows() {
             into.extend_from_slice(row);
         }
+    }
+
+    /// The length of what [`save`](Self::save) writes.
+    pub(super) fn saved(&self) -> usize {
+        Self::saved_length(self.stride, self.size)
     }
 
     /// The length of what [`save`](Self::save) writes of an inverse of this size, with room for

@@ -8,23 +8,27 @@
 mod affine;
 mod basis;
 mod basis_cache;
+mod cached_basis;
 mod curve;
 mod cut_table;
+mod factorization;
 #[cfg(test)]
 mod fault;
 mod instance;
 mod inverse;
+mod lu;
 mod postsolve;
 mod presolve;
 mod ratio;
 mod reduced_lp;
 mod simplex;
 mod sparse;
+mod sparse_pricing;
 mod tolerance;
 
 pub(crate) use basis_cache::BasisCache;
 #[cfg(test)]
-pub(crate) use fault::Fault;
+pub(crate) use fault::{Fault, with_sparse_factors};
 
 use self::basis::Basis;
 use self::instance::Instance;
@@ -42,16 +46,34 @@ pub(crate) struct SizeLimits {
 }
 
 impl SizeLimits {
-    /// Nodes on which the kernel is faster than HiGHS.
-    pub(crate) const FASTER_THAN_HIGHS: Self = Self {
+    /// Nodes on which a dense inverse is faster than sparse factors.
+    const DENSE: Self = Self {
         equalities: 150,
         rows: 600,
     };
-    /// Nodes for which a dense inverse is sound.
-    pub(crate) const DENSE_INVERSE: Self = Self {
-        equalities: 400,
-        rows: 2000,
+    /// Nodes on which the kernel is faster than HiGHS.
+    pub(crate) const FASTER_THAN_HIGHS: Self = Self {
+        equalities: 3_000,
+        rows: 12_000,
     };
+    /// Nodes that sparse factors have room for.
+    pub(crate) const ANY: Self = Self {
+        equalities: usize::MAX,
+        rows: usize::MAX,
+    };
+
+    /// True if a node has a dense inverse.
+    fn is_dense(equalities: usize, rows: usize) -> bool {
+        #[cfg(test)]
+        if fault::is_always_sparse() {
+            return false;
+        }
+        Self::DENSE.hold(equalities, rows)
+    }
+
+    fn hold(self, equalities: usize, rows: usize) -> bool {
+        equalities <= self.equalities && rows <= self.rows
+    }
 }
 
 /// A node that the kernel solves.
@@ -65,12 +87,14 @@ pub(crate) struct KernelNode {
     values: Vec<f64>,
     fallback: Option<HighsNode>,
     statistics: LpStatistics,
+    /// The bytes that a cache may take per basis that it keeps at most.
+    basis_bytes: usize,
 }
 
 impl KernelNode {
     /// A solver of this node, without any cuts yet; `None` if openings change costs or
     /// coefficients, or the node exceeds the limits.
-    pub(crate) fn new(view: &NodeView<'_>, limits: SizeLimits) -> Option<Self> {
+    pub(crate) fn new(view: &NodeView<'_>, limits: SizeLimits, basis_bytes: usize) -> Option<Self> {
         let lp = ReducedLp::new(view, limits)?;
         Some(Self {
             basis: Basis::new(&lp),
@@ -80,6 +104,7 @@ impl KernelNode {
             values: Vec::new(),
             fallback: None,
             statistics: LpStatistics::default(),
+            basis_bytes,
         })
     }
 
@@ -108,7 +133,7 @@ impl KernelNode {
                 Err(_) => self.fall_back(view, visit, opening, each)?,
             }
         }
-        cache.end_visit(visit.openings.len());
+        cache.end_visit(visit.openings.len(), self.basis_bytes);
         Ok(())
     }
 
@@ -161,7 +186,7 @@ impl KernelNode {
             self.basis.start_cold(&instance.lp);
             return Ok(());
         };
-        if self.loaded != Some(best) {
+        if self.loaded != Some(best) || self.basis.stale {
             self.loaded = None;
             let parameters = &instance.parameters;
             cache.load(best, instance.input(), &mut self.basis, parameters)?;
@@ -181,17 +206,17 @@ impl KernelNode {
             Some(entry) => entry,
             None => cache.add(input, basis, &instance.parameters)?,
         };
-        let (dual, _) = cache.value(entry, &instance.lp, &instance.parameters);
+        let (dual, slopes) = cache.value(entry, &instance.lp, &instance.parameters);
         let primal = basis.value();
         // NaN exceeds any tolerance.
         let close = (primal - dual).abs() <= tolerance::GAP * (1.0 + primal.abs());
-        if !close {
+        if !close || !instance.prices_hold(slopes) {
             if kept.is_none() {
                 cache.drop_latest();
             }
             return Err(SolveError::CheckFailed);
         }
-        cache.used(entry);
+        cache.used(entry, basis);
         self.loaded = Some(entry);
         Ok(entry)
     }
@@ -202,11 +227,7 @@ impl KernelNode {
         let (value, slopes) = cache.value(entry, lp, &instance.parameters);
         let fixed_cost = lp.fixed_cost.value(&instance.parameters);
         answer.bound = value + fixed_cost;
-        answer.gradient.clear();
-        let slopes = slopes.iter().zip(&instance.fixed_cost_gradient);
-        answer
-            .gradient
-            .extend(slopes.map(|(one, other)| one + other));
+        instance.gradient(slopes, &mut answer.gradient);
         if detail == Detail::Cut {
             return;
         }
@@ -232,7 +253,7 @@ impl KernelNode {
             });
             answer.columns.clear();
             answer.columns.extend(values);
-            postsolve::row_duals(instance.input(), &self.basis, &mut answer.duals);
+            postsolve::row_duals(instance, &self.basis, &mut answer.duals);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Postsolve: the dual values of the rows of the template, from those of the reduced linear
 //! program.
 
-use super::basis::{Basis, NO_ROW, StageInput};
-use super::presolve::{ParametricTemplate, Presolved};
+use super::basis::{Basis, NO_ROW};
+use super::instance::Instance;
+use super::presolve::{Lift, ParametricTemplate, Presolved};
 
 /// The source of a row of the reduced linear program.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(super) struct Substitution {
     others: Vec<(usize, f64)>,
     /// The outgoing states that the column is, by number among fixed states.
     states: Vec<usize>,
+    lift: Option<Lift>,
 }
 
 impl Substitution {
@@ -34,14 +36,16 @@ impl Substitution {
         let states = source.template.states.iter();
         let fixed_states = states.filter(|state| presolved.values[state.outgoing].is_some());
         let fixed_states: Vec<usize> = fixed_states.map(|state| state.outgoing).collect();
-        let substitutions = presolved.substitutions.iter().rev();
-        let substitutions = substitutions.map(|&(row, column)| {
+        let determined = presolved.determined.iter().rev();
+        let substitutions = determined.map(|determined| {
+            let (row, column) = (determined.row, determined.column);
             let mut substitution = Self {
                 row,
                 coefficient: 1.0,
                 cost: source.costs[column],
                 others: Vec::new(),
                 states: Vec::new(),
+                lift: determined.lift,
             };
             for (number, other) in source.rows.iter().enumerate() {
                 let own = other.terms.iter().filter(|term| term.0 == column);
@@ -63,7 +67,8 @@ impl Substitution {
 }
 
 /// Computes the dual values of the rows of the template. A row without columns has dual value zero.
-pub(super) fn row_duals(input: StageInput<'_>, basis: &Basis, into: &mut Vec<f64>) {
+pub(super) fn row_duals(instance: &Instance, basis: &Basis, into: &mut Vec<f64>) {
+    let input = instance.input();
     let lp = input.lp;
     into.clear();
     into.resize(lp.template_rows, 0.0);
@@ -74,6 +79,12 @@ pub(super) fn row_duals(input: StageInput<'_>, basis: &Basis, into: &mut Vec<f64
         }
     }
     for substitution in &lp.substitutions {
+        if let Some(lift) = &substitution.lift
+            && instance.derived(lift.derived + 1) > 0.0
+        {
+            into[substitution.row] = lift.cost / lift.coefficient;
+            continue;
+        }
         let mut rest = substitution.cost;
         for &(row, value) in &substitution.others {
             rest -= value * into[row];

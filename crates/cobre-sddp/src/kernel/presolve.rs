@@ -1,8 +1,8 @@
 //! Presolve: removes the columns whose values are known before a solve: incoming states, fixed
 //! columns, and columns that an equality row determines from those. The lags of PAR(p) inflows are
-//! of this kind.
+//! of this kind, and on nodes with sparse factors inflows that are truncated at zero.
 
-use super::affine::Affine;
+use super::affine::{Affine, DERIVED};
 use super::reduced_lp::FeasibilityCheck;
 use crate::lp::NodeView;
 use crate::problem::Template;
@@ -181,14 +181,46 @@ pub(super) fn parameter(value: f64) -> f64 {
     value.clamp(-NEVER, NEVER)
 }
 
+/// A parameter that is derived from others: the positive part of `sign` × `of`.
+#[derive(Debug, Clone)]
+pub(super) struct PositivePart {
+    pub(super) of: Affine,
+    pub(super) sign: f64,
+}
+
+/// An equality that determines a column from those removed before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Determined {
+    pub(super) row: usize,
+    pub(super) column: usize,
+    /// If the column is truncated at zero: the column that lifts it there.
+    pub(super) lift: Option<Lift>,
+}
+
+/// The column t ≥ 0 of cost c by which x = r + `factor` × t is lifted to zero: x is the positive part
+/// of r, and t that of −r over the factor, as long as no more of x is worth its price.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lift {
+    pub(super) factor: f64,
+    /// The coefficient of t in the row, and its cost.
+    pub(super) coefficient: f64,
+    pub(super) cost: f64,
+    /// What a unit of x costs in columns that are removed.
+    pub(super) fixed_cost: f64,
+    /// The parameter that is x; the next one is the positive part of −r.
+    pub(super) derived: usize,
+}
+
 /// The columns that presolve removes.
 pub(super) struct Presolved {
     /// By column of the template, its value if it is removed.
     pub(super) values: Vec<Option<Affine>>,
     /// Rows that have determined a column.
     pub(super) used_rows: Vec<bool>,
-    /// Those rows in the order of their use, each with its column.
-    pub(super) substitutions: Vec<(usize, usize)>,
+    /// Those rows in the order of their use.
+    pub(super) determined: Vec<Determined>,
+    /// Derived parameters.
+    pub(super) derived: Vec<PositivePart>,
     /// The bounds of columns that rows determine.
     pub(super) feasibility_checks: Vec<FeasibilityCheck>,
 }
@@ -208,7 +240,8 @@ impl Presolved {
         let mut presolved = Self {
             values,
             used_rows: vec![false; source.rows.len()],
-            substitutions: Vec::new(),
+            determined: Vec::new(),
+            derived: Vec::new(),
             feasibility_checks: Vec::new(),
         };
         while presolved.remove_determined(source) {}
@@ -260,9 +293,83 @@ impl Presolved {
             }
             self.values[column] = Some(value);
             self.used_rows[number] = true;
-            self.substitutions.push((number, column));
+            self.determined.push(Determined {
+                row: number,
+                column,
+                lift: None,
+            });
             found = true;
         }
         found
+    }
+
+    /// Removes the columns that a row determines from those removed before and that are truncated at
+    /// zero, such as inflows, and then what follows from these.
+    pub(super) fn remove_truncated(&mut self, source: &ParametricTemplate<'_>) {
+        let mut rows_of = vec![0; source.costs.len()];
+        for row in &source.rows {
+            for term in &row.terms {
+                rows_of[term.0] += 1;
+            }
+        }
+        for state in &source.template.states {
+            rows_of[state.outgoing] = usize::MAX;
+        }
+        for number in 0..source.rows.len() {
+            self.remove_pair(source, &rows_of, number);
+        }
+        while self.remove_determined(source) {}
+    }
+
+    /// Removes the two columns that a row leaves if one lifts the other to zero.
+    fn remove_pair(&mut self, source: &ParametricTemplate<'_>, rows_of: &[usize], number: usize) {
+        let row = &source.rows[number];
+        if self.used_rows[number] || !row.equality {
+            return;
+        }
+        let unknown = row.terms.iter();
+        let mut unknown = unknown.filter(|term| self.values[term.0].is_none());
+        let (Some(&one), Some(&other), None) = (unknown.next(), unknown.next(), unknown.next())
+        else {
+            return;
+        };
+        let is_lift = |column: usize| rows_of[column] == 1 && source.costs[column] > 0.0;
+        let ((column, coefficient), lift) = match (is_lift(one.0), is_lift(other.0)) {
+            (false, true) => (one, other),
+            (true, false) => (other, one),
+            _ => return,
+        };
+        let from_zero = |column: usize| {
+            let bounds = source.widest_bounds(column);
+            source.bounds[column].is_none() && bounds == (0.0, f64::INFINITY)
+        };
+        let factor = -lift.1 / coefficient;
+        if !from_zero(column) || !from_zero(lift.0) || factor <= 0.0 {
+            return;
+        }
+        let mut rest = row.lower.times(1.0 / coefficient);
+        for &(known, value) in &row.terms {
+            if let Some(removed) = &self.values[known] {
+                rest.add(-value / coefficient, removed);
+            }
+        }
+        let derived = DERIVED + self.derived.len();
+        self.values[column] = Some(Affine::parameter(derived));
+        self.values[lift.0] = Some(Affine::parameter(derived + 1).times(1.0 / factor));
+        for (of, sign) in [(rest.clone(), 1.0), (rest, -1.0)] {
+            self.derived.push(PositivePart { of, sign });
+        }
+        self.used_rows[number] = true;
+        self.determined.push(Determined {
+            row: number,
+            column,
+            lift: Some(Lift {
+                factor,
+                coefficient: lift.1,
+                cost: source.costs[lift.0],
+                fixed_cost: 0.0,
+                derived,
+            }),
+        });
     }
 }

@@ -5,10 +5,10 @@
 //! [`Affine`].
 
 use super::SizeLimits;
-use super::affine::Affine;
+use super::affine::{Affine, DERIVED};
 use super::curve::{Curve, CurveState, Segment};
 use super::postsolve::{RowSource, Substitution};
-use super::presolve::{ParametricTemplate, Presolved};
+use super::presolve::{Lift, ParametricTemplate, PositivePart, Presolved};
 use super::sparse::Sparse;
 use crate::lp::NodeView;
 use crate::problem::Template;
@@ -47,6 +47,8 @@ pub(super) struct ReducedLp {
     pub(super) equalities: usize,
     /// The number of rows, without cuts.
     pub(super) rows: usize,
+    /// True if bases have a dense inverse, false if they have sparse factors.
+    pub(super) is_dense: bool,
     /// Without the columns of curves.
     pub(super) by_row: Sparse,
     pub(super) by_column: Sparse,
@@ -95,6 +97,9 @@ pub(super) struct ReducedLp {
     pub(super) states: usize,
     /// For each parameter after the states, its index among the values of an opening.
     pub(super) parameters: Vec<usize>,
+    /// Parameters after those, which are derived, and the columns that lift some of them to zero.
+    pub(super) derived: Vec<PositivePart>,
+    pub(super) lifts: Vec<Lift>,
     /// The largest cost, at least 1: the scale of dual tolerances.
     pub(super) cost_scale: f64,
 }
@@ -103,18 +108,19 @@ impl ReducedLp {
     /// The reduced linear program of a node; `None` if it is not one for the kernel.
     pub(super) fn new(view: &NodeView<'_>, limits: SizeLimits) -> Option<Self> {
         let mut source = ParametricTemplate::new(view)?;
-        let presolved = Presolved::find(&mut source);
-        let mut build = Build::default();
-        build.columns(&mut source, &presolved);
-        let future = view.problem.has_future(view.node).then(|| {
-            let bound = view.problem.nodes[view.node].future_bound;
-            build.column(1.0, bound, f64::INFINITY)
-        });
-        build.rows(&source, &presolved);
-        let equalities = build.equalities.len();
-        let rows = equalities + build.inequalities.len();
-        let fits = equalities <= limits.equalities && rows <= limits.rows;
-        fits.then(|| build.finish(view, &source, presolved, future))
+        let mut presolved = Presolved::find(&mut source);
+        let (mut build, mut future) = Build::new(view, &mut source, &presolved);
+        let is_dense = SizeLimits::is_dense(build.equalities.len(), build.rows_built());
+        if !is_dense {
+            presolved.remove_truncated(&source);
+            (build, future) = Build::new(view, &mut source, &presolved);
+            if !limits.hold(build.equalities.len(), build.rows_built()) {
+                return None;
+            }
+        }
+        let mut lp = build.finish(view, &source, presolved, future);
+        lp.is_dense = is_dense;
+        (lp.largest_basis() < usize::from(u16::MAX)).then_some(lp)
     }
 
     /// The number of columns.
@@ -156,6 +162,26 @@ struct Build {
 }
 
 impl Build {
+    /// The columns and rows that presolve keeps, and the column of the cost to go.
+    fn new(
+        view: &NodeView<'_>,
+        source: &mut ParametricTemplate<'_>,
+        presolved: &Presolved,
+    ) -> (Self, Option<usize>) {
+        let mut build = Self::default();
+        build.columns(source, presolved);
+        let future = view.problem.has_future(view.node).then(|| {
+            let bound = view.problem.nodes[view.node].future_bound;
+            build.column(1.0, bound, f64::INFINITY)
+        });
+        build.rows(source, presolved);
+        (build, future)
+    }
+
+    fn rows_built(&self) -> usize {
+        self.equalities.len() + self.inequalities.len()
+    }
+
     fn column(&mut self, cost: f64, lower: f64, upper: f64) -> usize {
         self.cost.push(cost);
         self.lower.push(lower);
@@ -307,7 +333,7 @@ impl Build {
         mut self,
         view: &NodeView<'_>,
         source: &ParametricTemplate<'_>,
-        presolved: Presolved,
+        mut presolved: Presolved,
         future: Option<usize>,
     ) -> ReducedLp {
         let template = source.template;
@@ -322,12 +348,14 @@ impl Build {
             (self.row_sources(), Substitution::of(source, &presolved));
         let fixed_cost = presolved.cost(source);
         let (free_states, fixed_states) = self.outgoing(template, &presolved);
-        self.feasibility_checks.extend(presolved.feasibility_checks);
+        self.feasibility_checks
+            .append(&mut presolved.feasibility_checks);
         let mut free_state_of = vec![None; columns];
         for (place, (_, column)) in free_states.iter().enumerate() {
             free_state_of[*column] = Some(place as u32);
         }
-        let column_sources = self.numbers.iter().zip(presolved.values);
+        let values = std::mem::take(&mut presolved.values);
+        let column_sources = self.numbers.iter().zip(values);
         let column_sources = column_sources.map(|(number, value)| {
             number.map_or_else(
                 || ColumnSource::Removed(value.unwrap_or_default()),
@@ -343,6 +371,7 @@ impl Build {
         let mut lp = ReducedLp {
             equalities,
             rows: terms.len(),
+            is_dense: true,
             by_column: Sparse::new(&terms).transposed(columns),
             by_row: Sparse::new(&plain_terms(&terms, plain)),
             cost_scale: costs.fold(1.0, |most, cost| cost.abs().max(most)),
@@ -373,7 +402,14 @@ impl Build {
             template_rows: template.rows.len(),
             states: view.problem.states.len(),
             parameters: source.parameters.clone(),
+            lifts: presolved
+                .determined
+                .iter()
+                .filter_map(|one| one.lift)
+                .collect(),
+            derived: presolved.derived,
         };
+        lp.number_derived();
         lp.put_at_start();
         lp
     }
@@ -472,6 +508,41 @@ fn inverse_norm(row: &Terms) -> f64 {
 }
 
 impl ReducedLp {
+    /// The first derived parameter.
+    pub(super) fn first_derived(&self) -> usize {
+        self.states + self.parameters.len()
+    }
+
+    /// The number of parameters.
+    pub(super) fn parameter_count(&self) -> usize {
+        self.first_derived() + self.derived.len()
+    }
+
+    /// Numbers derived parameters after all others.
+    fn number_derived(&mut self) {
+        let first = self.first_derived();
+        let checks = self.feasibility_checks.iter_mut();
+        let fixed_states = self.fixed_states.iter_mut();
+        let sources = self.column_sources.iter_mut();
+        let removed = sources.filter_map(|source| match source {
+            ColumnSource::Kept(_) => None,
+            ColumnSource::Removed(value) => Some(value),
+        });
+        let all = self.rhs.iter_mut().chain([&mut self.fixed_cost]);
+        let all = all.chain(checks.map(|check| &mut check.value));
+        let all = all.chain(fixed_states.map(|state| &mut state.1));
+        let all = all.chain(self.derived.iter_mut().map(|part| &mut part.of));
+        for affine in all.chain(removed) {
+            affine.number_derived(first);
+        }
+        for lift in &mut self.lifts {
+            let parameter = first + lift.derived - DERIVED;
+            let mut terms = self.fixed_cost.terms.iter();
+            let own = terms.find(|term| term.0 == parameter);
+            lift.fixed_cost = own.map_or(0.0, |term| term.1);
+        }
+    }
+
     fn put_at_start(&mut self) {
         for (curve, mark) in self.curves.iter().zip(&self.start_curve_states) {
             let (activity, cost) = curve.at_bounds(self.members(curve), *mark);

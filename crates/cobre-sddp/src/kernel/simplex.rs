@@ -3,6 +3,7 @@
 
 use super::basis::{Basis, NO_ROW, StageInput, add_row};
 use super::curve::CurveState;
+use super::factorization::Factorization;
 #[cfg(test)]
 use super::fault::Fault;
 use super::inverse::{Singular, dot, padded};
@@ -51,14 +52,25 @@ impl Basis {
     #[inline]
     pub(super) fn solve(&mut self, input: StageInput<'_>) -> Result<usize, SolveError> {
         let most = tolerance::MAX_PIVOTS + tolerance::PIVOTS_PER_ROW * input.lp.largest_basis();
-        let mut pivots = 0;
+        let (lp, mut pivots) = (input.lp, 0);
         self.compute_values(input);
         let (mut values, mut new) = (ValueState::Computed, false);
         loop {
+            if self.factors.is_long() {
+                self.refactor(input)?;
+                self.compute_values(input);
+                (values, new) = (ValueState::Computed, true);
+            }
             let position = if let Some(position) = self.leaving() {
                 position
+            } else if self.add_violated_rows(input) {
+                continue;
             } else if let Some((row, value)) = self.violated(input) {
-                if self.rows.contains(&row) || self.inverse.is_full() {
+                if let Some(position) = self.position_of_basic_slack(lp, row) {
+                    self.lower[position] = 0.0;
+                    self.values[position] = value;
+                    position
+                } else if self.rows.contains(&row) || self.is_full() {
                     if new {
                         return Err(SolveError::Unstable);
                     }
@@ -70,9 +82,10 @@ impl Basis {
                     }
                     values = ValueState::Refined;
                     continue;
+                } else {
+                    self.add_row(input, row, value);
+                    self.size() - 1
                 }
-                self.add_row(input, row, value);
-                self.size() - 1
             } else if values == ValueState::Refined
                 || values == ValueState::Computed && self.rows_hold(input)
             {
@@ -145,13 +158,16 @@ impl Basis {
                 (above, upper)
             };
             if beyond > 0.0 && beyond > tolerance::primal(bound) {
-                let score = if by_edges {
-                    let row = self.inverse.row(position);
-                    beyond * beyond / dot(row, row)
-                } else {
-                    beyond
+                let score = match &self.factors {
+                    Factorization::Dense(inverse) if by_edges => {
+                        let row = inverse.row(position);
+                        beyond * beyond / dot(row, row)
+                    }
+                    Factorization::Dense(_) => beyond,
+                    Factorization::Sparse(_) => beyond * beyond / self.weights[position],
                 };
-                if score > most {
+                // Whatever its weight, an infeasibility is never overlooked.
+                if found.is_none() || score > most {
                     (most, found) = (score, Some(position));
                 }
             }
@@ -165,6 +181,7 @@ impl Basis {
     fn violated(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
         let lp = input.lp;
         if lp.rows > lp.equalities
+            && self.factors.sparse().is_none()
             && let Some(found) = self.violated_row(input)
         {
             return Some(found);
@@ -179,8 +196,8 @@ impl Basis {
         Some(((lp.rows + cut) as u32, -above))
     }
 
-    fn violated_row(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
-        let lp = input.lp;
+    /// Computes the activity of each row of the linear program.
+    pub(super) fn compute_activity(&mut self, lp: &ReducedLp) {
         let activity = &mut self.scratch.activity;
         activity.copy_from_slice(&self.activity);
         for (&variable, &value) in self.head[..self.rows.len()].iter().zip(&self.values) {
@@ -190,6 +207,12 @@ impl Basis {
                 }
             }
         }
+    }
+
+    fn violated_row(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
+        let lp = input.lp;
+        self.compute_activity(lp);
+        let activity = &self.scratch.activity;
         let (mut most, mut found) = (0.0, None);
         let rows = activity.iter().enumerate().skip(lp.equalities);
         for (row, activity) in rows {
@@ -238,8 +261,11 @@ impl Basis {
     #[inline]
     fn compute_pivot_row(&mut self, input: StageInput<'_>, position: usize) {
         let scratch = &mut self.scratch;
-        let row = self.inverse.row(position);
-        scratch.pivot_row[..row.len()].copy_from_slice(row);
+        self.factors.inverse_row(position, &mut scratch.pivot_row);
+        if self.factors.sparse().is_some() {
+            self.compute_sparse_pivot_row(input);
+            return;
+        }
         scratch.alpha.fill(0.0);
         for (&row, &factor) in self.rows.iter().zip(&scratch.pivot_row) {
             add_row(input, row, factor, &mut scratch.alpha);
@@ -317,8 +343,7 @@ impl Basis {
         let direction = if below { -1.0 } else { 1.0 };
         // Without a branch for each column: the choice is unpredictable.
         let mut count = 0;
-        let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
-        for (column, (&alpha, &sense)) in columns {
+        let mut consider = |column: usize, alpha: f64, sense: f64| {
             scratch.chosen[count] = column as u32;
             #[cfg(test)]
             let sense = if Fault::WrongSign.is_on() {
@@ -327,6 +352,17 @@ impl Basis {
                 sense
             };
             count += usize::from(direction * sense * alpha > tolerance::PIVOT);
+        };
+        if self.factors.sparse().is_some() {
+            for &column in &scratch.touched {
+                let column = column as usize;
+                consider(column, scratch.alpha[column], self.sense[column]);
+            }
+        } else {
+            let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
+            for (column, (&alpha, &sense)) in columns {
+                consider(column, alpha, sense);
+            }
         }
         for &column in &scratch.chosen[..count] {
             let column = column as usize;
@@ -372,7 +408,7 @@ impl Basis {
         let own = lp.columns();
         for row in lp.equalities..self.rows.len() {
             let size = direction * self.scratch.pivot_row[row];
-            if size > tolerance::PIVOT && leaving != own + row {
+            if size > tolerance::PIVOT && leaving != own + row && !self.basic_slack[row] {
                 let candidate = Candidate {
                     id: own + row,
                     reduced: self.duals[row],
@@ -394,7 +430,7 @@ impl Basis {
         if entering < columns {
             let list = &mut scratch.entering;
             Self::column(input, &self.rows, &self.row_places, entering, list);
-            self.inverse.times_sparse(list, &mut scratch.pivot_column);
+            self.factors.ftran_sparse(list, &mut scratch.pivot_column);
             scratch.alpha.get(entering).copied().unwrap_or_else(|| {
                 let segment = &input.lp.segments[entering - input.lp.plain];
                 let row = input.lp.curves[segment.curve].row;
@@ -402,8 +438,8 @@ impl Basis {
             })
         } else {
             let row = entering - columns;
-            self.inverse
-                .times_sparse(&[(row, -1.0)], &mut scratch.pivot_column);
+            self.factors
+                .ftran_sparse(&[(row, -1.0)], &mut scratch.pivot_column);
             -scratch.pivot_row[row]
         }
     }
@@ -444,7 +480,7 @@ impl Basis {
             }
         }
         let change = &mut scratch.shift;
-        self.inverse.times_sparse(&scratch.entering, change);
+        self.factors.ftran_sparse(&scratch.entering, change);
         for (value, change) in self.values[..size].iter_mut().zip(&*change) {
             *value -= change;
         }
@@ -492,8 +528,15 @@ impl Basis {
             reduced / alpha
         };
         if step != 0.0 {
-            for (reduced, alpha) in self.reduced.iter_mut().zip(&self.scratch.alpha) {
-                *reduced -= step * alpha;
+            let alpha = &self.scratch.alpha;
+            if self.factors.sparse().is_some() {
+                for &column in &self.scratch.touched {
+                    self.reduced[column as usize] -= step * alpha[column as usize];
+                }
+            } else {
+                for (reduced, alpha) in self.reduced.iter_mut().zip(alpha) {
+                    *reduced -= step * alpha;
+                }
             }
             let pivot_row = &self.scratch.pivot_row;
             for (dual, factor) in self.duals[..size].iter_mut().zip(pivot_row) {
@@ -577,12 +620,15 @@ impl Basis {
         self.mark(lp, leaving, entering, below);
         let scratch = &mut self.scratch;
         let column = &scratch.pivot_column[..size];
-        self.inverse
+        self.factors
             .exchange(position, column, &mut scratch.pivot_row);
         self.put(lp, position, entering);
         self.values[position] = value;
-        if entering >= columns {
-            self.drop_row(lp, entering - columns, position);
+        let entering = entering.checked_sub(columns);
+        if self.factors.sparse().is_some() {
+            self.update_slacks(lp, position, leaving, entering);
+        } else if let Some(row) = entering {
+            self.drop_row(lp, row, position);
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cobre_results::layout::FORMAT;
 use serde_json::{Map, Value, json};
 
-use super::{FORMAT, Tables};
+use super::Tables;
 use crate::checkpoint::Provenance;
 use crate::run::Results;
 use crate::settings::Settings;
@@ -62,6 +63,8 @@ impl Facts<'_> {
                 "half_width_95": estimate.half_width_95,
                 "paths": estimate.paths,
             })),
+            "interrupted": results.interrupted_in(),
+            "fictitious_cost": results.fictitious.mean,
             "stop_reason": trained.reason.to_string(),
             "problem_sha256": self.provenance.problem.to_string(),
             "warm_start_sha256": self.provenance.policy,
@@ -98,18 +101,13 @@ impl Facts<'_> {
             "cut_selection": settings.selection.to_string(),
             "risk": self.risk,
             "solver": settings.solver.name(),
+            "basis_memory": settings.basis_memory,
             "stop": stop,
             "stop_when_all": settings.stopping.all,
             "simulate": settings.simulate,
             "sampling": settings.sampling.name(),
         })
     }
-}
-
-/// The name of this machine.
-pub(crate) fn host() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    host.trim().to_owned()
 }
 
 /// The time in UTC, to the second.

@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::record::{Tables, Visited, stage_columns};
-use super::table::{Cell, Column, Kind, Rows, Table};
+use cobre_results::layout::{self, SCENARIO, STAGE, START_DATE, stage_columns};
+use cobre_results::{Cell, Column, Kind, Rows, TableSchema};
+
+use super::record::{Tables, Visited};
 use crate::problem::{Problem, Template};
 
 /// Decisions and dual values of rows, each in a column with its name.
@@ -28,7 +30,7 @@ impl ByName {
         let mut columns: HashMap<String, usize> = HashMap::new();
         for template in &problem.templates {
             let mut places = vec![None; all.names.len()];
-            let mut taken: HashSet<&str> = ["scenario", "stage"].into();
+            let mut taken: HashSet<&str> = [SCENARIO, STAGE, START_DATE].into();
             for (name, place) in list(template) {
                 let name = if taken.insert(name) {
                     name.to_owned()
@@ -51,7 +53,7 @@ impl ByName {
         all
     }
 
-    fn table(&self, name: &'static str, what: &str) -> Option<Table> {
+    fn table(&self, name: &'static str, what: &str) -> Option<TableSchema> {
         let mut columns = stage_columns().to_vec();
         columns.extend(self.names.iter().enumerate().map(|(number, name)| {
             let everywhere = self.places.iter().all(|places| places[number].is_some());
@@ -67,12 +69,16 @@ impl ByName {
             };
             Column::new(name.clone(), kind, format!("{what} {name}{missing}"))
         }));
-        (!self.names.is_empty()).then(|| Table::new(name, columns))
+        (!self.names.is_empty()).then(|| TableSchema::new(name, columns))
     }
 
     fn fill(&self, visited: &Visited<'_>, values: &[f64], sign: f64, rows: &mut Rows) {
         let template = visited.problem.nodes[visited.node].template;
-        let mut row: Vec<Cell<'_>> = vec![visited.scenario.into(), visited.stage.into()];
+        let mut row: Vec<Cell<'_>> = vec![
+            visited.scenario.into(),
+            visited.stage.into(),
+            visited.start_date.into(),
+        ];
         let places = self.places[template].iter().enumerate();
         row.extend(places.map(|(number, place)| {
             // Nothing is plain zero, not one with a sign.
@@ -118,12 +124,10 @@ fn rows(template: &Template) -> Vec<(&str, usize)> {
 }
 
 impl Tables for PlainTables {
-    fn tables(&self, _: &Problem) -> Vec<Table> {
-        let controls = self.controls.table("simulation/controls", "decision");
-        let duals = self.duals.table(
-            "simulation/duals",
-            "how the value of the stage and of all that follows changes with the right-hand side of",
-        );
+    fn tables(&self, _: &Problem) -> Vec<TableSchema> {
+        let (controls, duals) = (layout::controls::TABLE, layout::duals::TABLE);
+        let controls = self.controls.table(controls, layout::controls::MEANING);
+        let duals = self.duals.table(duals, layout::duals::MEANING);
         controls.into_iter().chain(duals).collect()
     }
 

@@ -6,26 +6,15 @@ use std::io;
 use std::path::Path;
 
 use cobre_files::{FileError, Most, TableError, Values, WholeFile};
+use cobre_results::layout::cuts::{COLUMNS, NAME, schema, slope};
+use cobre_results::layout::{MANIFEST, POLICY_FILES};
+use cobre_results::{Cell, Rows, TableFile, TableSchema, is_cuts, write_json};
 
-use super::earlier::has_columns;
-use super::{Cell, Column, Kind, Rows, Table, TableFile, write_json};
 use crate::error::SddpError;
 use crate::policy::{Manifest, Policy, StoredCut};
 use crate::problem::Sense;
 
-pub(super) const MANIFEST: &str = "manifest.json";
-const CUTS: &str = "cuts.parquet";
-/// The files of a policy.
-pub(super) const NAMES: [&str; 2] = [MANIFEST, CUTS];
-/// The table of cuts among the results of a run.
-pub(super) const TABLE: &str = "policy/cuts";
-/// The columns before the slopes, one of which each state has.
-const COLUMNS: [&str; 4] = ["node", "iteration", "pass", "intercept"];
-
-/// The column of the slopes of a state.
-fn slope(state: &str) -> String {
-    format!("slope:{state}")
-}
+const CUTS: &str = POLICY_FILES[1];
 
 fn sense(manifest: &Manifest) -> Option<Sense> {
     let senses = [Sense::Minimize, Sense::Maximize];
@@ -44,17 +33,17 @@ pub fn write(directory: &Path, policy: &Policy) -> Result<(), SddpError> {
         let is_there = directory.join(name).symlink_metadata().is_ok();
         is_there && (!is_policy(directory) || (*name == CUTS && !is_cuts(&cuts)))
     };
-    if let Some(name) = NAMES.into_iter().find(is_foreign) {
+    if let Some(name) = POLICY_FILES.into_iter().find(is_foreign) {
         return Err(FileError::foreign(directory.join(name), "is there already").into());
     }
     policy.check().map_err(SddpError::Misfit)?;
     std::fs::create_dir_all(directory).map_err(SddpError::io("create the directory", directory))?;
-    let (table, rows) = table("cuts", policy);
-    let open = |name: &str| Ok(WholeFile::create(&directory.join(name))?);
+    let (table, rows) = table(NAME, policy);
+    let open = |name: &str| WholeFile::create(&directory.join(name));
     let mut file = TableFile::create(table, false, open)?;
     file.append(&rows)?;
     file.finish()?;
-    write_json(open(MANIFEST)?, &manifest(&policy.manifest)?)
+    Ok(write_json(open(MANIFEST)?, &manifest(&policy.manifest)?)?)
 }
 
 /// True if a directory holds the files of a policy: its manifest is one.
@@ -63,28 +52,11 @@ pub(super) fn is_policy(directory: &Path) -> bool {
     text.is_some_and(|text| serde_json::from_str::<Manifest>(&text).is_ok())
 }
 
-/// True if a file is a table of cuts.
-pub(super) fn is_cuts(place: &Path) -> bool {
-    has_columns(place, |found| found.starts_with(&COLUMNS))
-}
-
 /// The cuts, as the modeller's sense has them.
-pub(super) fn table(name: &'static str, policy: &Policy) -> (Table, Rows) {
+pub(super) fn table(name: &'static str, policy: &Policy) -> (TableSchema, Rows) {
     let manifest = &policy.manifest;
-    let meanings = [
-        (Kind::Text, "node whose cost to go the cut is below"),
-        (Kind::Integer, "iteration that made it, from 1"),
-        (Kind::Integer, "forward pass of that iteration, from 1"),
-        (Kind::Number, "value of the cut where all states are zero"),
-    ];
-    let columns = COLUMNS.into_iter().zip(meanings);
-    let columns = columns.map(|(name, (kind, meaning))| Column::new(name, kind, meaning));
-    let mut columns: Vec<Column> = columns.collect();
-    columns.extend(manifest.states.iter().map(|state| {
-        let meaning = format!("how the cut changes with state {}", state.name);
-        Column::new(slope(&state.name), Kind::Number, meaning)
-    }));
-    let table = Table::new(name, columns);
+    let states = manifest.states.iter().map(|state| state.name.as_str());
+    let table = schema(name, states);
     let mut rows = Rows::new(&table);
     let sign = sense(manifest).map_or(1.0, Sense::sign);
     for (name, cuts) in manifest.nodes.iter().zip(&policy.cuts) {

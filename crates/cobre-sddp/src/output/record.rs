@@ -1,13 +1,13 @@
 //! The tables of simulated paths.
 
 use std::fmt::Debug;
+use std::io;
 
-use parquet::errors::ParquetError;
+use cobre_results::layout::{paths, stages, states};
+use cobre_results::{Cell, RowGroup, Rows, TableSchema};
 
-use super::row_group::RowGroup;
-use super::table::{Cell, Column, Kind, Rows, Table};
 use crate::lp::NodeSolution;
-use crate::problem::{ColumnId, Parts, Problem, RowId, State};
+use crate::problem::{ColumnId, Parts, Problem, RowId};
 
 /// A stage of a simulated path, with all that was decided there.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +16,10 @@ pub struct Visited<'a> {
     pub problem: &'a Problem,
     /// The number of the path, from 1.
     pub scenario: usize,
-    /// The number of the stage, from 1.
-    pub stage: usize,
+    /// The number of the stage, as the modeller gives it, else from 1.
+    pub stage: i64,
+    /// The first day of the stage; empty if there is none.
+    pub start_date: &'a str,
     /// The node visited.
     pub node: usize,
     /// The opening that happened there.
@@ -28,6 +30,8 @@ pub struct Visited<'a> {
     pub incoming: &'a [f64],
     /// The solution, with the dual values of rows.
     pub answer: &'a NodeSolution,
+    /// The part of the solution's cost that nobody pays.
+    pub(crate) fictitious: f64,
     /// The values of the opening.
     pub(crate) parts: Parts<'a>,
 }
@@ -60,6 +64,11 @@ impl Visited<'_> {
         changed.map_or(own, |at| self.parts.row_lower[at])
     }
 
+    /// The cost of the stage, without what nobody pays.
+    pub fn cost(&self) -> f64 {
+        self.answer.cost - self.fictitious
+    }
+
     /// The cost per unit of a column, if no opening changes it.
     pub fn price(&self, column: ColumnId) -> f64 {
         self.problem.template(self.node).columns[column.0].cost
@@ -70,7 +79,7 @@ impl Visited<'_> {
 /// the same.
 pub trait Tables: Debug + Send + Sync {
     /// The tables that there are.
-    fn tables(&self, problem: &Problem) -> Vec<Table>;
+    fn tables(&self, problem: &Problem) -> Vec<TableSchema>;
 
     /// Adds the rows of one stage of a path; `rows` are those of [`tables`](Self::tables), in order.
     fn fill(&self, visited: &Visited<'_>, rows: &mut [Rows]);
@@ -78,7 +87,7 @@ pub trait Tables: Debug + Send + Sync {
 
 /// The tables of simulated paths: those that every problem has, and others.
 pub(crate) struct PathTables<'t> {
-    pub(crate) tables: Vec<Table>,
+    pub(crate) tables: Vec<TableSchema>,
     others: &'t dyn Tables,
     csv: bool,
 }
@@ -89,21 +98,10 @@ const STAGES: usize = 1;
 const STATES: usize = 2;
 const OWN: usize = 3;
 
-/// The columns that say which stage of which path a row is about.
-pub fn stage_columns() -> [Column; 2] {
-    [
-        Column::new(
-            "scenario",
-            Kind::Integer,
-            "number of the simulated path, from 1",
-        ),
-        Column::new("stage", Kind::Integer, "number of the stage, from 1"),
-    ]
-}
-
 impl<'t> PathTables<'t> {
     pub(crate) fn new(problem: &Problem, others: &'t dyn Tables, csv: bool) -> Self {
-        let mut tables = own_tables(problem);
+        let names = problem.states.iter().map(|state| state.name.as_str());
+        let mut tables = vec![paths::schema(), stages::schema(), states::schema(names)];
         tables.extend(others.tables(problem));
         Self {
             tables,
@@ -120,17 +118,24 @@ impl<'t> PathTables<'t> {
     /// Adds a stage.
     pub(crate) fn stage(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
         let (problem, answer) = (visited.problem, visited.answer);
+        let cost = visited.cost();
         let sign = problem.sense.sign();
-        rows[STAGES].push(&[
+        let row = stages::Row {
+            scenario: visited.scenario,
+            stage: visited.stage,
+            start_date: visited.start_date,
+            node: &problem.nodes[visited.node].name,
+            opening: visited.opening + 1,
+            discount: visited.discount,
+            stage_value: sign * cost,
+            future_value: sign * answer.future,
+        };
+        rows[STAGES].push(&row.cells());
+        let mut states: Vec<Cell<'_>> = vec![
             visited.scenario.into(),
             visited.stage.into(),
-            problem.nodes[visited.node].name.as_str().into(),
-            (visited.opening + 1).into(),
-            visited.discount.into(),
-            (sign * answer.cost).into(),
-            (sign * answer.future).into(),
-        ]);
-        let mut states: Vec<Cell<'_>> = vec![visited.scenario.into(), visited.stage.into()];
+            visited.start_date.into(),
+        ];
         states.extend(answer.outgoing.iter().map(|value| Cell::Number(*value)));
         rows[STATES].push(&states);
         self.others.fill(visited, &mut rows[OWN..]);
@@ -138,57 +143,14 @@ impl<'t> PathTables<'t> {
 
     /// Ends a path of this cost.
     pub(crate) fn path(problem: &Problem, scenario: usize, cost: f64, rows: &mut [Rows]) {
-        rows[PATHS].push(&[scenario.into(), (problem.sense.sign() * cost).into()]);
+        let value = problem.sense.sign() * cost;
+        rows[PATHS].push(&paths::Row { scenario, value }.cells());
     }
 
     /// The rows in the form that files have them.
-    pub(crate) fn row_groups(&self, rows: &[Rows]) -> Result<Vec<RowGroup>, ParquetError> {
+    pub(crate) fn row_groups(&self, rows: &[Rows]) -> io::Result<Vec<RowGroup>> {
         let pairs = self.tables.iter().zip(rows);
         let row_groups = pairs.map(|(table, rows)| RowGroup::new(table, rows, self.csv));
         row_groups.collect()
     }
-}
-
-fn own_tables(problem: &Problem) -> Vec<Table> {
-    let [scenario, stage] = stage_columns();
-    let paths = vec![
-        scenario.clone(),
-        Column::new(
-            "value",
-            Kind::Number,
-            "value of the path: the sum of discount × stage_value over its stages",
-        ),
-    ];
-    let stages = vec![
-        scenario.clone(),
-        stage.clone(),
-        Column::new("node", Kind::Text, "node of the policy graph"),
-        Column::new("opening", Kind::Integer, "opening that happened, from 1"),
-        Column::new(
-            "discount",
-            Kind::Number,
-            "what one unit of value of this stage counts in the value of the path",
-        ),
-        Column::new("stage_value", Kind::Number, "value of the stage"),
-        Column::new(
-            "future_value",
-            Kind::Number,
-            "value of all that follows, as the policy sees it, in money of this stage",
-        ),
-    ];
-    let mut left = vec![scenario, stage];
-    let name = |state: &State| match state.name.as_str() {
-        // Columns of the table have these names already.
-        "scenario" | "stage" => format!("state:{}", state.name),
-        name => name.to_owned(),
-    };
-    left.extend(problem.states.iter().map(|state| {
-        let meaning = format!("state {} that the stage leaves", state.name);
-        Column::new(name(state), Kind::Number, meaning)
-    }));
-    vec![
-        Table::new("simulation/paths", paths),
-        Table::new("simulation/stages", stages),
-        Table::new("simulation/states", left),
-    ]
 }

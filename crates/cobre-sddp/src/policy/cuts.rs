@@ -7,28 +7,56 @@ pub(crate) fn record_width(states: usize) -> usize {
     1 + 2 * states
 }
 
+/// The layout of records: iteration by iteration, in it level by level, in it pass by pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordLayout {
+    pub(crate) passes: usize,
+    /// Numbers per cut.
+    pub(crate) width: usize,
+    /// Levels above the leaves.
+    pub(crate) levels: usize,
+}
+
+impl RecordLayout {
+    /// Numbers per iteration.
+    pub(crate) fn iteration(self) -> usize {
+        self.levels * self.passes * self.width
+    }
+
+    /// The place of the first number of a cut.
+    #[inline]
+    pub(crate) fn place(self, iteration: usize, level: usize, pass: usize) -> usize {
+        ((iteration * self.levels + level - 1) * self.passes + pass) * self.width
+    }
+}
+
 /// The cuts of one node that are in use: cost to go ≥ intercept + gradient · state. A cut is known
 /// by its slot, which iteration and pass fix.
 #[derive(Debug, Clone)]
 pub struct Cuts<'a> {
     slots: &'a [u32],
-    /// Records of consecutive slots, the same number in each chunk.
-    chunks: Vec<&'a [f64]>,
-    slots_per_chunk: usize,
+    layout: RecordLayout,
+    level: usize,
+    /// The first iteration of each segment, and its records.
+    segments: Vec<(usize, &'a [f64])>,
+    /// The segment of each iteration.
+    places: &'a [u8],
     states: &'a [StateColumns],
 }
 
 impl<'a> Cuts<'a> {
     pub(crate) fn new(
         slots: &'a [u32],
-        chunks: Vec<&'a [f64]>,
-        slots_per_chunk: usize,
+        (layout, level): (RecordLayout, usize),
+        (segments, places): (Vec<(usize, &'a [f64])>, &'a [u8]),
         states: &'a [StateColumns],
     ) -> Self {
         Self {
             slots,
-            chunks,
-            slots_per_chunk,
+            layout,
+            level,
+            segments,
+            places,
             states,
         }
     }
@@ -43,11 +71,13 @@ impl<'a> Cuts<'a> {
         self.states.iter().map(|state| state.outgoing)
     }
 
+    #[inline]
     fn record(&self, slot: u32) -> &'a [f64] {
-        let width = record_width(self.states.len());
-        let slot = slot as usize;
-        let chunk = self.chunks[slot / self.slots_per_chunk];
-        &chunk[slot % self.slots_per_chunk * width..][..width]
+        let (slot, passes) = (slot as usize, self.layout.passes);
+        let (iteration, pass) = (slot / passes, slot % passes);
+        let (start, records) = self.segments[usize::from(self.places[iteration])];
+        let at = self.layout.place(iteration - start, self.level, pass);
+        &records[at..at + self.layout.width]
     }
 
     /// The value at state zero.
@@ -67,9 +97,8 @@ impl<'a> Cuts<'a> {
 
     /// The value at `state`.
     pub fn value(&self, slot: u32, state: &[f64]) -> f64 {
-        let terms = self.gradient(slot).iter().zip(state);
-        terms.fold(self.intercept(slot), |sum, (slope, value)| {
-            sum + slope * value
-        })
+        let (intercept, rest) = self.record(slot).split_at(1);
+        let terms = rest.iter().zip(state);
+        terms.fold(intercept[0], |sum, (slope, value)| sum + slope * value)
     }
 }

@@ -2,6 +2,7 @@
 
 mod cuts;
 mod pool;
+mod records;
 mod selection;
 mod stored;
 

@@ -1,4 +1,4 @@
-//! All cuts, in warm_start that the ranks of a node share.
+//! All cuts, and those of each node that are in use.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,13 +7,11 @@ use cobre_comm::CommError;
 use serde::{Deserialize, Serialize};
 
 use super::cuts::{Cuts, record_width};
+use super::records::CutRecords;
 use super::selection::{Selection, SelectionRule, SelectionState};
 use super::stored::{Policy, PolicyHasher, StoredCut};
 use crate::problem::{LARGEST_OF_CUT, Problem};
-use crate::ranks::{Backend, Ranks, SharedTable};
-
-/// About how many bytes of cuts of a level are allocated at a time.
-const CHUNK_BYTES: usize = 1 << 18;
+use crate::ranks::{Backend, Ranks};
 
 /// A cut to be put into the pool.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,30 +88,26 @@ struct NodeCuts {
 /// training come first, as if earlier iterations had made them.
 pub(crate) struct CutPool<C: Backend> {
     passes: usize,
-    iterations_per_chunk: usize,
     selection: Selection,
     /// Iterations whose slots hold the cuts that were given before training.
     given: usize,
-    levels: Vec<Vec<SharedTable<C>>>,
+    records: CutRecords<C>,
     nodes: Vec<NodeCuts>,
+    /// A hash of all cuts in the order in which they came, and of how many each left in use.
+    hash: u64,
 }
 
 impl<C: Backend> CutPool<C> {
     /// A pool without cuts, for this many passes per iteration.
     pub fn new(problem: &Problem, passes: usize, selection: Selection) -> Self {
-        let bytes_per_iteration = passes * record_width(problem.states.len()) * size_of::<f64>();
         Self {
             passes,
-            iterations_per_chunk: (CHUNK_BYTES / bytes_per_iteration).max(1),
             selection,
             given: 0,
-            levels: (0..problem.graph.depth()).map(|_| Vec::new()).collect(),
+            records: CutRecords::new(problem, passes),
             nodes: problem.nodes.iter().map(|_| NodeCuts::default()).collect(),
+            hash: 0,
         }
-    }
-
-    fn slots_per_chunk(&self) -> usize {
-        self.iterations_per_chunk * self.passes
     }
 
     /// The cuts in use at `node`.
@@ -122,10 +116,9 @@ impl<C: Backend> CutPool<C> {
     }
 
     fn view<'a>(&'a self, problem: &'a Problem, node: usize, slots: &'a [u32]) -> Cuts<'a> {
-        let chunks = &self.levels[problem.graph.level(node)];
-        let chunks = chunks.iter().map(SharedTable::read).collect();
+        let place = (self.records.layout(), problem.graph.level(node));
         let states = &problem.template(node).states;
-        Cuts::new(slots, chunks, self.slots_per_chunk(), states)
+        Cuts::new(slots, place, self.records.segments(), states)
     }
 
     /// Cuts in use, over all nodes.
@@ -135,25 +128,26 @@ impl<C: Backend> CutPool<C> {
 
     /// Bytes of all cuts.
     pub fn bytes(&self) -> usize {
-        let chunks = self.levels.iter().flatten();
-        chunks.map(|chunk| size_of_val(chunk.read())).sum()
+        self.records.bytes()
     }
 
-    /// Puts in the cuts that one iteration makes at one level. Collective; ranks agree on all of
-    /// them.
+    /// A hash of all cuts so far: ranks whose cuts differ have different ones.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Publishes cuts to the ranks of a node, if it is time. Between iterations; at most one collective.
     ///
     /// # Errors
     /// When shared memory cannot be had or another rank is gone.
-    pub fn insert(
-        &mut self,
-        ranks: &Ranks<'_, C>,
-        problem: &Problem,
-        level: usize,
-        iteration: usize,
-        cuts: &[NewCut],
-    ) -> Result<(), CommError> {
+    pub(crate) fn publish(&mut self, ranks: &Ranks<'_, C>) -> Result<(), CommError> {
+        self.records.publish(ranks)
+    }
+
+    /// Puts in the cuts that one iteration makes at one level. Every rank does, with the same cuts.
+    pub fn insert(&mut self, problem: &Problem, level: usize, iteration: usize, cuts: &[NewCut]) {
         let iteration = self.given + iteration;
-        self.write(ranks, problem, level, iteration, cuts)?;
+        self.records.write(level, iteration, cuts);
         let mut nodes: Vec<usize> = cuts.iter().map(|cut| cut.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -164,34 +158,6 @@ impl<C: Backend> CutPool<C> {
                 .collect();
             self.enter(problem, node, &slots);
         }
-        Ok(())
-    }
-
-    /// Writes the numbers of cuts to the slots of an iteration, those of given cuts counted.
-    fn write(
-        &mut self,
-        ranks: &Ranks<'_, C>,
-        problem: &Problem,
-        level: usize,
-        iteration: usize,
-        cuts: &[NewCut],
-    ) -> Result<(), CommError> {
-        let width = record_width(problem.states.len());
-        let chunk = iteration / self.iterations_per_chunk;
-        let count = self.slots_per_chunk() * width;
-        while self.levels[level].len() <= chunk {
-            self.levels[level].push(ranks.share_table(count, |_| {})?);
-        }
-        let (passes, first) = (self.passes, chunk * self.slots_per_chunk());
-        ranks.update(&mut self.levels[level][chunk], |records| {
-            for cut in cuts {
-                let at = (iteration * passes + cut.pass - first) * width;
-                let record = &mut records[at..at + width];
-                record[0] = cut.intercept;
-                record[1..=cut.gradient.len()].copy_from_slice(&cut.gradient);
-                record[1 + cut.gradient.len()..].copy_from_slice(&cut.point);
-            }
-        })
     }
 
     /// Puts the cuts of a policy that fits the problem into an empty pool. Selection leaves them alone, as
@@ -206,7 +172,7 @@ impl<C: Backend> CutPool<C> {
         policy: &Policy,
     ) -> Result<(), CommError> {
         let nowhere = vec![0.0; problem.states.len()];
-        for level in 0..self.levels.len() {
+        for level in 1..problem.graph.depth() {
             let nodes =
                 || (0..problem.nodes.len()).filter(|&node| problem.graph.level(node) == level);
             let cuts =
@@ -220,7 +186,7 @@ impl<C: Backend> CutPool<C> {
             });
             let cuts: Vec<NewCut> = cuts.collect();
             for (iteration, cuts) in cuts.chunks(self.passes).enumerate() {
-                self.write(ranks, problem, level, iteration, cuts)?;
+                self.records.write(level, iteration, cuts);
                 self.given = self.given.max(iteration + 1);
             }
             let mut slots = 0..;
@@ -235,7 +201,8 @@ impl<C: Backend> CutPool<C> {
                 self.nodes[node] = own;
             }
         }
-        Ok(())
+        self.publish(ranks)?;
+        self.publish(ranks)
     }
 
     /// Lets new cuts of a node compete with those it has. A cut that it has already is no new row.
@@ -260,25 +227,36 @@ impl<C: Backend> CutPool<C> {
             .selection_state
             .select(self.selection, &all, slots, &new, others);
         own.used = given.iter().copied().chain(others).collect();
+        let hash = slots.iter().fold(self.hash, |sum, &slot| {
+            let numbers = bits(&all, slot).chain(all.point(slot).iter().map(|at| at.to_bits()));
+            numbers.fold(mix(sum, u64::from(slot)), mix)
+        });
+        self.hash = mix(hash, own.used.len() as u64);
         self.nodes[node] = own;
     }
 
     /// The cuts of the first `iterations`, to be put in again after those that were given.
     pub(crate) fn saved(&self, problem: &Problem, iterations: usize) -> SavedCuts {
         let (first, slots) = (self.given * self.passes, iterations * self.passes);
-        let width = record_width(problem.states.len());
-        let mut nodes: Vec<Vec<Option<u32>>> =
-            self.levels.iter().map(|_| vec![None; slots]).collect();
+        let depth = problem.graph.depth();
+        let mut nodes: Vec<Vec<Option<u32>>> = vec![vec![None; slots]; depth];
         for (number, node) in self.nodes.iter().enumerate() {
             let level = &mut nodes[problem.graph.level(number)];
             for &slot in &node.all {
                 level[slot as usize - first] = Some(number as u32);
             }
         }
-        let records = self.levels.iter().map(|chunks| {
-            let numbers = chunks.iter().flat_map(SharedTable::read);
-            let own = numbers.skip(first * width).take(slots * width);
-            Numbers(own.copied().collect())
+        let (layout, (segments, places)) = (self.records.layout(), self.records.segments());
+        let end = (self.given + iterations).min(self.records.iterations());
+        let records = (0..depth).map(|level| {
+            let mut numbers = Vec::new();
+            // Nothing follows a leaf.
+            for iteration in (self.given..end).filter(|_| level > 0) {
+                let (start, records) = segments[usize::from(places[iteration])];
+                let at = layout.place(iteration - start, level, 0);
+                numbers.extend_from_slice(&records[at..at + layout.passes * layout.width]);
+            }
+            Numbers(numbers)
         });
         let records = records.collect();
         SavedCuts { nodes, records }
@@ -297,22 +275,26 @@ impl<C: Backend> CutPool<C> {
     ) -> Result<(), CommError> {
         let (states, passes) = (problem.states.len(), self.passes);
         let width = record_width(states);
-        for (level, (nodes, records)) in saved.nodes.iter().zip(&saved.records).enumerate() {
-            let records = records.0.chunks(width * passes);
-            for (iteration, (nodes, records)) in nodes.chunks(passes).zip(records).enumerate() {
-                let cut = |(pass, (node, record)): (usize, (&Option<u32>, &[f64]))| {
-                    node.map(|node| NewCut {
-                        pass,
-                        node: node as usize,
+        let iterations = saved.nodes.first().map_or(0, Vec::len) / passes;
+        for iteration in 0..iterations {
+            for (level, (nodes, Numbers(records))) in
+                saved.nodes.iter().zip(&saved.records).enumerate().skip(1)
+            {
+                let slots = iteration * passes..(iteration + 1) * passes;
+                let cut = |slot: usize| {
+                    let record = records.get(slot * width..(slot + 1) * width)?;
+                    Some(NewCut {
+                        pass: slot - iteration * passes,
+                        node: nodes[slot]? as usize,
                         intercept: record[0],
                         gradient: record[1..=states].to_vec(),
                         point: record[1 + states..].to_vec(),
                     })
                 };
-                let cuts = nodes.iter().zip(records.chunks(width)).enumerate();
-                let cuts: Vec<NewCut> = cuts.filter_map(cut).collect();
-                self.insert(ranks, problem, level, iteration, &cuts)?;
+                let cuts: Vec<NewCut> = slots.filter_map(cut).collect();
+                self.insert(problem, level, iteration, &cuts);
             }
+            self.publish(ranks)?;
         }
         Ok(())
     }
@@ -351,6 +333,12 @@ impl<C: Backend> CutPool<C> {
 fn bits<'a>(cuts: &Cuts<'a>, slot: u32) -> impl Iterator<Item = u64> + use<'a> {
     let numbers = std::iter::once(cuts.intercept(slot)).chain(cuts.gradient(slot).iter().copied());
     numbers.map(f64::to_bits)
+}
+
+/// A hash with one more word.
+fn mix(hash: u64, word: u64) -> u64 {
+    // The multiplier of FNV; the rotation brings high bits down.
+    (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29)
 }
 
 fn equal(cuts: &Cuts<'_>, one: u32, other: u32) -> bool {

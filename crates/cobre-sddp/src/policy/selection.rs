@@ -182,6 +182,7 @@ fn compete(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::cuts::RecordLayout;
     use crate::problem::StateColumns;
 
     const STATES: [StateColumns; 1] = [StateColumns {
@@ -196,7 +197,12 @@ mod tests {
 
     fn select(rule: &str, cuts: &[(f64, f64, f64)]) -> Vec<u32> {
         let records = records(cuts);
-        let all = Cuts::new(&[], vec![&records], cuts.len(), &STATES);
+        let layout = RecordLayout {
+            passes: cuts.len(),
+            width: 3,
+            levels: 1,
+        };
+        let all = Cuts::new(&[], (layout, 1), (vec![(0, &records)], &[0]), &STATES);
         let mut selection_state = SelectionState::default();
         let selection = rule.parse().expect("a rule");
         let slots: Vec<u32> = (0..cuts.len() as u32).collect();

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::error::{ProblemError, ProblemErrors};
+use super::fictitious::{Fictitious, Lift};
 use super::graph::{Edge, Graph};
 use super::limits::{
     MOST_OPENING_NUMBERS, check_bounds, check_coefficient, check_number, check_small,
@@ -81,6 +82,8 @@ struct DraftNode {
     openings: Vec<(f64, Vec<Change>)>,
     successors: Vec<Edge>,
     risk: Option<Risk>,
+    stage: Option<i64>,
+    start_date: String,
 }
 
 /// A problem in the making; [`build`](Self::build) checks it.
@@ -94,6 +97,7 @@ pub struct Draft {
     root: Vec<Edge>,
     risk: Risk,
     validation: Vec<Vec<Step>>,
+    fictitious: Fictitious,
     /// The count of numbers that openings and validation scenarios change, and of those that were
     /// announced.
     numbers: usize,
@@ -113,6 +117,7 @@ impl Draft {
             root: Vec::new(),
             risk: Risk::EXPECTATION,
             validation: Vec::new(),
+            fictitious: Fictitious::default(),
             numbers: 0,
             announced: 0,
         }
@@ -162,8 +167,16 @@ impl Draft {
             openings: Vec::new(),
             successors: Vec::new(),
             risk: None,
+            stage: None,
+            start_date: String::new(),
         });
         NodeId(self.nodes.len() - 1)
+    }
+
+    /// Says which stage a node is of, by the modeller's number, and its first day as YYYY-MM-DD: results have both.
+    pub fn node_stage(&mut self, node: NodeId, number: i64, start_date: String) {
+        let node = &mut self.nodes[node.0];
+        (node.stage, node.start_date) = (Some(number), start_date);
     }
 
     /// Adds an opening to a node.
@@ -191,6 +204,12 @@ impl Draft {
     /// Sets the risk measure; the expectation if not set.
     pub fn risk(&mut self, risk: Risk) {
         self.risk = risk;
+    }
+
+    /// Sets the mean of the cost that nobody pays, which no decision changes: bounds are told without it, as paths
+    /// are told without their own ([`Template::fictitious`]).
+    pub fn fictitious(&mut self, mean: Fictitious) {
+        self.fictitious = mean;
     }
 
     /// Sets the risk measure of what follows `node`.
@@ -308,58 +327,37 @@ impl Draft {
                 column.cost *= sign;
             }
         }
+        let mut validation = ValidationPaths::new(&self.validation, self.nodes.len());
         let mut values = Vec::new();
         let mut nodes = Vec::with_capacity(self.nodes.len());
-        let mut validation: Vec<Vec<ValidationStep>> = vec![Vec::new(); self.validation.len()];
-        let mut steps_at: Vec<Vec<(usize, usize, &Vec<Change>)>> =
-            vec![Vec::new(); self.nodes.len()];
-        for (path, steps) in self.validation.iter().enumerate() {
-            for (at, step) in steps.iter().enumerate() {
-                steps_at[step.node.0].push((path, at, &step.changes));
-            }
-        }
         for (number, mut node) in self.nodes.into_iter().enumerate() {
             if node.openings.is_empty() {
                 node.openings.push((1.0, Vec::new()));
             }
-            let steps = &steps_at[number];
-            let changes = node.openings.iter().map(|(_, changes)| changes);
-            let changes = changes.chain(steps.iter().map(|(_, _, changes)| *changes));
+            let changes = node.openings.iter().map(|(_, changes)| changes.as_slice());
+            let changes = changes.chain(validation.changes(number));
             let places = Places::of(changes.clone().flatten());
             let values_start = values.len();
             for changes in changes {
                 places.values(&self.templates[node.template], changes, sign, &mut values);
             }
-            let openings = node.openings.len();
-            for (place, (path, at, _)) in steps.iter().enumerate() {
-                let path = &mut validation[*path];
-                path.resize(
-                    path.len().max(at + 1),
-                    ValidationStep {
-                        node: 0,
-                        opening: 0,
-                    },
-                );
-                path[*at] = ValidationStep {
-                    node: number,
-                    opening: openings + place,
-                };
-            }
+            validation.place(number, node.openings.len());
+            let probabilities = node.openings.iter().map(|(probability, _)| *probability);
             nodes.push(Node {
                 name: node.name,
                 template: node.template,
-                probabilities: node
-                    .openings
-                    .iter()
-                    .map(|(probability, _)| *probability)
-                    .collect(),
+                probabilities: probabilities.collect(),
                 places,
                 values_start,
                 future_bound: sign * self.future_bound,
                 risk: node.risk.unwrap_or(self.risk),
+                stage: node.stage,
+                start_date: node.start_date,
             });
         }
         Problem {
+            fictitious: self.fictitious,
+            lifts: self.templates.iter().map(Lift::of).collect(),
             sense: self.sense,
             states: self.states,
             templates: self.templates,
@@ -367,7 +365,7 @@ impl Draft {
             graph,
             risk: self.risk,
             values,
-            validation,
+            validation: validation.placed,
         }
     }
 
@@ -619,6 +617,47 @@ impl Draft {
 /// As [`check_number`]; the words are made if they are needed.
 fn check_number_of(what: impl Fn() -> String, value: f64) -> Option<String> {
     check_number("", value).and_then(|_| check_number(&what(), value))
+}
+
+/// The validation scenarios while nodes get their values: each step is one more opening of its node.
+struct ValidationPaths<'a> {
+    /// By node: the scenario, the number of its step, and the changes there.
+    steps: Vec<Vec<(usize, usize, &'a [Change])>>,
+    /// The scenarios as a problem has them.
+    placed: Vec<Vec<ValidationStep>>,
+}
+
+impl<'a> ValidationPaths<'a> {
+    fn new(paths: &'a [Vec<Step>], nodes: usize) -> Self {
+        let mut steps = vec![Vec::new(); nodes];
+        for (path, of_path) in paths.iter().enumerate() {
+            for (at, step) in of_path.iter().enumerate() {
+                steps[step.node.0].push((path, at, step.changes.as_slice()));
+            }
+        }
+        let nowhere = ValidationStep {
+            node: 0,
+            opening: 0,
+        };
+        let placed = paths.iter().map(|path| vec![nowhere; path.len()]);
+        Self {
+            steps,
+            placed: placed.collect(),
+        }
+    }
+
+    /// The changes of the steps at a node.
+    fn changes(&self, node: usize) -> impl Iterator<Item = &'a [Change]> + Clone {
+        self.steps[node].iter().map(|(_, _, changes)| *changes)
+    }
+
+    /// Notes that the steps at a node come after its `openings` openings.
+    fn place(&mut self, node: usize, openings: usize) {
+        for (place, &(path, at, _)) in self.steps[node].iter().enumerate() {
+            let opening = openings + place;
+            self.placed[path][at] = ValidationStep { node, opening };
+        }
+    }
 }
 
 /// The number that a change puts in place, by the modeller's names.

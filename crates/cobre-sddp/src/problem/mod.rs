@@ -5,6 +5,7 @@
 
 mod draft;
 mod error;
+mod fictitious;
 mod graph;
 mod limits;
 mod places;
@@ -14,6 +15,8 @@ mod template;
 
 pub use draft::{Change, Draft, NodeId, Step, TemplateId};
 pub use error::{ProblemError, ProblemErrors};
+pub use fictitious::Fictitious;
+pub(crate) use fictitious::Lift;
 pub use graph::{Edge, Graph};
 pub use limits::{LARGEST, LARGEST_COEFFICIENT, MOST_OPENING_NUMBERS, SMALLEST, sum_of};
 pub(crate) use limits::{LARGEST_OF_CUT, check_cut};
@@ -79,6 +82,12 @@ pub struct Node {
     pub future_bound: f64,
     /// The risk measure of what follows.
     pub risk: Risk,
+    /// The number that the modeller gives its stage; none if the modeller numbers none.
+    #[serde(skip)]
+    pub stage: Option<i64>,
+    /// The first day of its stage, as YYYY-MM-DD; empty if there is none.
+    #[serde(skip)]
+    pub start_date: String,
 }
 
 /// One step of a [`Problem::validation`] scenario.
@@ -110,6 +119,12 @@ pub struct Problem {
     pub values: Vec<f64>,
     /// Paths that the modeller wants evaluated.
     pub validation: Vec<Vec<ValidationStep>>,
+    /// The mean of the cost that nobody pays.
+    #[serde(skip)]
+    pub fictitious: Fictitious,
+    /// By template, the columns whose cost that is.
+    #[serde(skip)]
+    pub(crate) lifts: Vec<Vec<Lift>>,
 }
 
 impl Problem {

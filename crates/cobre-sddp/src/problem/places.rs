@@ -100,30 +100,30 @@ impl Places {
         into: &mut Vec<f64>,
     ) {
         let start = into.len();
-        into.extend(self.rows.iter().map(|&row| template.rows[row].lower));
-        into.extend(self.rows.iter().map(|&row| template.rows[row].upper));
-        into.extend(
-            self.columns
-                .iter()
-                .map(|&column| template.columns[column].lower),
-        );
-        into.extend(
-            self.columns
-                .iter()
-                .map(|&column| template.columns[column].upper),
-        );
-        into.extend(
-            self.costs
-                .iter()
-                .map(|&column| template.columns[column].cost),
-        );
+        self.template_values(template, into);
+        self.change(&mut into[start..], changes, sign);
+    }
+
+    /// Appends the values that the template has in these places.
+    fn template_values(&self, template: &Template, into: &mut Vec<f64>) {
+        let rows = || self.rows.iter().map(|&row| &template.rows[row]);
+        let columns = || self.columns.iter().map(|&column| &template.columns[column]);
+        into.extend(rows().map(|row| row.lower));
+        into.extend(rows().map(|row| row.upper));
+        into.extend(columns().map(|column| column.lower));
+        into.extend(columns().map(|column| column.upper));
+        let costs = self.costs.iter();
+        into.extend(costs.map(|&column| template.columns[column].cost));
         into.extend(self.coefficients.iter().map(|&(column, row)| {
             let terms = &template.rows[row].terms;
             let found = terms.binary_search_by_key(&column, |(column, _)| *column);
             found.map_or(0.0, |place| terms[place].1)
         }));
         into.push(template.constant);
-        let values = &mut into[start..];
+    }
+
+    /// Puts changes in their places among the values of an opening.
+    fn change(&self, values: &mut [f64], changes: &[Change], sign: f64) {
         let (rows, columns, costs) = (self.rows.len(), self.columns.len(), self.costs.len());
         let place = |list: &[usize], index: usize| list.binary_search(&index).unwrap_or_default();
         for change in changes {

@@ -63,6 +63,9 @@ pub struct Template {
     /// State variables by name, as the modeller gave them.
     #[serde(skip)]
     pub(crate) named_states: Vec<(String, StateColumns)>,
+    /// Columns whose cost nobody pays, with the rows that they lift.
+    #[serde(skip)]
+    pub(crate) fictitious: Vec<(usize, usize)>,
 }
 
 impl Template {
@@ -119,6 +122,12 @@ impl Template {
             outgoing: outgoing.0,
         };
         self.named_states.push((name.into(), columns));
+    }
+
+    /// Says that nobody pays the cost of `column`, which no other row has: it lifts what the lower bound of `row` and
+    /// its terms of incoming states lack to zero, and no more. See [`Draft::fictitious`](super::Draft::fictitious).
+    pub fn fictitious(&mut self, column: ColumnId, row: RowId) {
+        self.fictitious.push((column.0, row.0));
     }
 
     /// Adds to the constant of the objective.

@@ -25,11 +25,6 @@ impl ByteBlocks {
         self.lengths.clear();
         self.bytes.clear();
     }
-
-    /// The blocks, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        split(&self.lengths, &self.bytes)
-    }
 }
 
 /// The blocks of these lengths, in order, as far as there are bytes.

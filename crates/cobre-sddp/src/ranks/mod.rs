@@ -13,6 +13,9 @@ use cobre_comm::{
     CommData, CommError, Communicator, ErrorKind, SharedMemoryProvider, SharedRegion,
 };
 
+/// The most bytes that are gathered at a time for the first rank.
+const PIECE: usize = 4 << 20;
+
 /// The communication that the method needs: collectives and shared memory.
 pub trait Backend: Communicator + SharedMemoryProvider {}
 
@@ -28,6 +31,12 @@ pub(crate) struct Ranks<'c, C> {
 /// A table of numbers that all ranks read, once per node of the machine where it can be shared.
 pub(crate) struct SharedTable<C: SharedMemoryProvider> {
     /// Always in a read epoch between calls.
+    region: C::Region<f64>,
+}
+
+/// A table that is written and not yet published.
+pub(crate) struct DraftTable<C: SharedMemoryProvider> {
+    /// In a write epoch.
     region: C::Region<f64>,
 }
 
@@ -135,27 +144,54 @@ impl<'c, C: Backend> Ranks<'c, C> {
         Ok(all)
     }
 
-    /// Gathers a block of bytes per item to the first rank, from the ranks that own the items; `mine` has
-    /// those of this rank's [`share`](Self::share), in order. `None` on the other ranks.
+    /// Gathers the lengths of the blocks of bytes of all items, from the ranks that own the items; `mine` has
+    /// the blocks of this rank's [`share`](Self::share), in order.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub(crate) fn gather_to_first(
+    pub(crate) fn gather_lengths(
         &self,
         items: usize,
         mine: &ByteBlocks,
-    ) -> Result<Option<ByteBlocks>, CommError> {
+    ) -> Result<Vec<u64>, CommError> {
         let mut lengths = Vec::new();
         self.gather(items, |_| 1, &mine.lengths, &mut lengths)?;
-        let mut bytes = Vec::new();
-        // The communicator has no rooted gather: the other ranks drop what they receive.
-        self.gather(
-            items,
-            |item| lengths[item] as usize,
-            &mine.bytes,
-            &mut bytes,
-        )?;
-        Ok(self.is_first().then_some(ByteBlocks { lengths, bytes }))
+        Ok(lengths)
+    }
+
+    /// Gathers the bytes of blocks of these lengths for the first rank, where they go to `take` one piece after the
+    /// other. No rank has more than [`PIECE`] bytes of others at a time.
+    ///
+    /// # Errors
+    /// Those of `take`, and when another rank is gone or out of step.
+    pub(crate) fn gather_to_first<E: From<CommError>>(
+        &self,
+        lengths: &[u64],
+        mine: &ByteBlocks,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.size() == 1 {
+            return take(&mine.bytes);
+        }
+        // The bytes of all ranks one after the other, cut into pieces.
+        let of_rank = |rank: usize| -> usize {
+            let own = &lengths[block(lengths.len(), self.size(), rank)];
+            own.iter().map(|&length| length as usize).sum()
+        };
+        let (counts, starts, total) = layout(self.size(), self.size(), of_rank);
+        let mut received = Vec::new();
+        for at in (0..total).step_by(PIECE) {
+            let inside = |rank: usize| {
+                let (start, end) = (starts[rank], starts[rank] + counts[rank]);
+                at.clamp(start, end) - start..(at + PIECE).clamp(start, end) - start
+            };
+            let own = &mine.bytes[inside(self.rank())];
+            self.gather(self.size(), |rank| inside(rank).len(), own, &mut received)?;
+            if self.is_first() {
+                take(&received)?;
+            }
+        }
+        Ok(())
     }
 
     /// Broadcasts the first rank's bytes.
@@ -171,7 +207,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
     }
 
     /// Creates a shared table of `count` numbers, filled in by `fill`, which must do the same on
-    /// every rank that runs it: one per node.
+    /// every rank that runs it: one per node. Two collectives.
     ///
     /// # Errors
     /// When memory cannot be had, and when another rank is gone or out of step.
@@ -180,32 +216,36 @@ impl<'c, C: Backend> Ranks<'c, C> {
         count: usize,
         fill: impl FnOnce(&mut [f64]),
     ) -> Result<SharedTable<C>, CommError> {
+        self.publish(self.draft_table(count, fill)?)
+    }
+
+    /// Creates a table as [`share_table`](Self::share_table) does, which ranks read once it is published. One
+    /// collective.
+    ///
+    /// # Errors
+    /// As for [`share_table`](Self::share_table).
+    pub(crate) fn draft_table(
+        &self,
+        count: usize,
+        fill: impl FnOnce(&mut [f64]),
+    ) -> Result<DraftTable<C>, CommError> {
         self.timed(|| {
             let mut region = self.comm.create_shared_region(count)?;
             if self.comm.is_leader() {
                 fill(region.as_mut_slice());
             }
-            region.fence()?;
-            Ok(SharedTable { region })
+            Ok(DraftTable { region })
         })
     }
 
-    /// Changes a shared table. Collective; `change` must do the same on every rank that runs it.
+    /// Publishes a table. One collective.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
-    pub(crate) fn update(
-        &self,
-        shared: &mut SharedTable<C>,
-        change: impl FnOnce(&mut [f64]),
-    ) -> Result<(), CommError> {
-        self.timed(|| {
-            shared.region.fence()?;
-            if self.comm.is_leader() {
-                change(shared.region.as_mut_slice());
-            }
-            shared.region.fence()
-        })
+    pub(crate) fn publish(&self, draft: DraftTable<C>) -> Result<SharedTable<C>, CommError> {
+        let DraftTable { mut region } = draft;
+        self.timed(|| region.fence())?;
+        Ok(SharedTable { region })
     }
 
     /// Aborts the job: every other rank's next collective fails with this reason.

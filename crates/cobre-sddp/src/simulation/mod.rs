@@ -1,21 +1,30 @@
 //! Simulation of the trained policy.
 
-use serde::Serialize;
 use std::sync::Mutex;
+use std::time::Instant;
+
+use bytemuck::{Pod, Zeroable};
+use serde::Serialize;
+
+use cobre_results::RowGroup;
 
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::lp::LpFailure;
 use crate::noise::{Noise, Purpose};
-use crate::output::{PathTables, RowGroup};
+use crate::output::PathTables;
 use crate::path::{PathRecorder, PathSimulator};
 use crate::rank_work::{NodeSolvers, PATHS_PER_UNIT, SimulationUnit, Task, TrainingState};
 use crate::ranks::{Backend, ByteBlocks};
 use crate::team::lock;
 use crate::training::Trainer;
 
-/// Units of a batch, which are gathered together.
-const UNITS_PER_BATCH: usize = 64;
+/// The most units of a batch per rank.
+const MOST_UNITS: usize = 64;
+/// The seconds that a batch should take: between batches ranks hear of interrupts.
+const BATCH_SECONDS: f64 = 0.25;
+/// The bytes of encoded rows that a batch is about, on all ranks together, unless threads would lack work.
+const BATCH_BYTES: u64 = 64 << 20;
 
 /// The source of the paths of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -89,8 +98,14 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         let problem = self.work.read().problem;
         let sign = problem.sense.sign();
         let (mut values, mut first) = (Vec::new(), 0);
+        // Paths do not depend on their batch.
+        let threads = self.ranks.gather_one(self.team.threads() as u64)?;
+        let largest = MOST_UNITS * self.ranks.size();
+        let least = (threads.iter().sum::<u64>() as usize).min(largest);
+        let mut most = least;
         while first < count {
-            let batch = (count - first).min(UNITS_PER_BATCH * per_unit);
+            let start = Instant::now();
+            let batch = (count - first).min(most * per_unit);
             let units = batch.div_ceil(per_unit);
             let of_unit = |unit: usize| {
                 let start = first + unit * per_unit;
@@ -115,21 +130,33 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             }
             let width = |unit: usize| of_unit(unit).len();
             self.ranks.gather(units, width, &mine, &mut values)?;
-            self.hand_on(units, sink)?;
+            let bytes = self.hand_on(units, sink)?;
+            let fitting = BATCH_BYTES * units as u64 / bytes.max(1);
+            let by_bytes = usize::try_from(fitting).unwrap_or(usize::MAX).max(least);
             let asked = take(&values);
             first += batch;
-            if first < count && self.any(asked)? {
-                return Ok(false);
+            if first < count {
+                let all = self.ranks.gather_one(Batch {
+                    asked: asked.into(),
+                    seconds: start.elapsed().as_secs_f64(),
+                })?;
+                if all.iter().any(|rank| rank.asked != 0) {
+                    return Ok(false);
+                }
+                // Of the first rank, as all must take the same.
+                let by_time = most as f64 * BATCH_SECONDS / all[0].seconds.max(1e-9);
+                most = (by_time as usize).clamp(least, 2 * most);
+                most = most.min(by_bytes).min(largest);
             }
         }
         Ok(true)
     }
 
-    /// Passes the encoded rows of a batch to the first rank, in order.
-    fn hand_on(&self, units: usize, sink: &mut Sink<'_>) -> Result<(), SddpError> {
+    /// Passes the encoded rows of a batch to the first rank, in order; returns the bytes of all of them.
+    fn hand_on(&self, units: usize, sink: &mut Sink<'_>) -> Result<u64, SddpError> {
         let shared = self.work.read();
         if shared.tables.is_none() {
-            return Ok(());
+            return Ok(0);
         }
         let failed = |error: String| {
             let place = shared.failures.join("simulation");
@@ -140,13 +167,36 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let row_groups = std::mem::replace(&mut lock(unit).row_groups, Ok(Vec::new()));
             mine.push(&row_groups.map_err(|error| failed(error.to_string()))?);
         }
-        let all = self.ranks.gather_to_first(units, &mine)?;
-        for bytes in all.iter().flat_map(ByteBlocks::iter) {
-            let row_groups = postcard::from_bytes(bytes);
-            sink(row_groups.map_err(|error| failed(error.to_string()))?)?;
-        }
-        Ok(())
+        let lengths = self.ranks.gather_lengths(units, &mine)?;
+        let (mut unit, mut left) = (Vec::new(), lengths.iter());
+        let mut length = left.next();
+        let take = &mut |mut piece: &[u8]| -> Result<(), SddpError> {
+            while let Some(&all) = length {
+                let missing = (all as usize - unit.len()).min(piece.len());
+                let (own, rest) = piece.split_at(missing);
+                unit.extend_from_slice(own);
+                piece = rest;
+                if unit.len() < all as usize {
+                    break;
+                }
+                let row_groups = postcard::from_bytes(&unit);
+                sink(row_groups.map_err(|error| failed(error.to_string()))?)?;
+                unit.clear();
+                length = left.next();
+            }
+            Ok(())
+        };
+        self.ranks.gather_to_first(&lengths, &mine, take)?;
+        Ok(lengths.iter().sum())
     }
+}
+
+/// A batch of a rank: whether it was asked to end, and the time it took.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Batch {
+    asked: u64,
+    seconds: f64,
 }
 
 impl SimulationUnit {

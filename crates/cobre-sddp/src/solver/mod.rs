@@ -62,10 +62,15 @@ impl Solver {
     fn kernel_limits(self) -> Option<SizeLimits> {
         match self {
             Self::Auto => Some(SizeLimits::FASTER_THAN_HIGHS),
-            Self::Kernel | Self::Check => Some(SizeLimits::DENSE_INVERSE),
+            Self::Kernel | Self::Check => Some(SizeLimits::ANY),
             Self::Highs => None,
         }
     }
+}
+
+/// The most bases that a unit with visits of so many openings keeps.
+pub(crate) fn most_bases(openings: usize) -> usize {
+    BasisCache::most(openings)
 }
 
 /// The bases that a work unit keeps from one solve of a node to the next.
@@ -92,13 +97,19 @@ enum Method {
 }
 
 impl NodeSolver {
-    /// A solver of this node, without any cuts yet.
+    /// A solver of this node, without any cuts yet. The warm starts of units take `basis_bytes` per basis that they
+    /// keep at most.
     ///
     /// # Errors
     /// When HiGHS refuses the linear program.
-    pub(crate) fn load(view: &NodeView<'_>, solver: Solver) -> Result<Self, Box<LpFailure>> {
+    pub(crate) fn load(
+        view: &NodeView<'_>,
+        solver: Solver,
+        basis_bytes: usize,
+    ) -> Result<Self, Box<LpFailure>> {
         let limits = solver.kernel_limits();
-        let method = match limits.and_then(|limits| KernelNode::new(view, limits)) {
+        let kernel = limits.and_then(|limits| KernelNode::new(view, limits, basis_bytes));
+        let method = match kernel {
             Some(kernel) => Method::Kernel(Box::new(kernel)),
             None => Method::Highs(Box::new(HighsNode::load(view)?)),
         };

@@ -9,9 +9,9 @@ use std::path::Path;
 use cobre_comm::LocalBackend;
 
 use self::sample::{Hydrothermal, hydrothermal};
-use super::{NodeSolver, Solver, WarmStart};
+use super::{NodeSolver, Solver, WarmStart, most_bases};
 use crate::SddpError;
-use crate::kernel::Fault;
+use crate::kernel::{Fault, with_sparse_factors};
 use crate::lp::{Detail, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::policy::{CutPool, NewCut, Selection};
 use crate::problem::Problem;
@@ -94,6 +94,28 @@ fn a_missed_bound_flip_is_caught_by_the_ladder() {
 }
 
 #[test]
+fn sparse_factors_agree_without_help() {
+    let statistics = with_sparse_factors(|| trained(None)).expect("both agree");
+    assert_eq!(
+        (statistics.fallbacks, statistics.highs),
+        (0, 0),
+        "{statistics:?}"
+    );
+    assert!(
+        statistics.checked > 500 && statistics.difference < 1e-8,
+        "{statistics:?}"
+    );
+}
+
+#[test]
+fn faults_of_sparse_factors_are_caught() {
+    for fault in [Fault::LostUpdate, Fault::WrongPermutation] {
+        let found = with_sparse_factors(|| caught(Some(fault)));
+        assert_ne!(found, Caught::Not, "{fault:?}");
+    }
+}
+
+#[test]
 fn an_overlooked_cut_is_caught_by_the_difference() {
     assert_eq!(caught(Some(Fault::OverlookedCuts)), Caught::ByDifference);
 }
@@ -152,7 +174,9 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                 let object = (unit + iteration * (level % 2)) % present;
                 let solver = match &mut solvers[object][node] {
                     Some(solver) => solver,
-                    empty => empty.insert(NodeSolver::load(&view, solver).expect("it loads")),
+                    empty => {
+                        empty.insert(NodeSolver::load(&view, solver, usize::MAX).expect("it loads"))
+                    }
                 };
                 let (mut value, mut gradient) = (0.0, vec![0.0; 3]);
                 let mut each = |_: usize, answer: &NodeSolution| {
@@ -184,11 +208,20 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                     point: state,
                 });
             }
-            pool.insert(&ranks, &problem, level, iteration, &cuts)
-                .expect("one rank");
+            pool.insert(&problem, level, iteration, &cuts);
         }
+        pool.publish(&ranks).expect("one rank");
     }
     bits
+}
+
+#[test]
+fn units_with_sparse_factors_give_the_same_bits_on_any_solver_object() {
+    let solved = |objects| with_sparse_factors(|| answers(Solver::Kernel, objects, true));
+    let one = solved(1);
+    for objects in 2..=4 {
+        assert!(solved(objects) == one, "{objects} objects");
+    }
 }
 
 #[test]
@@ -204,4 +237,57 @@ fn units_split_over_any_number_of_solver_objects_give_the_same_bits() {
             }
         }
     }
+}
+
+/// Visits a node a few times at changing states; returns the values, and the bytes and the number of remembered bases
+/// after each visit.
+fn visits(basis_bytes: usize) -> (Vec<f64>, Vec<usize>) {
+    let problem = one_river();
+    let pool = CutPool::<LocalBackend>::new(&problem, 1, Selection::ALL);
+    let (mut warm_start, mut solver) = (WarmStart::default(), None);
+    let (mut values, mut bytes) = (Vec::new(), Vec::new());
+    for visit in 0..12 {
+        let view = NodeView {
+            problem: &problem,
+            values: &problem.values,
+            node: 1,
+            cuts: pool.cuts(&problem, 1),
+            failures: Path::new("."),
+        };
+        let solver = solver.get_or_insert_with(|| {
+            NodeSolver::load(&view, Solver::Kernel, basis_bytes).expect("it loads")
+        });
+        let state = vec![20_000.0 * f64::from(visit * 7 % 12) / 12.0; 3];
+        let visit = Visit {
+            incoming: &state,
+            openings: 0..11,
+            detail: Detail::Cut,
+        };
+        let mut each = |_: usize, answer: &NodeSolution| values.push(answer.bound);
+        solver
+            .solve(&view, &visit, &mut warm_start, &mut each)
+            .expect("it is solved");
+        bytes.push(warm_start.kernel.bytes());
+    }
+    (values, bytes)
+}
+
+#[test]
+fn remembered_bases_stay_within_their_bytes() {
+    let (expected, free) = visits(usize::MAX);
+    let most = most_bases(11);
+    for basis_bytes in [0, 1, 50, 200, 1000] {
+        let (values, bytes) = visits(basis_bytes);
+        assert!(
+            bytes.iter().all(|&bytes| bytes <= most * basis_bytes),
+            "{basis_bytes}: {bytes:?}"
+        );
+        for (value, expected) in values.iter().zip(&expected) {
+            assert!(
+                (value - expected).abs() <= 1e-9 * expected.abs(),
+                "{basis_bytes}"
+            );
+        }
+    }
+    assert!(free.iter().all(|&bytes| bytes > most * 50), "{free:?}");
 }

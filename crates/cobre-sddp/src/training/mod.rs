@@ -61,7 +61,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         let before_start = time.total;
         if let Some(reason) = stopping.reason(&progress) {
             if progress.bounds.is_empty() {
-                progress.bounds.push(sign * self.bound(0)?);
+                progress.bounds.push(self.bound(0)?);
             }
             return Ok(trained(progress, reason, sense));
         }
@@ -71,18 +71,18 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let passes = self.forward(iteration)?;
             let between = Instant::now();
             let added = self.backward(iteration)?;
-            progress.bounds.push(sign * self.bound(iteration)?);
+            progress.bounds.push(self.bound(iteration)?);
             time.forward += (between - before.0).as_secs_f64();
             time.backward += between.elapsed().as_secs_f64();
             time.communication += self.ranks.spent().as_secs_f64() - before.1.as_secs_f64();
             time.total = before_start + start.elapsed().as_secs_f64();
             let costs = passes.iter().map(|cost| sign * cost);
             progress.costs.extend(costs);
-            let statistics = self.exchange(time, observer.interrupted())?;
+            let statistics = self.exchange(iteration, time, observer.interrupted())?;
             let report = self.report(&progress, &statistics, added);
             observer.iteration(&report);
             progress.iterations.push(report);
-            let interrupted = (statistics.interrupted > 0).then_some(StopReason::Interrupted);
+            let interrupted = statistics.interrupted.then_some(StopReason::Interrupted);
             let reason = interrupted.or_else(|| stopping.reason(&progress));
             if reason.is_some() || checkpoints.is_due(iteration + 1, statistics.time.total) {
                 checkpoints.keep(self.work, self.ranks, &progress)?;
@@ -138,43 +138,58 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
                     failure,
                 })?;
             }
-            shared
-                .pool
-                .insert(self.ranks, problem, level, iteration, &cuts)?;
+            shared.pool.insert(problem, level, iteration, &cuts);
         }
+        self.work.write().pool.publish(self.ranks)?;
         Ok(added)
     }
 
-    /// The value of the first stage's problem: a bound on the optimal cost.
+    /// The value of the first stage's problem, without what nobody pays: a bound on the optimal value, in the
+    /// modeller's sense.
     fn bound(&mut self, iteration: usize) -> Result<f64, SddpError> {
         let level = self.work.units.len() - 1;
         self.run(Task::Backward { iteration, level })?;
         let costs = combine(self.work, self.ranks, &self.work.units[level], level)?;
-        Ok(costs[0].as_ref().map_or(f64::NAN, |cost| cost.value))
+        let cost = costs[0].as_ref().map_or(f64::NAN, |cost| cost.value);
+        let problem = self.work.read().problem;
+        Ok(problem.sense.sign() * (cost - problem.fictitious.mean))
     }
 
-    /// Exchanges the statistics of an iteration; the time is that of rank 0.
+    /// Exchanges the statistics of an iteration; the time is that of rank 0, which alone sends it.
+    ///
+    /// # Errors
+    /// When the cuts of ranks differ; all of them find that.
     fn exchange(
         &self,
+        iteration: usize,
         time: TimeSplit,
         interrupted: bool,
     ) -> Result<IterationStatistics, SddpError> {
-        let all = self.ranks.gather_one(IterationStatistics {
+        let mine = RankStatistics {
             lp: self.work.statistics(),
-            time,
             interrupted: interrupted.into(),
-        })?;
+            cuts: self.work.read().pool.hash(),
+        };
+        let (ranks, each) = (self.ranks, size_of::<RankStatistics>());
+        let mut bytes = bytemuck::bytes_of(&mine).to_vec();
+        if ranks.is_first() {
+            bytes.extend_from_slice(bytemuck::bytes_of(&time));
+        }
+        let width = |rank: usize| each + if rank == 0 { size_of::<TimeSplit>() } else { 0 };
+        let mut all = Vec::new();
+        ranks.gather(ranks.size(), width, &bytes, &mut all)?;
+        let time = all.splice(each..width(0), []).collect::<Vec<u8>>();
+        let all = all.chunks_exact(each).map(bytemuck::pod_read_unaligned);
+        let all: Vec<RankStatistics> = all.collect();
+        if let Some(rank) = all.iter().position(|rank| rank.cuts != all[0].cuts) {
+            let iteration = iteration + 1;
+            return Err(SddpError::Divergence { rank, iteration });
+        }
         Ok(IterationStatistics {
             lp: all.iter().map(|rank| rank.lp).sum(),
-            time: all[0].time,
-            interrupted: all.iter().map(|rank| rank.interrupted).sum(),
+            time: bytemuck::pod_read_unaligned(&time),
+            interrupted: all.iter().any(|rank| rank.interrupted > 0),
         })
-    }
-
-    /// Returns true if any rank does. Collective.
-    pub(crate) fn any(&self, here: bool) -> Result<bool, SddpError> {
-        let all = self.ranks.gather_one(u8::from(here))?;
-        Ok(all.into_iter().any(|there| there != 0))
     }
 
     /// The statistics of all ranks so far. Collective.
@@ -190,14 +205,15 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         added: usize,
     ) -> Iteration {
         let Progress { bounds, costs, .. } = progress;
-        let is_neutral = self.work.read().problem.is_risk_neutral();
+        let problem = self.work.read().problem;
+        let (is_neutral, sense) = (problem.is_risk_neutral(), problem.sense);
         let bound = bounds[bounds.len() - 1];
         let estimate = Estimate::of(&costs[costs.len() - self.work.passes..]);
         Iteration {
             number: bounds.len(),
             bound,
             estimate,
-            gap: is_neutral.then(|| gap(bound, estimate.mean)),
+            gap: is_neutral.then(|| gap(sense, bound, estimate.mean)),
             lp: statistics.lp,
             cuts: self.work.read().pool.used(),
             cuts_added: added,
@@ -206,19 +222,28 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
     }
 }
 
-/// The statistics of an iteration: of one rank, or of all.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
+/// The statistics of an iteration.
 struct IterationStatistics {
     lp: LpStatistics,
     time: TimeSplit,
-    /// The number of ranks that were interrupted.
-    interrupted: u64,
+    /// True if any rank was interrupted.
+    interrupted: bool,
 }
 
-/// The distance of an estimate from the bound, relative to the bound.
-pub fn gap(bound: f64, mean: f64) -> f64 {
-    (mean - bound).abs() / bound.abs().max(1e-9)
+/// The statistics of a rank.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct RankStatistics {
+    lp: LpStatistics,
+    interrupted: u64,
+    /// The hash of its cuts.
+    cuts: u64,
+}
+
+/// The distance of an estimate from the bound, relative to the bound: above zero if it is on the side where values
+/// are, a cost above its bound and a revenue below. Sampling can put it on the other side.
+pub fn gap(sense: Sense, bound: f64, mean: f64) -> f64 {
+    sense.sign() * (mean - bound) / bound.abs().max(1e-9)
 }
 
 /// The results of training when it ends.

@@ -6,10 +6,21 @@ use cobre_sddp::{
     run,
 };
 
+/// A column that has a given value, at no cost, after these openings: by name.
+pub type Given<'g> = dyn Fn(&[usize], &str) -> Option<f64> + 'g;
+
 /// The optimal cost of the problem.
+#[allow(dead_code, reason = "another test gives columns")]
 pub fn optimum(problem: &Problem) -> f64 {
+    optimum_given(problem, &|_, _| None)
+}
+
+/// The optimal cost of the problem with columns that are given.
+pub fn optimum_given(problem: &Problem, given: &Given<'_>) -> f64 {
     let mut tree = Tree {
         problem,
+        given,
+        path: Vec::new(),
         lp: Template::new(),
         ids: Vec::new(),
     };
@@ -40,6 +51,9 @@ fn solve(lp: Template) -> f64 {
 
 struct Tree<'p> {
     problem: &'p Problem,
+    given: &'p Given<'p>,
+    /// Openings so far.
+    path: Vec<usize>,
     lp: Template,
     ids: Vec<ColumnId>,
 }
@@ -74,7 +88,9 @@ impl Tree<'_> {
             let probabilities = &self.problem.nodes[edge.node].probabilities;
             for (opening, probability) in probabilities.iter().enumerate() {
                 let probability = edge.probability * probability;
+                self.path.push(opening);
                 let outcome = self.outcome(edge.node, opening, before);
+                self.path.pop();
                 if risk.is_expectation() {
                     terms.push((outcome, probability));
                     continue;
@@ -104,6 +120,11 @@ impl Tree<'_> {
         let mut columns = Vec::new();
         let mut costs = Vec::new();
         for (number, column) in template.columns.iter().enumerate() {
+            if let Some(value) = (self.given)(&self.path, &column.name) {
+                columns.push(self.column(value, value));
+                costs.push(0.0);
+                continue;
+            }
             let place = at(&places.columns, number);
             let lower = place.map_or(column.lower, |place| parts.column_lower[place]);
             let upper = place.map_or(column.upper, |place| parts.column_upper[place]);

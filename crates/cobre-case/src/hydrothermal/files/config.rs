@@ -214,6 +214,8 @@ choice! {
         Penalty = "penalty",
         /// They are zero.
         Truncation = "truncation",
+        /// The noise has a lower bound, the same for every past, at which they do not arise.
+        BoundedNoise = "bounded_noise",
     }
     refused {
         "truncation_with_penalty": "use truncation or penalty",

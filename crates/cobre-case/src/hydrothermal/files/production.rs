@@ -5,7 +5,7 @@ use crate::hydrothermal::json::{choice, object};
 use crate::hydrothermal::number::{
     Id, NonNegative, NonPositive, Number, Positive, PositiveShare, Share,
 };
-use crate::hydrothermal::table::table;
+use crate::hydrothermal::table::{Sizes, table};
 
 use super::system::GenerationModel;
 
@@ -149,8 +149,24 @@ table! {
 }
 
 table! {
+    /// Energy of water in stages with constant productivity.
+    EnergyProductivity in "system/hydro_energy_productivity.parquet", rows |sizes| sizes.by_past_stage(sizes.hydros), {
+        /// The plant.
+        hydro_id: Id,
+        /// The stage; empty for all stages that have no row of their own.
+        stage_id: Option<Id>,
+        /// Energy of water, MW/(m³/s), in place of that of system/hydros.json.
+        equivalent_productivity_mw_per_m3s: Positive,
+    }
+    refused {
+        reference_outflow_m3s: "give equivalent_productivity_mw_per_m3s",
+        specific_productivity_mw_per_m3s_per_m: "give equivalent_productivity_mw_per_m3s",
+    }
+}
+
+table! {
     /// Level and area of reservoirs by storage; straight lines between rows.
-    Geometry in "system/hydro_geometry.parquet", rows |sizes| sizes.by_curve(sizes.hydros), {
+    Geometry in "system/hydro_geometry.parquet", rows |sizes| Sizes::by_curve(sizes.hydros), {
         /// The plant.
         hydro_id: Id,
         /// The storage, hm³; ascends within a plant.

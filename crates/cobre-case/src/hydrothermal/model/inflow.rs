@@ -4,7 +4,7 @@ use cobre_sddp::ColumnId;
 
 use super::Program;
 use super::water::UNLIMITED;
-use super::water_worth::price;
+use super::water_worth::prices;
 use crate::hydrothermal::files::config::NonNegativity;
 use crate::hydrothermal::system::{Hydro, InflowModel};
 
@@ -20,11 +20,16 @@ pub(super) fn shortfall(inflow: f64) -> f64 {
 
 /// Adds the inflow of a plant to its balances; returns the part that is no column, m³/s. That is all of it where
 /// the right-hand side of the one balance is the inflow as it is drawn.
-pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) -> f64 {
+pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro, lowest: f64) -> f64 {
     let model = &plant.inflow.stages[program.number];
     let depends = !plant.inflow.past.is_empty();
     let periods = program.stage.periods();
-    if program.system.non_negativity == NonNegativity::Penalty {
+    let adds = match program.system.non_negativity {
+        NonNegativity::None | NonNegativity::Truncation => false,
+        NonNegativity::Penalty => true,
+        NonNegativity::BoundedNoise => lowest < 0.0,
+    };
+    if adds {
         let cost = plant.costs(program.number).added_water * program.stage.total_hours();
         // Where inflows do not depend on the past, openings say how much may be added.
         let most = if depends {
@@ -94,7 +99,7 @@ fn follows(
             .map(|(past, factor)| (*past, -factor)),
     );
     if truncated {
-        let cost = price(system, number, stage);
+        let cost = prices(system, number)[stage];
         let lifted = lp.column(format!("truncated.{label}"), cost, 0.0, UNLIMITED);
         terms.push((lifted, -1.0));
         program.layout.hydros[number].truncated = Some(lifted);
@@ -105,6 +110,9 @@ fn follows(
         model.constant,
         &terms,
     );
+    if let Some(lifted) = program.layout.hydros[number].truncated {
+        lp.fictitious(lifted, row);
+    }
     program.layout.hydros[number].drawn = Some(row);
     let mut handed_on = inflow;
     for (place, own) in past.iter().enumerate() {

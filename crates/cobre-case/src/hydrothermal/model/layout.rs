@@ -153,6 +153,8 @@ pub(crate) struct HydroLayout {
     /// Groups of units that feed buses of their own; empty if the plant feeds one.
     pub(crate) units: Vec<UnitLayout>,
     pub(crate) generation: Generation,
+    /// Generation above hyperplanes that are below zero, MW; empty where none can be.
+    pub(crate) production_above: Vec<ColumnId>,
     /// m³/s; empty without a diversion.
     pub(crate) diverted: Vec<ColumnId>,
     /// Shortfall of storage below the target of a filling, hm³.

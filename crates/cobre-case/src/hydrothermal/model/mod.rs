@@ -7,6 +7,7 @@ mod batteries;
 mod commitments;
 mod energy;
 mod evaporation;
+mod fictitious;
 mod generic;
 mod inflow;
 mod layout;
@@ -29,16 +30,18 @@ use super::sampling::OpeningSampler;
 use super::system::{Stage, System};
 use crate::Options;
 
-/// Builds the problem of a system; says also where things are in each stage.
+/// Builds the problem of a system, given what inflows are never below; says also where things are in each stage.
 pub(crate) fn build(
     system: &System,
     sampling: &OpeningSampler,
+    lowest: &[Vec<f64>],
     options: &Options,
 ) -> Result<(Problem, Vec<Layout>), Vec<String>> {
     let mut draft = Draft::new(
         Sense::Minimize,
         options.bound.unwrap_or_else(|| least_cost(system)),
     );
+    draft.fictitious(fictitious::mean(system, sampling));
     water::states(system, &mut draft);
     batteries::states(system, &mut draft);
     commitments::states(system, &mut draft);
@@ -49,7 +52,7 @@ pub(crate) fn build(
         water::add(&mut program);
         units::add(&mut program);
         pumping::add(&mut program);
-        water::balance(&mut program);
+        water::balance(&mut program, lowest);
         thermals::add(&mut program);
         batteries::add(&mut program);
         energy::add(&mut program);
@@ -58,6 +61,7 @@ pub(crate) fn build(
         let template = draft.template(program.lp);
         layouts.push(program.layout);
         let node = draft.node(format!("stage{}", stage.id), template);
+        draft.node_stage(node, stage.id.into(), stage.start_date.to_string());
         openings.add(node, &mut draft);
         let risk = options.risk.unwrap_or(stage.risk);
         draft.node_risk(node, risk);

@@ -107,11 +107,14 @@ fn inflow(program: &Program<'_>, place: usize, drawn: f64, changes: &mut Vec<Cha
     }
     let layout = &program.layout.hydros[place];
     let Some(row) = layout.drawn else { return };
-    let value = model.constant + model.deviation * drawn;
+    let value = model.drawn(drawn);
     let depends = !plant.inflow.past.is_empty();
     let value = match program.system.non_negativity {
         NonNegativity::Truncation if !depends => value.max(0.0),
-        NonNegativity::Truncation | NonNegativity::None | NonNegativity::Penalty => value,
+        NonNegativity::Truncation
+        | NonNegativity::None
+        | NonNegativity::Penalty
+        | NonNegativity::BoundedNoise => value,
     };
     let bound = match layout.inflow {
         Some(_) => value,

@@ -53,7 +53,8 @@ fn flows(program: &mut Program<'_>, plant: &Hydro) {
             // Generation is turbined flow times productivity, so its limit is one of flow.
             Production::Constant(productivity) => {
                 let most = limits.max_generation / productivity;
-                (0.0, 0.0, limits.max_turbined.min(most))
+                let cost = costs.turbined_constant * hours;
+                (cost, 0.0, limits.max_turbined.min(most))
             }
             Production::Planes(_) => (costs.turbined * hours, 0.0, limits.max_turbined),
         }
@@ -180,12 +181,12 @@ fn withdrawal(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     program.layout.hydros[place].withdrawal = Some((wanted, [below, above]));
 }
 
-/// Closes the balances of all plants:
+/// Closes the balances of all plants, given what inflows are never below:
 ///
 /// storage after − storage before + ζ · (what leaves − what comes) = ζ · (inflow − withdrawal)
-pub(super) fn balance(program: &mut Program<'_>) {
+pub(super) fn balance(program: &mut Program<'_>, lowest: &[Vec<f64>]) {
     for (place, plant) in program.system.hydros.iter().enumerate() {
-        let inflow = inflow::add(program, place, plant);
+        let inflow = inflow::add(program, place, plant, lowest[place][program.number]);
         let withdrawal = plant.limits[program.number].withdrawal;
         for period in 0..program.stage.periods() {
             let volume = program.stage.period_volume(period);

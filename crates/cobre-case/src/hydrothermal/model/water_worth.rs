@@ -4,14 +4,14 @@ use crate::hydrothermal::system::{
     Hydro, HydroCosts, HydroLimits, Production, Stage, System, Variable,
 };
 
-/// More than one m³/s of inflow in a stage can be worth, $: what it saves or spares in this stage, and
+/// More than one m³/s of inflow in each stage can be worth, $: what it saves or spares in the stage, and
 /// what it does to later inflows, each at its own price. At this price none is bought that need not be.
-pub(super) fn price(system: &System, place: usize, number: usize) -> f64 {
+pub(super) fn prices(system: &System, place: usize) -> Vec<f64> {
     let plant = &system.hydros[place];
     let worth = 1.1 * (saving(system, place) + burden(system, place));
     let stages = &plant.inflow.stages;
     let mut prices = vec![0.0; stages.len()];
-    for stage in (number..stages.len()).rev() {
+    for stage in (0..stages.len()).rev() {
         let later = stages[stage + 1..].iter().zip(&prices[stage + 1..]);
         let felt = later.take(plant.inflow.past.len()).enumerate();
         let felt = felt.map(|(place, (model, price))| {
@@ -20,7 +20,7 @@ pub(super) fn price(system: &System, place: usize, number: usize) -> f64 {
         });
         prices[stage] = worth * system.stages[stage].total_hours() + felt.sum::<f64>();
     }
-    prices[number]
+    prices
 }
 
 /// The places that water of a plant can get to, its own included, and whether a pump is on the way.
@@ -122,7 +122,7 @@ pub(crate) fn saving(system: &System, place: usize) -> f64 {
         let functions = &plant.production.stages;
         let per_flow = functions
             .iter()
-            .map(|own| own.per_flow())
+            .map(Production::per_flow)
             .fold(0.0, f64::max);
         let mut sum = energy * per_flow;
         // Water that stays raises the head in every stage.
@@ -163,8 +163,23 @@ pub(super) fn burden(system: &System, place: usize) -> f64 {
         let above = plant.any_limit(limited);
         let costs = (0..system.stages.len()).map(|stage| {
             let costs = plant.costs(stage);
-            let above = if above { costs.outflow_above } else { 0.0 };
-            costs.spillage + costs.turbined + costs.evaporation_above + above
+            let mut sum = costs.spillage + costs.turbined_constant;
+            if above {
+                sum += costs.outflow_above;
+            }
+            if plant.evaporation.is_some() {
+                sum += costs.evaporation_above;
+            }
+            // Spilled water lowers generation, or misses what cannot be lowered.
+            let planes = plant.production(stage).planes();
+            let slopes = planes.iter().map(|plane| -plane.spilled);
+            let slope = slopes.fold(0.0, f64::max);
+            sum += 1.1 * slope * (dearest_energy(system) + costs.generation_below);
+            sum + if planes.is_empty() {
+                0.0
+            } else {
+                costs.turbined
+            }
         });
         costs.fold(0.0, f64::max)
     })

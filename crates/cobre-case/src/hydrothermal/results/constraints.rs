@@ -1,42 +1,9 @@
 //! Generic constraints, by block.
 
-use cobre_sddp::{Cell, Column, Kind, Rows, Table};
+use cobre_results::Rows;
+use cobre_results::layout::{CostKind, constraints};
 
-use super::costs::Cost;
-use super::{Scene, block_columns, thing_columns};
-
-/// The table of generic constraints.
-pub(super) fn table() -> Table {
-    let mut columns = block_columns();
-    columns.extend(thing_columns(
-        "constraint_id",
-        "constraint",
-        "generic constraint",
-    ));
-    columns.extend([
-        Column::new("value", Kind::Number, "left-hand side"),
-        Column::new("lower", Kind::Maybe, "the least it should be"),
-        Column::new("upper", Kind::Maybe, "the most it should be"),
-        Column::number(
-            "price_per_hour",
-            "$/h",
-            "what the bound would cost per hour if it were 1 higher, now and later, in money of this stage; 0 where it \
-             does not bind",
-        ),
-        Column::new(
-            "min_constraint_violation",
-            Kind::Number,
-            "what the left-hand side lacks to its least",
-        ),
-        Column::new(
-            "max_constraint_violation",
-            Kind::Number,
-            "what the left-hand side is above its most",
-        ),
-        Column::number("cost", "$", "what violations add to the cost of the stage"),
-    ]);
-    Table::new("simulation/constraints", columns)
-}
+use super::Scene;
 
 /// Adds a row for each block in which a constraint holds; one that holds for the stage as a whole is in all of them.
 pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
@@ -52,32 +19,34 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
         for (amount, column) in amounts.iter_mut().zip([layout.below, layout.above]) {
             if let Some(column) = column {
                 *amount = visited.value(column);
-                cost += scene.cost(Cost::Constraint, column);
+                cost += scene.cost(CostKind::Constraint, column);
             }
         }
         let [lower, upper] = layout.bounds.map(|bound| {
             let bound = Some(bound + constraint.constant);
-            Cell::Maybe(bound.filter(|bound| bound.is_finite()))
+            bound.filter(|bound| bound.is_finite())
         });
         for (block, &hours) in stage.hours.iter().enumerate() {
             if layout.block.is_some_and(|own| own != block) {
                 continue;
             }
-            rows.push(&[
-                visited.scenario.into(),
-                visited.stage.into(),
-                (block + 1).into(),
-                hours.into(),
-                constraint.id.into(),
-                constraint.name.as_str().into(),
-                (value + layout.known + constraint.constant).into(),
+            let row = constraints::Row {
+                scenario: visited.scenario,
+                stage: visited.stage,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
+                hours,
+                constraint_id: constraint.id,
+                constraint: &constraint.name,
+                value: value + layout.known + constraint.constant,
                 lower,
                 upper,
-                price.into(),
-                amounts[0].into(),
-                amounts[1].into(),
-                (cost * hours / layout.hours).into(),
-            ]);
+                price_per_hour: price,
+                min_constraint_violation: amounts[0],
+                max_constraint_violation: amounts[1],
+                cost: cost * hours / layout.hours,
+            };
+            rows.push(&row.cells());
         }
     }
 }

@@ -9,9 +9,14 @@ mod equipment;
 mod production;
 mod water;
 
-use cobre_sddp::{Column, ColumnId, Kind, Problem, Rows, Table, Tables, Visited, stage_columns};
+use cobre_results::layout::{
+    self, CostKind, batteries, battery_blocks, buses, commitments, contracts, hydro_blocks,
+    hydro_units, hydros, lines, pumping, sources, thermals,
+};
+use cobre_results::{Rows, TableSchema};
+use cobre_sddp::{ColumnId, Problem, Tables, Visited};
 
-use self::costs::{Cost, Costs};
+use self::costs::Costs;
 use super::files::Files;
 use super::files::equipment::ContractKind;
 use super::model::Layout;
@@ -38,6 +43,8 @@ pub(crate) struct SimulationTables {
 #[derive(Debug)]
 struct SimulatedStage {
     layout: Layout,
+    /// The number of each block in the case.
+    blocks: Vec<Id>,
     /// The length of each block, h.
     hours: Vec<f64>,
     /// hm³ that 1 m³/s brings in the stage.
@@ -55,6 +62,8 @@ struct Thing {
 #[derive(Debug)]
 struct SimulatedHydro {
     thing: Thing,
+    /// The capacity of the reservoir by stage, hm³.
+    capacity: Vec<f64>,
     /// The exact production function, if hyperplanes stand for it in some stage and there is a level curve.
     exact: Option<ProductionFunction>,
     /// Groups of units that feed buses of their own.
@@ -106,14 +115,21 @@ impl SimulationTables {
             bus,
         };
         let stages = layouts.into_iter().zip(&system.stages);
-        let stages = stages.map(|(layout, stage)| SimulatedStage {
+        let stages = stages.zip(&files.stages.stages);
+        let stages = stages.map(|((layout, stage), file)| SimulatedStage {
             layout,
+            blocks: file.blocks.iter().map(|block| block.id).collect(),
             hours: stage.hours.clone(),
             volume: stage.total_volume(),
         });
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
+            capacity: plant
+                .limits
+                .iter()
+                .map(|limits| limits.max_storage)
+                .collect(),
             exact: {
                 let mut functions = plant.production.stages.iter();
                 let planes = functions.any(|own| !own.planes().is_empty());
@@ -191,95 +207,92 @@ impl SimulationTables {
 struct Writer {
     /// The number of plants, buses or lines in it.
     things: fn(&SimulationTables) -> usize,
-    table: fn() -> Table,
+    schema: fn() -> TableSchema,
     /// Adds the rows of a stage.
     fill: fn(&mut Scene<'_>, &mut Rows),
 }
 
+impl Writer {
+    const fn new(
+        things: fn(&SimulationTables) -> usize,
+        schema: fn() -> TableSchema,
+        fill: fn(&mut Scene<'_>, &mut Rows),
+    ) -> Self {
+        Self {
+            things,
+            schema,
+            fill,
+        }
+    }
+}
+
 /// All tables; that of costs comes last, as the others add them up.
 const WRITERS: [Writer; 15] = [
-    Writer {
-        things: |results| results.hydros.len(),
-        table: water::hydros,
-        fill: water::fill_hydros,
-    },
-    Writer {
-        things: |results| results.hydros.len(),
-        table: water::blocks,
-        fill: water::fill_blocks,
-    },
-    Writer {
-        things: |results| {
-            results
-                .hydros
-                .iter()
-                .filter(|plant| plant.exact.is_some())
-                .count()
-        },
-        table: production::table,
-        fill: production::fill,
-    },
-    Writer {
-        things: |results| results.thermals.len(),
-        table: energy::thermals,
-        fill: energy::fill_thermals,
-    },
-    Writer {
-        things: |results| results.sources.len(),
-        table: energy::sources,
-        fill: energy::fill_sources,
-    },
-    Writer {
-        things: |results| results.buses.len(),
-        table: energy::buses,
-        fill: energy::fill_buses,
-    },
-    Writer {
-        things: |results| results.lines.len(),
-        table: energy::lines,
-        fill: energy::fill_lines,
-    },
-    Writer {
-        things: |results| results.hydros.iter().map(|plant| plant.units.len()).sum(),
-        table: equipment::units,
-        fill: equipment::fill_units,
-    },
-    Writer {
-        things: |results| results.committed,
-        table: equipment::commitments,
-        fill: equipment::fill_commitments,
-    },
-    Writer {
-        things: |results| results.pumping.len(),
-        table: equipment::pumping,
-        fill: equipment::fill_pumping,
-    },
-    Writer {
-        things: |results| results.contracts.len(),
-        table: equipment::contracts,
-        fill: equipment::fill_contracts,
-    },
-    Writer {
-        things: |results| results.batteries.len(),
-        table: equipment::batteries,
-        fill: equipment::fill_batteries,
-    },
-    Writer {
-        things: |results| results.batteries.len(),
-        table: equipment::battery_blocks,
-        fill: equipment::fill_battery_blocks,
-    },
-    Writer {
-        things: |results| results.constraints.len(),
-        table: constraints::table,
-        fill: constraints::fill,
-    },
-    Writer {
-        things: |_| 1,
-        table: costs::table,
-        fill: costs::fill,
-    },
+    Writer::new(|all| all.hydros.len(), hydros::schema, water::fill_hydros),
+    Writer::new(
+        |all| all.hydros.len(),
+        hydro_blocks::schema,
+        water::fill_blocks,
+    ),
+    Writer::new(
+        |all| all.hydros.iter().filter(|one| one.exact.is_some()).count(),
+        layout::production::schema,
+        production::fill,
+    ),
+    Writer::new(
+        |all| all.thermals.len(),
+        thermals::schema,
+        energy::fill_thermals,
+    ),
+    Writer::new(
+        |all| all.sources.len(),
+        sources::schema,
+        energy::fill_sources,
+    ),
+    Writer::new(|all| all.buses.len(), buses::schema, energy::fill_buses),
+    Writer::new(|all| all.lines.len(), lines::schema, energy::fill_lines),
+    Writer::new(
+        |all| all.hydros.iter().map(|plant| plant.units.len()).sum(),
+        hydro_units::schema,
+        equipment::fill_units,
+    ),
+    Writer::new(
+        |all| all.committed,
+        commitments::schema,
+        equipment::fill_commitments,
+    ),
+    Writer::new(
+        |all| all.pumping.len(),
+        pumping::schema,
+        equipment::fill_pumping,
+    ),
+    Writer::new(
+        |all| all.contracts.len(),
+        contracts::schema,
+        equipment::fill_contracts,
+    ),
+    Writer::new(
+        |all| all.batteries.len(),
+        batteries::schema,
+        equipment::fill_batteries,
+    ),
+    Writer::new(
+        |all| all.batteries.len(),
+        battery_blocks::schema,
+        equipment::fill_battery_blocks,
+    ),
+    Writer::new(
+        |all| all.constraints.len(),
+        layout::constraints::schema,
+        constraints::fill,
+    ),
+    Writer::new(|_| 1, layout::costs::schema, costs::fill),
 ];
+
+/// All tables that simulations of hydrothermal cases can have; a case without plants, lines or the like lacks theirs.
+pub fn simulation_tables() -> Vec<TableSchema> {
+    WRITERS.iter().map(|writer| (writer.schema)()).collect()
+}
 
 /// A stage of a path, with its costs so far.
 struct Scene<'a> {
@@ -291,7 +304,7 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     /// The cost of a column; counts it as a cost of this kind.
-    fn cost(&mut self, kind: Cost, column: ColumnId) -> f64 {
+    fn cost(&mut self, kind: CostKind, column: ColumnId) -> f64 {
         // Nothing is plain zero, not one with a sign.
         let cost = 0.0 + self.visited.price(column) * self.visited.value(column);
         self.costs.add(kind, cost);
@@ -299,7 +312,7 @@ impl Scene<'_> {
     }
 
     /// The value of the column of a block, if there is one; counts its cost.
-    fn beyond(&mut self, kind: Cost, columns: &[ColumnId], block: usize) -> f64 {
+    fn beyond(&mut self, kind: CostKind, columns: &[ColumnId], block: usize) -> f64 {
         columns.get(block).map_or(0.0, |&column| {
             self.cost(kind, column);
             self.visited.value(column)
@@ -308,8 +321,8 @@ impl Scene<'_> {
 }
 
 impl Tables for SimulationTables {
-    fn tables(&self, _: &Problem) -> Vec<Table> {
-        self.writers().map(|writer| (writer.table)()).collect()
+    fn tables(&self, _: &Problem) -> Vec<TableSchema> {
+        self.writers().map(|writer| (writer.schema)()).collect()
     }
 
     fn fill(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
@@ -323,33 +336,4 @@ impl Tables for SimulationTables {
             (writer.fill)(&mut scene, rows);
         }
     }
-}
-
-/// The columns that say which block of which stage a row is about.
-fn block_columns() -> Vec<Column> {
-    let mut columns = stage_columns().to_vec();
-    columns.push(Column::new(
-        "block",
-        Kind::Integer,
-        "number of the block of the stage, from 1",
-    ));
-    columns.push(Column::number("hours", "h", "length of the block"));
-    columns
-}
-
-/// The columns of a thing's number and name.
-fn thing_columns(id: &'static str, name: &'static str, what: &str) -> [Column; 2] {
-    [
-        Column::new(
-            id,
-            Kind::Integer,
-            format!("number of the {what} in the case"),
-        ),
-        Column::new(name, Kind::Text, format!("name of the {what}")),
-    ]
-}
-
-/// The column of the number of a bus.
-fn bus_column(name: &'static str, meaning: &'static str) -> Column {
-    Column::new(name, Kind::Integer, meaning)
 }

@@ -1,35 +1,10 @@
 //! Production of plants with a level curve: head, and what the exact production function gives.
 
-use cobre_sddp::{Column, Rows, Table};
+use cobre_results::Rows;
+use cobre_results::layout::production;
 
-use super::{Scene, block_columns, thing_columns};
+use super::Scene;
 use crate::hydrothermal::model::Generation;
-
-/// The table of production by block, of plants and stages with hyperplanes.
-pub(super) fn table() -> Table {
-    let mut columns = block_columns();
-    columns.extend(thing_columns("hydro_id", "hydro", "hydro plant"));
-    columns.extend([
-        Column::number(
-            "storage_mean_hm3",
-            "hm³",
-            "mean of the storages before and after, from which hyperplanes give generation",
-        ),
-        Column::number("turbined_m3s", "m³/s", "flow through the turbines"),
-        Column::number("net_head_m", "m", "net head at that storage and outflow"),
-        Column::number(
-            "generation_mw",
-            "MW",
-            "power generated, below the hyperplanes",
-        ),
-        Column::number(
-            "exact_generation_mw",
-            "MW",
-            "power that the exact production function gives for the same storage and flows",
-        ),
-    ]);
-    Table::new("simulation/production", columns)
-}
 
 pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
@@ -50,19 +25,21 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
             let turbined = visited.value(layout.turbined[block]);
             let spilled = visited.value(layout.spilled[block]);
             let most = visited.upper(generation[block]);
-            rows.push(&[
-                visited.scenario.into(),
-                visited.stage.into(),
-                (block + 1).into(),
-                hours.into(),
-                plant.thing.id.into(),
-                plant.thing.name.as_str().into(),
-                storage.into(),
-                turbined.into(),
-                exact.net_head(storage, turbined + spilled).into(),
-                visited.value(generation[block]).into(),
-                exact.power(storage, turbined, spilled).min(most).into(),
-            ]);
+            let row = production::Row {
+                scenario: visited.scenario,
+                stage: visited.stage,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
+                hours,
+                hydro_id: plant.thing.id,
+                hydro: &plant.thing.name,
+                storage_mean_hm3: storage,
+                turbined_m3s: turbined,
+                net_head_m: exact.net_head(storage, turbined + spilled),
+                generation_mw: visited.value(generation[block]),
+                exact_generation_mw: exact.power(storage, turbined, spilled).min(most),
+            };
+            rows.push(&row.cells());
         }
     }
 }

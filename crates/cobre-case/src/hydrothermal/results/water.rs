@@ -1,86 +1,12 @@
-//! SimulatedHydro plants: by stage, and by block.
+//! Hydro plants: by stage, and by block.
 
-use cobre_sddp::{Column, ColumnId, Rows, Table, stage_columns};
+use cobre_results::Rows;
+use cobre_results::layout::{CostKind, hydro_blocks, hydros};
 
-use super::costs::Cost;
-use super::{Scene, block_columns, bus_column, thing_columns};
+use cobre_sddp::ColumnId;
+
+use super::Scene;
 use crate::hydrothermal::model::HydroLayout;
-
-/// The table of plants by stage.
-pub(super) fn hydros() -> Table {
-    let mut columns = stage_columns().to_vec();
-    columns.extend(thing_columns("hydro_id", "hydro", "hydro plant"));
-    columns.extend([
-        Column::number("storage_initial_hm3", "hm³", "water stored before the stage"),
-        Column::number("storage_hm3", "hm³", "water stored after the stage"),
-        Column::number(
-            "inflow_m3s",
-            "m³/s",
-            "natural inflow, after what config.json wants done about inflows below zero by truncation",
-        ),
-        Column::number(
-            "inflow_added_m3s",
-            "m³/s",
-            "water added to an inflow below zero, at a cost (method penalty)",
-        ),
-        Column::number(
-            "water_value_per_hm3",
-            "$/hm³",
-            "what one more hm³ of water in this stage saves now and later, in money of this stage",
-        ),
-        Column::number(
-            "min_storage_violation_hm3",
-            "hm³",
-            "what storage lacks to its minimum",
-        ),
-        Column::number(
-            "evaporation_m3s",
-            "m³/s",
-            "water that evaporates; below zero if more rain falls on the lake",
-        ),
-        Column::number(
-            "evaporation_below_violation_m3s",
-            "m³/s",
-            "what evaporation lacks to that of the lake's area",
-        ),
-        Column::number(
-            "evaporation_above_violation_m3s",
-            "m³/s",
-            "what evaporation is above that of the lake's area",
-        ),
-        Column::number(
-            "withdrawal_m3s",
-            "m³/s",
-            "water taken out for other uses; below zero if water is returned",
-        ),
-        Column::number(
-            "withdrawal_below_violation_m3s",
-            "m³/s",
-            "what withdrawal lacks to what is asked for",
-        ),
-        Column::number(
-            "withdrawal_above_violation_m3s",
-            "m³/s",
-            "what withdrawal is above what is asked for",
-        ),
-        Column::number(
-            "filling_violation_hm3",
-            "hm³",
-            "what storage lacks to the target of filling",
-        ),
-        Column::number(
-            "arriving_below_hm3",
-            "hm³",
-            "water turbined and spilled here, now or before, that reaches the plant below during the stage",
-        ),
-        Column::number(
-            "under_way_hm3",
-            "hm³",
-            "water turbined and spilled here that reaches the plant below after the stage",
-        ),
-    ]);
-    Table::new("simulation/hydros", columns)
-}
 
 pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
@@ -93,18 +19,18 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
             .inflow
             .map_or(drawn / stage.volume, |column| visited.value(column));
         if let Some(column) = layout.truncated {
-            scene.cost(Cost::InflowTruncation, column);
+            scene.cost(CostKind::InflowTruncation, column);
         }
-        let added = scene.beyond(Cost::InflowAdded, layout.added.as_slice(), 0);
-        let below = scene.beyond(Cost::MinStorage, layout.storage_below.as_slice(), 0);
+        let added = scene.beyond(CostKind::InflowAdded, layout.added.as_slice(), 0);
+        let below = scene.beyond(CostKind::MinStorage, layout.storage_below.as_slice(), 0);
         let evaporation = evaporation(scene, layout);
         let (wanted, slacks) = layout.withdrawal.unzip();
         let (wanted, slacks) = (
             wanted.unwrap_or(0.0),
             slacks.as_ref().map_or(&[][..], |own| own),
         );
-        let withdrawal = [0, 1].map(|place| scene.beyond(Cost::Withdrawal, slacks, place));
-        let filling = scene.beyond(Cost::Filling, layout.filling_below.as_slice(), 0);
+        let withdrawal = [0, 1].map(|place| scene.beyond(CostKind::Withdrawal, slacks, place));
+        let filling = scene.beyond(CostKind::Filling, layout.filling_below.as_slice(), 0);
         let sum = |terms: &[(ColumnId, f64)]| -> f64 {
             let values = terms
                 .iter()
@@ -117,27 +43,30 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
         };
         let under_way: f64 = layout.under_way.iter().map(|own| visited.value(*own)).sum();
         let dual = layout.water.first().map_or(0.0, |&row| visited.dual(row));
-        rows.push(&[
-            visited.scenario.into(),
-            visited.stage.into(),
-            plant.thing.id.into(),
-            plant.thing.name.as_str().into(),
-            before.into(),
-            after.into(),
-            inflow.into(),
-            added.into(),
-            (0.0 - dual).into(),
-            below.into(),
-            evaporation[0].into(),
-            evaporation[1].into(),
-            evaporation[2].into(),
-            (wanted - withdrawal[0] + withdrawal[1]).into(),
-            withdrawal[0].into(),
-            withdrawal[1].into(),
-            filling.into(),
-            arriving.into(),
-            under_way.into(),
-        ]);
+        let row = hydros::Row {
+            scenario: visited.scenario,
+            stage: visited.stage,
+            start_date: visited.start_date,
+            hydro_id: plant.thing.id,
+            hydro: &plant.thing.name,
+            storage_initial_hm3: before,
+            storage_hm3: after,
+            storage_max_hm3: plant.capacity[visited.node],
+            inflow_m3s: inflow,
+            inflow_added_m3s: added,
+            water_value_per_hm3: 0.0 - dual,
+            min_storage_violation_hm3: below,
+            evaporation_m3s: evaporation[0],
+            evaporation_below_violation_m3s: evaporation[1],
+            evaporation_above_violation_m3s: evaporation[2],
+            withdrawal_m3s: wanted - withdrawal[0] + withdrawal[1],
+            withdrawal_below_violation_m3s: withdrawal[0],
+            withdrawal_above_violation_m3s: withdrawal[1],
+            filling_violation_hm3: filling,
+            arriving_below_hm3: arriving,
+            under_way_hm3: under_way,
+        };
+        rows.push(&row.cells());
     }
 }
 
@@ -155,7 +84,7 @@ fn evaporation(scene: &mut Scene<'_>, layout: &HydroLayout) -> [f64; 3] {
         means[0] += share * visited.value(layout.evaporation[period]);
         let slacks = [&layout.evaporation_below, &layout.evaporation_above];
         for (mean, columns) in means[1..].iter_mut().zip(slacks) {
-            *mean += share * scene.beyond(Cost::Evaporation, columns, period);
+            *mean += share * scene.beyond(CostKind::Evaporation, columns, period);
         }
     }
     means
@@ -172,96 +101,58 @@ fn released(scene: &Scene<'_>, layout: &HydroLayout) -> f64 {
     0.0 + volumes.sum::<f64>()
 }
 
-/// The table of plants by block.
-pub(super) fn blocks() -> Table {
-    let mut columns = block_columns();
-    columns.extend(thing_columns("hydro_id", "hydro", "hydro plant"));
-    columns.extend([
-        bus_column(
-            "bus_id",
-            "number of the bus it feeds; the first one if its groups of units feed several",
-        ),
-        Column::number("turbined_m3s", "m³/s", "flow through the turbines"),
-        Column::number(
-            "spilled_m3s",
-            "m³/s",
-            "flow past the turbines; all flow while the plant is not there",
-        ),
-        Column::number("outflow_m3s", "m³/s", "turbined and spilled flow together"),
-        Column::number("generation_mw", "MW", "power generated"),
-        Column::number(
-            "min_turbined_violation_m3s",
-            "m³/s",
-            "what turbined flow lacks to its minimum",
-        ),
-        Column::number(
-            "min_generation_violation_mw",
-            "MW",
-            "what generation lacks to its minimum",
-        ),
-        Column::number(
-            "min_outflow_violation_m3s",
-            "m³/s",
-            "what outflow lacks to its minimum",
-        ),
-        Column::number(
-            "max_outflow_violation_m3s",
-            "m³/s",
-            "what outflow is above its maximum",
-        ),
-        Column::number(
-            "diverted_m3s",
-            "m³/s",
-            "flow through the diversion; outflow limits count it as well",
-        ),
-        Column::number(
-            "storage_hm3",
-            "hm³",
-            "water stored after the block if blocks are chronological, else after the stage",
-        ),
-    ]);
-    Table::new("simulation/hydro_blocks", columns)
-}
-
 pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
     for (block, &hours) in stage.hours.iter().enumerate() {
         for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
-            let turbined = scene.beyond(Cost::Turbined, &layout.turbined, block);
+            let turbined = scene.beyond(CostKind::Turbined, &layout.turbined, block);
             let levels = layout.levels.get(block).or(layout.levels.last());
             let level = levels.map_or(0.0, |column| visited.value(*column));
-            let spilled = scene.beyond(Cost::Spillage, &layout.spilled, block);
+            let spilled = scene.beyond(CostKind::Spillage, &layout.spilled, block);
             let (column, factor) = layout.generation(block);
             let generation = 0.0 + factor * visited.value(column);
-            rows.push(&[
-                visited.scenario.into(),
-                visited.stage.into(),
-                (block + 1).into(),
-                hours.into(),
-                plant.thing.id.into(),
-                plant.thing.name.as_str().into(),
-                plant.thing.bus.into(),
-                turbined.into(),
-                spilled.into(),
-                (turbined + spilled).into(),
-                generation.into(),
-                scene
-                    .beyond(Cost::MinTurbined, &layout.turbined_below, block)
-                    .into(),
-                scene
-                    .beyond(Cost::MinGeneration, &layout.generation_below, block)
-                    .into(),
-                scene
-                    .beyond(Cost::MinOutflow, &layout.outflow_below, block)
-                    .into(),
-                scene
-                    .beyond(Cost::MaxOutflow, &layout.outflow_above, block)
-                    .into(),
-                scene
-                    .beyond(Cost::Diversion, &layout.diverted, block)
-                    .into(),
-                level.into(),
-            ]);
+            let row = hydro_blocks::Row {
+                scenario: visited.scenario,
+                stage: visited.stage,
+                start_date: visited.start_date,
+                block: stage.blocks[block],
+                hours,
+                hydro_id: plant.thing.id,
+                hydro: &plant.thing.name,
+                bus_id: plant.thing.bus,
+                turbined_m3s: turbined,
+                spilled_m3s: spilled,
+                outflow_m3s: turbined + spilled,
+                generation_mw: generation,
+                min_turbined_violation_m3s: scene.beyond(
+                    CostKind::MinTurbined,
+                    &layout.turbined_below,
+                    block,
+                ),
+                min_generation_violation_mw: scene.beyond(
+                    CostKind::MinGeneration,
+                    &layout.generation_below,
+                    block,
+                ),
+                min_outflow_violation_m3s: scene.beyond(
+                    CostKind::MinOutflow,
+                    &layout.outflow_below,
+                    block,
+                ),
+                max_outflow_violation_m3s: scene.beyond(
+                    CostKind::MaxOutflow,
+                    &layout.outflow_above,
+                    block,
+                ),
+                diverted_m3s: scene.beyond(CostKind::Diversion, &layout.diverted, block),
+                storage_hm3: level,
+                production_violation_mw: scene.beyond(
+                    CostKind::Production,
+                    &layout.production_above,
+                    block,
+                ),
+            };
+            rows.push(&row.cells());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Sampling of uncertain inflows, load and sources: the openings of a stage.
 
+mod bounded;
 mod correlation;
 mod factor;
 mod normal;
@@ -8,6 +9,7 @@ use std::ops::Range;
 
 use cobre_sddp::{Noise, Purpose};
 
+pub(crate) use self::bounded::BoundedNoise;
 use self::correlation::Together;
 use super::files::Files;
 use super::system::System;

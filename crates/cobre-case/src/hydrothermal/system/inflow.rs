@@ -15,6 +15,7 @@ use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::initial;
 use crate::hydrothermal::files::scenarios::{ArCoefficients, InflowStats};
 use crate::hydrothermal::number::Id;
+use crate::hydrothermal::sampling::BoundedNoise;
 use crate::hydrothermal::table::Row;
 
 /// The inflow of a plant.
@@ -40,6 +41,42 @@ pub(crate) struct InflowModel {
     pub(crate) deviation: f64,
     /// Mean and standard deviation without regard to the past, m³/s.
     pub(crate) overall: Option<Spread>,
+    /// Of past inflows divided by their deviations, and the part of the own deviation that is new: as the file
+    /// has them.
+    pub(crate) standardised: Vec<f64>,
+    pub(crate) residual: f64,
+    /// The noise, where it has a lower bound: that of method `bounded_noise`.
+    pub(crate) bounded: Option<BoundedNoise>,
+}
+
+impl InflowModel {
+    /// The inflow without its part from the past, for a standard normal number.
+    pub(crate) fn drawn(&self, drawn: f64) -> f64 {
+        match self.bounded {
+            // The bound is where this is zero, but for rounding.
+            Some(noise) => (self.constant + self.deviation * noise.of(drawn)).max(0.0),
+            None => self.constant + self.deviation * drawn,
+        }
+    }
+
+    /// The part of the inflow that comes from past inflows.
+    pub(crate) fn of_past(&self, past: &[f64]) -> f64 {
+        let terms = self.coefficients.iter().zip(past);
+        terms.map(|(factor, past)| factor * past).sum()
+    }
+
+    /// Gives the noise a lower bound, if one exists for every past.
+    pub(crate) fn bound_noise(&mut self) {
+        if self.deviation > 0.0 {
+            self.bounded = BoundedNoise::new(-self.constant / self.deviation);
+        }
+    }
+
+    /// True if the inflow is not below zero after inflows that are not.
+    pub(crate) fn stays_above(&self) -> bool {
+        let base = self.bounded.is_some() || self.deviation == 0.0 && self.constant >= 0.0;
+        base && self.coefficients.iter().all(|factor| *factor >= 0.0)
+    }
 }
 
 /// Statistics by plant and number of the stage.
@@ -254,6 +291,9 @@ impl History<'_> {
             coefficients: Vec::new(),
             deviation: own.deviation * ratio,
             overall: Some(own),
+            standardised: coefficients.to_vec(),
+            residual: ratio,
+            bounded: None,
         };
         for (place, coefficient) in coefficients.iter().enumerate() {
             let lag = place + 1;

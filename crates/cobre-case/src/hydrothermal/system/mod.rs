@@ -52,7 +52,7 @@ use super::files::equipment::SourceBounds;
 use super::files::penalty_overrides::{
     BusOverrides, HydroOverrides, LineOverrides, SourceOverrides,
 };
-use super::files::production::{Geometry, Hyperplanes};
+use super::files::production::{EnergyProductivity, Geometry, Hyperplanes};
 use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
 use super::table::Row;
@@ -157,6 +157,11 @@ impl System {
                 batteries: battery_index,
             },
         };
+        if system.non_negativity == NonNegativity::BoundedNoise {
+            let models = system.hydros.iter_mut();
+            let models = models.flat_map(|plant| &mut plant.inflow.stages);
+            models.for_each(InflowModel::bound_noise);
+        }
         system.constraints = generic::resolve(files, &system, findings);
         system.check_states(findings);
         system
@@ -207,6 +212,7 @@ fn check_tables(files: &Files, findings: &mut Findings) {
         (SourceBounds::FILE, sources),
         (Hyperplanes::FILE, hydros),
         (Geometry::FILE, hydros),
+        (EnergyProductivity::FILE, hydros),
     ];
     for (file, count) in things {
         if count > 0 && files.empty.contains(&file) {

@@ -4,6 +4,7 @@ use cobre_sddp::Risk;
 
 use super::index::Index;
 use crate::finding::{Findings, Place};
+use crate::hydrothermal::date::Date;
 use crate::hydrothermal::files::stages::{self, BlockMode, RiskMeasure, SamplingMethod, Stages};
 use crate::hydrothermal::number::Id;
 
@@ -16,6 +17,7 @@ const HM3_PER_M3S_HOUR: f64 = 3600.0 / 1e6;
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) id: Id,
+    pub(crate) start_date: Date,
     /// The length of each block, h.
     pub(crate) hours: Vec<f64>,
     pub(crate) block_labels: Vec<String>,
@@ -163,6 +165,7 @@ fn resolve_stage(
     let (month, days_of_month) = stage.start_date.month();
     Stage {
         id: stage.id,
+        start_date: stage.start_date,
         hours: stage.blocks.iter().map(|block| block.hours.0).collect(),
         block_labels: labels,
         discount: libm::pow(1.0 + rate, -(days as f64) / DAYS_PER_YEAR),

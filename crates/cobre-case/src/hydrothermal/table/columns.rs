@@ -2,11 +2,17 @@
 
 use std::path::Path;
 
-use cobre_files::{Cells, ColumnKind, Most, Table, TableError, Values};
+use cobre_files::{Cells, ColumnKind, Most, Table, TableColumn, TableError, Values};
 
-use super::{Cell, Row};
+use super::csv::CsvTable;
+use super::{CSV, Cell, Row};
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::number;
+
+/// Whole numbers up to this one are doubles too: 2⁵³.
+const EXACT: u64 = 1 << 53;
+/// Names that pandas gives the index of a table.
+const INDICES: [&str; 3] = ["__index_level_0__", "Unnamed: 0", "index"];
 
 /// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,22 +32,48 @@ impl Column {
         }
     }
 
-    /// The kind found instead of it, if any.
-    fn differs(self, found: &ColumnKind) -> Option<&str> {
+    /// True if a column holds it: whole numbers are numbers too.
+    fn is(self, found: &ColumnKind) -> bool {
         match found {
-            ColumnKind::Integers if self == Self::Integer => None,
-            ColumnKind::Numbers if self == Self::Number => None,
-            ColumnKind::Integers => Some(Self::Integer.name()),
-            ColumnKind::Numbers => Some(Self::Number.name()),
-            ColumnKind::Texts => Some("byte_array"),
-            ColumnKind::Other(other) => Some(other),
+            ColumnKind::Integers => true,
+            ColumnKind::Numbers => self == Self::Number,
+            ColumnKind::Texts | ColumnKind::Other(_) => false,
+        }
+    }
+}
+
+/// A table of either kind.
+enum TableSource {
+    Parquet(Table),
+    Csv(CsvTable),
+}
+
+impl TableSource {
+    fn columns(&self) -> &[TableColumn] {
+        match self {
+            Self::Parquet(table) => table.columns(),
+            Self::Csv(table) => &table.columns,
+        }
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Parquet(table) => table.rows(),
+            Self::Csv(table) => table.rows,
+        }
+    }
+
+    fn read_all(&self, column: usize) -> Result<Cells, TableError> {
+        match self {
+            Self::Parquet(table) => table.read_all(column),
+            Self::Csv(table) => Ok(table.cells(column)),
         }
     }
 }
 
 /// The columns of a file, to be taken one by one.
 pub(crate) struct Columns<'f> {
-    table: Table,
+    table: TableSource,
     at: Place,
     findings: &'f mut Findings,
 }
@@ -54,11 +86,19 @@ impl<'f> Columns<'f> {
         at: Place,
         findings: &'f mut Findings,
     ) -> Option<Self> {
-        let file = cobre_files::open(path).map_err(TableError::from);
-        let table = match file.and_then(|file| Table::open(file, Most::Rows(most))) {
+        let opened = if path.extension().is_some_and(|ending| ending == CSV) {
+            CsvTable::read(path, most).map(TableSource::Csv)
+        } else {
+            let file = cobre_files::open(path).map_err(TableError::from);
+            let table = file.and_then(|file| Table::open(file, Most::Rows(most)));
+            table
+                .map(TableSource::Parquet)
+                .map_err(|error| error.to_string())
+        };
+        let table = match opened {
             Ok(table) => table,
             Err(error) => {
-                findings.wrong(&at, error.to_string());
+                findings.wrong(&at, error);
                 return None;
             }
         };
@@ -99,7 +139,7 @@ impl<'f> Columns<'f> {
             return (0..self.rows()).map(|_| T::none()).collect();
         };
         let numbers: Vec<f64> = match cells.values {
-            Values::Integers(values) => values.into_iter().map(|value| value as f64).collect(),
+            Values::Integers(values) => self.exact(name, values)?,
             Values::Numbers(values) => values,
             Values::Texts(_) => return None,
         };
@@ -116,6 +156,17 @@ impl<'f> Columns<'f> {
             found.push(cell);
         }
         found.into_iter().collect()
+    }
+
+    /// Whole numbers as numbers, if each of them is one.
+    fn exact(&mut self, name: &str, values: Vec<i64>) -> Option<Vec<f64>> {
+        let far = |value: &i64| value.unsigned_abs() > EXACT;
+        if let Some(row) = values.iter().position(far) {
+            let message = format!("{name}: {} has no exact value as a double", values[row]);
+            self.findings.wrong(&self.at.row(row), message);
+            return None;
+        }
+        Some(values.into_iter().map(|value| value as f64).collect())
     }
 
     /// Refuses a column of the format that this version cannot honour, unless it is empty.
@@ -140,7 +191,7 @@ impl<'f> Columns<'f> {
 }
 
 /// Says which columns are missing, hold something else, come twice, or are none of the format.
-fn check_schema<R: Row>(table: &Table, at: &Place, findings: &mut Findings) -> bool {
+fn check_schema<R: Row>(table: &TableSource, at: &Place, findings: &mut Findings) -> bool {
     let before = findings.count();
     let found = table.columns();
     let known = R::columns();
@@ -150,9 +201,9 @@ fn check_schema<R: Row>(table: &Table, at: &Place, findings: &mut Findings) -> b
             None if *optional => {}
             None => findings.wrong(&at, "the column is missing"),
             Some(column) => {
-                if let Some(other) = holds.differs(&column.kind) {
-                    let message = format!("{} is expected, {other} is found", holds.name());
-                    findings.wrong(&at, message);
+                if !holds.is(&column.kind) {
+                    let (holds, stored) = (holds.name(), &column.stored);
+                    findings.wrong(&at, format!("{holds} is expected, {stored} is found"));
                 }
             }
         }
@@ -169,7 +220,12 @@ fn check_schema<R: Row>(table: &Table, at: &Place, findings: &mut Findings) -> b
             .any(|known| known == name)
         {
             let known: Vec<&str> = names().collect();
-            let message = format!("unknown column; {} are known", known.join(", "));
+            let hint = if INDICES.contains(&name) {
+                "; it is the index of a pandas table: write the file with index=False"
+            } else {
+                ""
+            };
+            let message = format!("unknown column; {} are known{hint}", known.join(", "));
             findings.wrong(&at, message);
         }
     }

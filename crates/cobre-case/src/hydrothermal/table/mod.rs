@@ -3,6 +3,7 @@
 //! As with JSON, a row is declared once: its columns, what they mean, and what is refused.
 
 mod columns;
+mod csv;
 mod sizes;
 
 use std::path::Path;
@@ -62,15 +63,30 @@ pub(crate) trait Row: Sized {
 
 /// Reads the table of a case; `None` if it is not there or wrong.
 pub(crate) fn read<R: Row>(case: &Path, sizes: &Sizes, findings: &mut Findings) -> Option<Vec<R>> {
-    let path = case.join(R::FILE);
-    let at = Place::file(R::FILE);
-    if !is_there(&path) {
-        return None;
+    let (path, csv) = (case.join(R::FILE), case.join(R::FILE).with_extension(CSV));
+    let (parquet, csv_there) = (is_there(&path), is_there(&csv));
+    let beside = R::FILE.replace(".parquet", ".csv");
+    if parquet && csv_there {
+        let message = format!("nothing reads it: {} is there too", R::FILE);
+        findings.doubtful(&Place::file(&beside), message);
     }
+    let (path, at) = match (parquet, csv_there) {
+        (true, _) => (path, Place::file(R::FILE)),
+        (false, true) => (csv, Place::file(&beside)),
+        (false, false) => return None,
+    };
     let most = Sizes::most_rows(R::needed(sizes));
-    let columns = Columns::open::<R>(&path, most, at, findings)?;
-    R::rows(columns)
+    let columns = Columns::open::<R>(&path, most, at, findings);
+    let rows = columns.and_then(R::rows);
+    if rows.is_none() {
+        // What is missing because of it is no error of its own.
+        findings.close(R::FILE);
+    }
+    rows
 }
+
+/// The ending of tables that are read where there is no Parquet file.
+const CSV: &str = "csv";
 
 /// Declares the rows of a table.
 macro_rules! table {

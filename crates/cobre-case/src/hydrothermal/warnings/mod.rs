@@ -7,11 +7,12 @@ use cobre_sddp::{Magnitudes, Problem};
 use super::files::config::NonNegativity;
 use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
-use super::files::{Files, config, stages};
+use super::files::{Files, config, initial, stages};
 use super::hydraulic_warnings;
 use super::model;
 use super::system::{Hydro, Stage, System};
 use super::table::Row;
+use super::{inflow_sign, inflow_variance};
 use crate::finding::{Findings, Place};
 
 /// The largest reservoir on earth has 180,000 hm³.
@@ -25,13 +26,16 @@ const HOURS: f64 = 0.1;
 /// Coefficients further apart than this make linear programs hard to solve.
 const SCALE: f64 = 1e9;
 
-/// Says what looks wrong with a system.
-pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
-    for (place, file) in files.hydros.hydros.iter().enumerate() {
+/// Says what looks wrong with a system, given what inflows are never below.
+pub(crate) fn find(files: &Files, system: &System, lowest: &[Vec<f64>], findings: &mut Findings) {
+    let things = files.hydros.hydros.iter();
+    let things = things.map(|file| format!("hydro plant {} ({})", file.id, file.name));
+    let things: Vec<String> = things.collect();
+    inflow_sign::warn(system, &things, lowest, findings);
+    for (place, thing) in things.iter().enumerate() {
         let plant = &system.hydros[place];
-        let thing = format!("hydro plant {} ({})", file.id, file.name);
-        inflows(system, plant, &thing, findings);
-        cheap_water(system, place, &thing, findings);
+        inflows(system, plant, thing, findings);
+        cheap_water(system, place, (thing, &lowest[place]), findings);
         hydraulic_warnings::find(files, system, place, findings);
         let at = Place::file(names::HYDROS).rows(thing);
         let most = plant
@@ -45,6 +49,7 @@ pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
             findings.doubtful(&at, message);
         }
     }
+    empty_reservoirs(files, system, &things, findings);
     load(system, findings);
     sources(files, system, findings);
     discount(files, findings);
@@ -61,9 +66,11 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
     }
     let stages = plant.inflow.stages.iter().zip(&system.stages);
     let overall = stages.filter_map(|(model, stage)| Some((model.overall?, stage)));
+    // With a lower bound of the noise there is more to say: see `inflow_sign`.
+    let judged = system.non_negativity != NonNegativity::BoundedNoise;
     let mut negative = overall.clone().filter(|(inflow, _)| {
         let uncertain = inflow.deviation > 0.0 && inflow.mean < DEVIATIONS * inflow.deviation;
-        uncertain || inflow.mean < 0.0
+        judged && (uncertain || inflow.mean < 0.0)
     });
     if let Some((inflow, stage)) = negative.next() {
         let what = match system.non_negativity {
@@ -71,7 +78,7 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
                 "and nothing is done about them: see modeling.inflow_non_negativity of config.json"
             }
             NonNegativity::Penalty => "and water is added at a cost",
-            NonNegativity::Truncation => "and are truncated",
+            NonNegativity::Truncation | NonNegativity::BoundedNoise => "and are truncated",
         };
         let message = format!(
             "negative inflows are likely in stage {} (mean {}, deviation {}) and {} other stages, {what}",
@@ -92,6 +99,20 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
         );
         findings.doubtful(&at, message);
     }
+    if let Some((number, share)) = inflow_variance::contradiction(&plant.inflow.stages) {
+        let stage = system.stages[number].id;
+        let told = if share.is_finite() {
+            format!("{:.0} % of", 100.0 * share)
+        } else {
+            "without limit instead of".to_owned()
+        };
+        let message = format!(
+            "coefficients and residual_std_ratio contradict each other: with them the variance of inflows is {told} what \
+             std_m3s gives (stage {stage}, where it is furthest off); the ratio must leave what the coefficients do not \
+             explain"
+        );
+        findings.doubtful(&Place::file(ArCoefficients::FILE).rows(thing), message);
+    }
     let explosive = plant.inflow.stages.iter().zip(&system.stages);
     let mut explosive =
         explosive.filter(|(model, _)| model.coefficients.iter().sum::<f64>().abs() >= 1.5);
@@ -106,19 +127,49 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
 }
 
 /// Water that can be added to an inflow above zero, for less than it saves.
-fn cheap_water(system: &System, place: usize, thing: &str, findings: &mut Findings) {
+fn cheap_water(
+    system: &System,
+    place: usize,
+    (thing, lowest): (&str, &[f64]),
+    findings: &mut Findings,
+) {
     let plant = &system.hydros[place];
     let costs = plant.costs.iter().map(|costs| costs.added_water);
     let cost = costs.fold(f64::INFINITY, f64::min);
     let saving = model::saving(system, place);
     let unlimited = !plant.inflow.past.is_empty();
-    if system.non_negativity == NonNegativity::Penalty && unlimited && cost < saving {
+    let adds = match system.non_negativity {
+        NonNegativity::None | NonNegativity::Truncation => false,
+        NonNegativity::Penalty => true,
+        NonNegativity::BoundedNoise => lowest.iter().any(|least| *least < 0.0),
+    };
+    if adds && unlimited && cost < saving {
         let at = Place::file(config::FILE).key("modeling.inflow_non_negativity");
         let message = format!(
             "water can be added to the inflow of {thing} for {cost} $/(m³/s·h), and may save {saving}: where energy is \
              short it is bought, though no inflow is below zero; raise penalty_cost, or use truncation"
         );
         findings.doubtful(&at, message);
+    }
+}
+
+/// Reservoirs that start empty because nobody has said how full they are.
+fn empty_reservoirs(files: &Files, system: &System, things: &[String], findings: &mut Findings) {
+    let given = |id| {
+        let mut storage = files.initial.storage.iter();
+        storage.any(|entry| entry.hydro_id == id)
+    };
+    let plants = system.hydros.iter().zip(&files.hydros.hydros).zip(things);
+    for ((plant, file), thing) in plants {
+        if plant.stores() && !given(file.id) {
+            let at = Place::file(initial::FILE).key("storage");
+            let message = format!(
+                "{thing} has a reservoir and no entry: it starts empty; if it does, say so by \
+                 {{\"hydro_id\": {}, \"value_hm3\": 0}}",
+                file.id
+            );
+            findings.doubtful(&at, message);
+        }
     }
 }
 

@@ -46,27 +46,17 @@ pub(super) fn end_because_of(comm: &Comm, rank: usize, who: &str, reason: &str) 
 
 /// `rank 2 (pid 41 on node-7)`.
 pub(super) fn who(rank: usize) -> String {
-    format!(
-        "rank {rank} (pid {} on {})",
-        std::process::id(),
-        host::name()
-    )
-}
-
-fn after(last: Option<CallPosition>) -> String {
-    last.map_or(String::new(), |step| {
-        format!("; its last collective was {step}")
-    })
+    host::process(rank, std::process::id(), &host::name())
 }
 
 /// The line for a rank that panicked.
 pub(super) fn panicked(last: Option<CallPosition>) -> String {
-    format!("panicked (see above){}", after(last))
+    format!("panicked (see above){}", CallPosition::after(last))
 }
 
 /// The line for a rank that aborts.
 pub(super) fn aborted(reason: &str, last: Option<CallPosition>) -> String {
-    format!("aborted: {reason}{}", after(last))
+    format!("aborted: {reason}{}", CallPosition::after(last))
 }
 
 /// The record of this rank when it leaves before the others.

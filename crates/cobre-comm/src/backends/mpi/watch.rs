@@ -80,7 +80,7 @@ impl NodeStatus {
 
     fn who(&self, rank: usize) -> String {
         let (number, pid) = self.ranks[rank];
-        format!("rank {number} (pid {pid} on {})", host::name())
+        host::process(number, pid, &host::name())
     }
 
     /// Describes a rank of the node.

@@ -74,10 +74,7 @@ fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
 }
 
 fn absent(rank: usize, status: RankStatus<'_>) -> String {
-    let last = match status.step() {
-        Some(step) => format!("its last collective was {step}"),
-        None => "it has begun no collective".to_owned(),
-    };
+    let last = CallPosition::describe_last(status.step());
     let seen = status.seen();
     let state = if seen < UNSEEN {
         "its process runs".to_owned()

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-pub(super) use crate::backends::MAX_RANKS as MOST_RANKS;
 use crate::backends::host;
 use crate::cpus;
 

@@ -15,10 +15,10 @@ use super::connection::Connection;
 use super::dial::{self, DialCause, DialError};
 use super::handshake::{ConnectionPurpose, Hello, Refusal};
 use super::message::{FORGED, Inbox, Message, MessageKind};
-use super::peer_table::{self, MOST_RANKS, PeerInfo};
+use super::peer_table::{self, PeerInfo};
 use super::secret::Secret;
 use super::{inherited, watch};
-use crate::backends::wire;
+use crate::backends::{MAX_RANKS, wire};
 use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpProtection, TcpTopology};
 use crate::error::{Cause, Loss};
 use crate::terminal;
@@ -53,10 +53,10 @@ pub(super) struct JoinedJob {
 /// Meets the other ranks, or says why not.
 pub(super) fn meet(config: &TcpConfig) -> Result<JoinedJob, String> {
     let deadline = Instant::now() + config.timeout.unwrap_or(DEFAULT_RENDEZVOUS);
-    if config.size > MOST_RANKS {
+    if config.size > MAX_RANKS {
         let size = config.size;
         return Err(format!(
-            "{size} ranks are more than the {MOST_RANKS} it can connect"
+            "{size} ranks are more than the {MAX_RANKS} it can connect"
         ));
     }
     // A secret that this rank shares through a file is held until all have met.

@@ -1,22 +1,24 @@
 //! The files of a table: Parquet, and CSV beside it if that is wanted.
 
+use std::error::Error;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use cobre_files::WholeFile;
+use cobre_files::{FileError, WholeFile};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
-use super::row_group::{self, RowGroup};
-use super::table::{Rows, Table};
-use crate::error::SddpError;
+use crate::row_group::{self, RowGroup};
+use crate::rows::Rows;
+use crate::schema::TableSchema;
+use crate::{csv, layout};
 
 /// The files of a table in the making.
-pub(crate) struct TableFile {
-    table: Table,
+pub struct TableFile {
+    schema: TableSchema,
     whole: WholeFile,
     writer: SerializedFileWriter<File>,
     csv: Option<WholeFile>,
@@ -24,67 +26,95 @@ pub(crate) struct TableFile {
 
 impl TableFile {
     /// Starts the files of a table; `open` starts the file of a name.
-    pub(super) fn create(
-        table: Table,
+    ///
+    /// # Errors
+    /// When they cannot be started.
+    pub fn create(
+        schema: TableSchema,
         csv: bool,
-        mut open: impl FnMut(&str) -> Result<WholeFile, SddpError>,
-    ) -> Result<Self, SddpError> {
-        let whole = open(&table.file("parquet"))?;
+        mut open: impl FnMut(&str) -> Result<WholeFile, FileError>,
+    ) -> Result<Self, FileError> {
+        let whole = open(&layout::parquet(&schema.name))?;
         let handle = whole.handle()?;
         let start = || -> Result<_, ParquetError> {
-            SerializedFileWriter::new(handle, row_group::schema(&table)?, row_group::properties()?)
+            SerializedFileWriter::new(
+                handle,
+                row_group::parquet_schema(&schema)?,
+                row_group::properties()?,
+            )
         };
         let writer = start().map_err(|error| failed(whole.place(), error))?;
-        let csv = csv.then(|| -> Result<_, SddpError> {
-            let mut csv = open(&table.file("csv"))?;
-            csv.write(row_group::header(&table).as_bytes())?;
+        let csv = csv.then(|| -> Result<_, FileError> {
+            let mut csv = open(&layout::csv(&schema.name))?;
+            csv.write(csv::header(&schema).as_bytes())?;
             Ok(csv)
         });
         Ok(Self {
             whole,
             writer,
             csv: csv.transpose()?,
-            table,
+            schema,
         })
     }
 
     /// Adds rows.
-    pub(super) fn append(&mut self, rows: &Rows) -> Result<(), SddpError> {
-        let row_group = RowGroup::new(&self.table, rows, self.csv.is_some());
+    ///
+    /// # Errors
+    /// When the system does not take them.
+    pub fn append(&mut self, rows: &Rows) -> Result<(), FileError> {
+        let row_group = RowGroup::new(&self.schema, rows, self.csv.is_some());
         self.splice(row_group.map_err(|error| failed(self.whole.place(), error))?)
     }
 
     /// Adds rows that are encoded already.
-    pub(crate) fn splice(&mut self, row_group: RowGroup) -> Result<(), SddpError> {
+    ///
+    /// # Errors
+    /// When the system does not take them.
+    pub fn splice(&mut self, row_group: RowGroup) -> Result<(), FileError> {
         let spliced = splice(&mut self.writer, row_group.parquet);
         spliced.map_err(|error| failed(self.whole.place(), error))?;
         match &mut self.csv {
-            Some(csv) => Ok(csv.write(row_group.csv.as_bytes())?),
+            Some(csv) => csv.write(row_group.csv.as_bytes()),
             None => Ok(()),
         }
     }
 
     /// Puts the files in their places; says which table it was.
-    pub(super) fn finish(self) -> Result<Table, SddpError> {
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn finish(self) -> Result<TableSchema, FileError> {
         let closed = self.writer.close();
         closed.map_err(|error| failed(self.whole.place(), error))?;
         self.whole.finish()?;
         self.csv.map_or(Ok(()), WholeFile::finish)?;
-        Ok(self.table)
+        Ok(self.schema)
+    }
+}
+
+fn failed(place: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> FileError {
+    FileError::Io {
+        action: "write",
+        path: place.to_owned(),
+        source: std::io::Error::other(error),
     }
 }
 
 /// A table in the making that goes to no file.
-pub(crate) struct MemoryTable {
+pub struct MemoryTable {
     name: String,
     writer: SerializedFileWriter<Vec<u8>>,
 }
 
 impl MemoryTable {
     /// Starts the table.
-    pub(crate) fn new(table: &Table) -> Result<Self, SddpError> {
+    ///
+    /// # Errors
+    /// When its columns make no schema.
+    pub fn new(table: &TableSchema) -> Result<Self, FileError> {
         let start = || -> Result<_, ParquetError> {
-            let (schema, properties) = (row_group::schema(table)?, row_group::properties()?);
+            let (schema, properties) =
+                (row_group::parquet_schema(table)?, row_group::properties()?);
             SerializedFileWriter::new(Vec::new(), schema, properties)
         };
         let writer = start().map_err(|error| failed(Path::new(&*table.name), error))?;
@@ -95,13 +125,19 @@ impl MemoryTable {
     }
 
     /// Adds rows that are encoded already.
-    pub(crate) fn splice(&mut self, row_group: RowGroup) -> Result<(), SddpError> {
+    ///
+    /// # Errors
+    /// When they are not those of this table.
+    pub fn splice(&mut self, row_group: RowGroup) -> Result<(), FileError> {
         let spliced = splice(&mut self.writer, row_group.parquet);
         spliced.map_err(|error| failed(Path::new(&self.name), error))
     }
 
     /// Its name, and the bytes that its file would have.
-    pub(crate) fn finish(self) -> Result<(String, Vec<u8>), SddpError> {
+    ///
+    /// # Errors
+    /// When the table cannot be closed.
+    pub fn finish(self) -> Result<(String, Vec<u8>), FileError> {
         let whole = self.writer.into_inner();
         let whole = whole.map_err(|error| failed(Path::new(&self.name), error))?;
         Ok((self.name, whole))
@@ -131,8 +167,4 @@ fn splice<W: Write + Send>(
         group.close()?;
     }
     Ok(())
-}
-
-fn failed(place: &Path, error: ParquetError) -> SddpError {
-    SddpError::io("write", place)(std::io::Error::other(error))
 }

@@ -1,85 +1,8 @@
-//! Tables: what their columns are called and mean, and the rows they have.
+//! Rows of a table, column by column.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// A table of a run's results.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
-    /// Its path below the directory of the run, without the ending.
-    pub name: Cow<'static, str>,
-    /// Its columns.
-    pub columns: Vec<Column>,
-}
-
-/// A column of a [`Table`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
-    /// Its name, with the unit at the end if it has one.
-    pub name: Cow<'static, str>,
-    /// The kind of its values.
-    pub kind: Kind,
-    /// The unit, or nothing.
-    pub unit: &'static str,
-    /// The meaning, for readers of the dictionary.
-    pub meaning: Cow<'static, str>,
-}
-
-/// The kind of the values of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Whole numbers.
-    Integer,
-    /// Numbers.
-    Number,
-    /// A number, or none.
-    Maybe,
-    /// Texts.
-    Text,
-}
-
-impl Table {
-    /// A table with these columns.
-    pub fn new(name: impl Into<Cow<'static, str>>, columns: Vec<Column>) -> Self {
-        Self {
-            name: name.into(),
-            columns,
-        }
-    }
-
-    /// The name of its file of a kind, below the directory of the results.
-    pub(super) fn file(&self, kind: &str) -> String {
-        format!("{}.{kind}", self.name)
-    }
-}
-
-impl Column {
-    /// A column without a unit.
-    pub fn new(
-        name: impl Into<Cow<'static, str>>,
-        kind: Kind,
-        meaning: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        Self {
-            name: name.into(),
-            kind,
-            unit: "",
-            meaning: meaning.into(),
-        }
-    }
-
-    /// A column of numbers with a unit.
-    pub fn number(
-        name: impl Into<Cow<'static, str>>,
-        unit: &'static str,
-        meaning: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        Self {
-            unit,
-            ..Self::new(name, Kind::Number, meaning)
-        }
-    }
-}
+use crate::schema::{Kind, TableSchema};
 
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,6 +29,12 @@ impl From<i32> for Cell<'_> {
     }
 }
 
+impl From<i64> for Cell<'_> {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
 impl From<f64> for Cell<'_> {
     fn from(number: f64) -> Self {
         Self::Number(number)
@@ -124,9 +53,39 @@ impl<'a> From<&'a str> for Cell<'a> {
     }
 }
 
+/// A type of which cells are made.
+pub(crate) trait CellValue {
+    /// The kind of the columns that hold such values.
+    const KIND: Kind;
+}
+
+impl CellValue for usize {
+    const KIND: Kind = Kind::Integer;
+}
+
+impl CellValue for i32 {
+    const KIND: Kind = Kind::Integer;
+}
+
+impl CellValue for i64 {
+    const KIND: Kind = Kind::Integer;
+}
+
+impl CellValue for f64 {
+    const KIND: Kind = Kind::Number;
+}
+
+impl CellValue for Option<f64> {
+    const KIND: Kind = Kind::Maybe;
+}
+
+impl CellValue for &str {
+    const KIND: Kind = Kind::Text;
+}
+
 /// Part of a column.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Values {
+pub(crate) enum ColumnData {
     Integers(Vec<i64>),
     Numbers(Vec<f64>),
     Maybe(Vec<Option<f64>>),
@@ -153,7 +112,7 @@ impl Texts {
     }
 
     /// The texts there are, and by row which of them it is.
-    pub(super) fn parts(&self) -> (&[String], &[u32]) {
+    pub(crate) fn parts(&self) -> (&[String], &[u32]) {
         (&self.known, &self.rows)
     }
 }
@@ -168,7 +127,7 @@ impl<T: AsRef<str>> FromIterator<T> for Texts {
     }
 }
 
-impl Values {
+impl ColumnData {
     fn none(kind: Kind) -> Self {
         match kind {
             Kind::Integer => Self::Integers(Vec::new()),
@@ -178,7 +137,7 @@ impl Values {
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Integers(_) => Kind::Integer,
             Self::Numbers(_) => Kind::Number,
@@ -187,7 +146,7 @@ impl Values {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Integers(values) => values.len(),
             Self::Numbers(values) => values.len(),
@@ -196,7 +155,7 @@ impl Values {
         }
     }
 
-    pub(super) fn cell(&self, row: usize) -> Cell<'_> {
+    pub(crate) fn cell(&self, row: usize) -> Cell<'_> {
         match self {
             Self::Integers(values) => Cell::Integer(values[row]),
             Self::Numbers(values) => Cell::Number(values[row]),
@@ -208,13 +167,17 @@ impl Values {
 
 /// Rows of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rows(pub(super) Vec<Values>);
+pub struct Rows(Vec<ColumnData>);
 
 impl Rows {
     /// No rows of this table yet.
-    pub fn new(table: &Table) -> Self {
-        let columns = table.columns.iter();
-        Self(columns.map(|column| Values::none(column.kind)).collect())
+    pub fn new(schema: &TableSchema) -> Self {
+        let columns = schema.columns.iter();
+        Self(
+            columns
+                .map(|column| ColumnData::none(column.kind))
+                .collect(),
+        )
     }
 
     /// Adds a row: one value for each column, of its kind.
@@ -225,10 +188,10 @@ impl Rows {
         assert_eq!(row.len(), self.0.len(), "a row has a value for each column");
         for (values, cell) in self.0.iter_mut().zip(row) {
             match (values, *cell) {
-                (Values::Integers(values), Cell::Integer(value)) => values.push(value),
-                (Values::Numbers(values), Cell::Number(value)) => values.push(value),
-                (Values::Maybe(values), Cell::Maybe(value)) => values.push(value),
-                (Values::Texts(texts), Cell::Text(text)) => texts.push(text),
+                (ColumnData::Integers(values), Cell::Integer(value)) => values.push(value),
+                (ColumnData::Numbers(values), Cell::Number(value)) => values.push(value),
+                (ColumnData::Maybe(values), Cell::Maybe(value)) => values.push(value),
+                (ColumnData::Texts(texts), Cell::Text(text)) => texts.push(text),
                 (values, cell) => panic!("{cell:?} in a column of {:?}", values.kind()),
             }
         }
@@ -236,6 +199,16 @@ impl Rows {
 
     /// Number of rows.
     pub fn count(&self) -> usize {
-        self.0.first().map_or(0, Values::len)
+        self.0.first().map_or(0, ColumnData::len)
+    }
+
+    /// The value of a row in a column.
+    pub(crate) fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        self.0[column].cell(row)
+    }
+
+    /// The columns.
+    pub(crate) fn columns(&self) -> &[ColumnData] {
+        &self.0
     }
 }

@@ -1,0 +1,114 @@
+//! Tables as users make them: columns that are missing, whole numbers, an index, CSV.
+
+use std::path::Path;
+
+use cobre_case::template::{CaseFiles, Template, TemplateColumn};
+use cobre_case::{Options, load};
+
+const LOADS: &str = "scenarios/load_seasonal_stats.parquet";
+
+fn sound() -> CaseFiles {
+    Template::find("cascade").expect("it is there").files()
+}
+
+/// Loads of the case: the columns but one, and more.
+fn loads(without: &str, more: &[&'static str]) -> Vec<(&'static str, TemplateColumn)> {
+    let mut columns = vec![
+        ("bus_id", TemplateColumn::Ids(vec![0; 12])),
+        ("stage_id", TemplateColumn::Ids((0..12).collect())),
+        ("mean_mw", TemplateColumn::Ids(vec![150; 12])),
+        ("std_mw", TemplateColumn::Ids(vec![1; 12])),
+    ];
+    columns.retain(|(name, _)| *name != without);
+    let more = more
+        .iter()
+        .map(|name| (*name, TemplateColumn::Ids((0..12).collect())));
+    columns.extend(more);
+    columns
+}
+
+fn written(files: &CaseFiles) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    files.write(directory.path()).expect("it can be written");
+    directory
+}
+
+fn errors(path: &Path) -> Vec<String> {
+    load(path, &Options::default()).map_or_else(|error| error.errors(), |_| Vec::new())
+}
+
+#[test]
+fn one_missing_column_is_one_error() {
+    let inflows = [
+        ("hydro_id", TemplateColumn::Ids(vec![0, 1])),
+        ("stage_id", TemplateColumn::Ids(vec![0, 0])),
+        ("std_m3s", TemplateColumn::Numbers(vec![1.0; 2])),
+    ];
+    let mut files = sound();
+    files.table("scenarios/inflow_seasonal_stats.parquet", &inflows);
+    let found = errors(written(&files).path());
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].contains("column mean_m3s: the column is missing"),
+        "{found:#?}"
+    );
+    let mut files = sound();
+    files.table(LOADS, &loads("mean_mw", &[]));
+    assert_eq!(errors(written(&files).path()).len(), 1);
+}
+
+#[test]
+fn whole_numbers_are_taken_where_numbers_are_expected() {
+    let mut files = sound();
+    files.table(LOADS, &loads("", &[]));
+    assert_eq!(errors(written(&files).path()), Vec::<String>::new());
+}
+
+#[test]
+fn the_index_of_pandas_has_a_hint() {
+    let mut files = sound();
+    files.table(LOADS, &loads("", &["__index_level_0__"]));
+    let found = errors(written(&files).path());
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("index=False"), "{found:#?}");
+}
+
+#[test]
+fn a_csv_file_is_read_where_there_is_no_parquet_file() {
+    let mut files = sound();
+    files.remove(LOADS);
+    let directory = written(&files);
+    let rows = (0..12).map(|stage| format!("0,{stage},150,1.5\n"));
+    let csv = format!(
+        "bus_id,stage_id,mean_mw,std_mw\n{}",
+        rows.collect::<String>()
+    );
+    let path = directory.path().join("scenarios/load_seasonal_stats.csv");
+    std::fs::write(&path, &csv).expect("it can be written");
+    assert_eq!(errors(directory.path()), Vec::<String>::new());
+    let read = |path: &Path| {
+        load(path, &Options::default())
+            .expect("it is sound")
+            .problem
+    };
+    let mut same = sound();
+    let numbers = |value: f64| TemplateColumn::Numbers(vec![value; 12]);
+    let columns = [
+        ("bus_id", TemplateColumn::Ids(vec![0; 12])),
+        ("stage_id", TemplateColumn::Ids((0..12).collect())),
+        ("mean_mw", numbers(150.0)),
+        ("std_mw", numbers(1.5)),
+    ];
+    same.table(LOADS, &columns);
+    assert_eq!(
+        read(directory.path()).values,
+        read(written(&same).path()).values
+    );
+    std::fs::write(&path, csv.replace("0,3,150", "0,3,a lot")).expect("it can be written");
+    let found = errors(directory.path());
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].contains("load_seasonal_stats.csv: line 5: mean_mw"),
+        "{found:#?}"
+    );
+}

@@ -1,0 +1,392 @@
+//! A cached basis: its variables, its objective value as an affine function of the parameters of a solve, and, while
+//! it is in use, its inverse.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::basis::{Basis, StageInput};
+use super::curve::{Curve, CurveState};
+use super::cut_table::CutTable;
+use super::factorization::Factorization;
+use super::inverse::{Inverse, padded};
+use super::lu::Lu;
+use super::reduced_lp::ReducedLp;
+use super::simplex::SolveError;
+use super::tolerance;
+
+/// Marks the slot of a cut among the rows of a cached basis.
+const CUT: u32 = 1 << 31;
+
+/// A basis that was optimal once. It is dual feasible for any right-hand sides, so its objective
+/// value is a lower bound for every solve of the node.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct CachedBasis {
+    head: Box<[u32]>,
+    /// Rows after the equalities: rows of the linear program, and cuts by slot with [`CUT`] set.
+    rows: Box<[u32]>,
+    /// By plain column: 1 at the lower bound, −1 at the upper, 0 basic or free at zero.
+    sense: Box<[i8]>,
+    curve_states: Box<[CurveState]>,
+    /// The objective value is `constant` + `slopes` · parameters; `at_visit` is its part from the
+    /// incoming states.
+    constant: f64,
+    #[serde(with = "crate::packing")]
+    slopes: Vec<f64>,
+    at_visit: f64,
+    /// With sparse factors, the devex weights by position.
+    weights: Box<[f32]>,
+    factors: Option<Factors>,
+    /// The sparse factors, and by row the position that is pivoted there: computed when the basis is first loaded, a
+    /// function of the basis alone. Their bytes are known after they were read, too.
+    #[serde(skip)]
+    lu: Option<(Arc<Lu>, Box<[u32]>)>,
+    lu_bytes: u32,
+    /// Visits since it was last used.
+    pub(super) idle: u32,
+}
+
+/// The numbers of a basis that a refactorisation computes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Factors {
+    /// Dual values, reduced costs, activities of rows, and the dense inverse: one allocation of their size.
+    #[serde(with = "crate::packing")]
+    numbers: Vec<f64>,
+    bound_cost: f64,
+    age: u32,
+}
+
+impl CachedBasis {
+    /// A copy of the working basis, after refining its dual values; checks that it is dual feasible.
+    pub(super) fn of(input: StageInput<'_>, basis: &mut Basis) -> Result<Self, SolveError> {
+        let lp = input.lp;
+        basis.refine_duals(input);
+        basis.drop_basic_slacks(lp);
+        let size = basis.size();
+        let mut constant = bound_part(input, basis)?;
+        let mut slopes = vec![0.0; lp.parameter_count()];
+        let mut rows = Vec::with_capacity(size - lp.equalities);
+        for (place, (&row, &dual)) in basis.rows.iter().zip(&basis.duals).enumerate() {
+            let row = row as usize;
+            if let Some(cut) = row.checked_sub(lp.rows) {
+                rows.push(CUT | input.cuts.slot(cut));
+                constant += dual * input.cuts.intercept(cut);
+                for (number, (_, value)) in lp.fixed_states.iter().enumerate() {
+                    let slope = input.cuts.fixed_slope(lp, cut, number);
+                    constant += dual * slope * value.constant;
+                    for &(parameter, coefficient) in &value.terms {
+                        slopes[parameter] += dual * slope * coefficient;
+                    }
+                }
+            } else {
+                if place >= lp.equalities {
+                    rows.push(row as u32);
+                }
+                constant += dual * lp.rhs[row].constant;
+                for &(parameter, coefficient) in &lp.rhs[row].terms {
+                    slopes[parameter] += dual * coefficient;
+                }
+            }
+        }
+        Ok(Self {
+            head: basis.head[..size].into(),
+            rows: rows.into(),
+            sense: basis.sense.iter().map(|&sense| sense as i8).collect(),
+            curve_states: basis.curve_states[..].into(),
+            constant,
+            slopes,
+            at_visit: 0.0,
+            weights: match &basis.factors {
+                Factorization::Dense(_) => Box::default(),
+                Factorization::Sparse(_) => {
+                    let weights = basis.weights[..size].iter();
+                    weights.map(|&weight| weight as f32).collect()
+                }
+            },
+            factors: Some(Factors::of(basis)),
+            lu: None,
+            lu_bytes: 0,
+            idle: 0,
+        })
+    }
+
+    /// True if a cut in it is not in use any more.
+    pub(super) fn is_gone(&self, cuts: &CutTable) -> bool {
+        let gone = |row: &u32| row & CUT != 0 && cuts.place(row ^ CUT).is_none();
+        self.rows.iter().any(gone)
+    }
+
+    /// Evaluates the objective value at the incoming states.
+    pub(super) fn evaluate(&mut self, states: &[f64]) {
+        let terms = self.slopes.iter().zip(states);
+        self.at_visit = terms.fold(self.constant, |sum, (slope, value)| sum + slope * value);
+    }
+
+    /// The objective value, at the incoming states of the visit.
+    #[inline]
+    pub(super) fn value(&self, lp: &ReducedLp, parameters: &[f64]) -> f64 {
+        let states = lp.states;
+        let slopes = self.slopes[states..].iter().zip(&parameters[states..]);
+        slopes.fold(self.at_visit, |sum, (slope, value)| sum + slope * value)
+    }
+
+    /// The gradient of the objective value by parameter.
+    pub(super) fn slopes(&self) -> &[f64] {
+        &self.slopes
+    }
+
+    /// True if it has an inverse.
+    pub(super) fn is_factored(&self) -> bool {
+        self.factors.is_some()
+    }
+
+    /// Drops the inverse, which a load then computes anew.
+    pub(super) fn drop_factors(&mut self) {
+        self.factors = None;
+        self.lu = None;
+        self.lu_bytes = 0;
+    }
+
+    /// The bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let factors = self.factors.as_ref();
+        let factors = factors.map_or(0, |factors| size_of_val(&*factors.numbers));
+        size_of::<Self>()
+            + size_of_val(&*self.head)
+            + size_of_val(&*self.rows)
+            + size_of_val(&*self.sense)
+            + size_of_val(&*self.curve_states)
+            + size_of_val(&*self.slopes)
+            + size_of_val(&*self.weights)
+            + self.lu_bytes as usize
+            + factors
+    }
+
+    /// Keeps the inverse of the working basis, which is this one, if it has none.
+    pub(super) fn factor(&mut self, basis: &Basis) {
+        self.factors.get_or_insert_with(|| Factors::of(basis));
+    }
+
+    /// Copies it to the working basis, with a new inverse if it has none; returns true if its inverse was too old, and is
+    /// computed anew.
+    pub(super) fn load(
+        &mut self,
+        input: StageInput<'_>,
+        basis: &mut Basis,
+    ) -> Result<bool, SolveError> {
+        let lp = input.lp;
+        basis.rows.clear();
+        basis.rows.extend(0..lp.equalities as u32);
+        for &row in &self.rows {
+            let cut = (row & CUT != 0).then(|| input.cuts.place(row ^ CUT));
+            basis.rows.push(match cut {
+                None => row,
+                Some(place) => (lp.rows + place.ok_or(SolveError::CheckFailed)?) as u32,
+            });
+        }
+        basis.find_rows(lp);
+        for (position, &variable) in self.head.iter().enumerate() {
+            basis.put(lp, position, variable as usize);
+        }
+        for (sense, &own) in basis.sense.iter_mut().zip(&self.sense) {
+            *sense = f64::from(own);
+        }
+        basis.curve_states.copy_from_slice(&self.curve_states);
+        basis.basic_slack[lp.equalities..].fill(false);
+        for (weight, &own) in basis.weights.iter_mut().zip(&self.weights) {
+            *weight = f64::from(own);
+        }
+        if self.factors.is_some() && !lp.is_dense {
+            self.load_lu(input, basis)?;
+        }
+        let Some(factors) = &self.factors else {
+            basis.refactor(input)?;
+            return Ok(false);
+        };
+        factors.load(self.head.len(), basis);
+        if factors.age > tolerance::MAX_AGE {
+            basis.refactor(input)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Copies the sparse factors to the working basis, which is this one.
+    fn load_lu(&mut self, input: StageInput<'_>, basis: &mut Basis) -> Result<(), SolveError> {
+        if let Some((lu, column_of)) = &self.lu {
+            basis.permute(column_of);
+            if let Factorization::Sparse(factors) = &mut basis.factors {
+                factors.set(Arc::clone(lu));
+            }
+            basis.stale = false;
+            return Ok(());
+        }
+        basis.factorize(input)?;
+        if let Some(factors) = basis.factors.sparse() {
+            let (lu, column_of) = (factors.lu(), &basis.scratch.column_of);
+            self.lu_bytes = (lu.bytes() + size_of_val(&**column_of)) as u32;
+            self.lu = Some((Arc::clone(lu), column_of[..].into()));
+        }
+        Ok(())
+    }
+
+    /// Checks that one that was read belongs to this linear program: lengths, and every index.
+    pub(super) fn fits(&self, lp: &ReducedLp) -> bool {
+        let most = lp.largest_basis();
+        let size = lp.equalities + self.rows.len();
+        let finite = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+        let distinct = |numbers: &[u32]| {
+            let mut sorted = numbers.to_vec();
+            sorted.sort_unstable();
+            sorted.windows(2).all(|pair| pair[0] != pair[1])
+        };
+        let is_row =
+            |row: &u32| row & CUT != 0 || (lp.equalities..lp.rows).contains(&(*row as usize));
+        let is_mark = |(mark, curve): (&CurveState, &Curve)| {
+            mark.on as usize + usize::from(mark.basic) <= curve.columns.len()
+        };
+        size <= padded(most)
+            && self.rows.iter().all(is_row)
+            && distinct(&self.rows)
+            && self.head.len() == size
+            && self
+                .head
+                .iter()
+                .all(|&at| (at as usize) < lp.columns() + size)
+            && distinct(&self.head)
+            && self.sense.len() == lp.plain
+            && self.sense.iter().all(|sense| (-1..=1).contains(sense))
+            && self.slopes.len() == lp.parameter_count()
+            && self.curve_states.len() == lp.curves.len()
+            && self.curve_states.iter().zip(&lp.curves).all(is_mark)
+            && self.idle <= u32::MAX / 2
+            && self.weights.len() == if lp.is_dense { 0 } else { size }
+            && self
+                .weights
+                .iter()
+                .all(|weight| weight.is_normal() && *weight > 0.0)
+            && finite(&self.slopes)
+            && finite(&[self.constant, self.at_visit])
+            && self
+                .factors
+                .as_ref()
+                .is_none_or(|factors| factors.fit(lp, size))
+    }
+}
+
+impl Factors {
+    fn of(basis: &Basis) -> Self {
+        let parts = [
+            &basis.duals[..basis.size()],
+            &basis.reduced,
+            &basis.activity,
+        ];
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let inverse = match &basis.factors {
+            Factorization::Dense(inverse) => Some(inverse),
+            Factorization::Sparse(_) => None,
+        };
+        let mut numbers = Vec::with_capacity(length + inverse.map_or(0, Inverse::saved));
+        for part in parts {
+            numbers.extend_from_slice(part);
+        }
+        if let Some(inverse) = inverse {
+            inverse.save(&mut numbers);
+        }
+        Self {
+            numbers,
+            bound_cost: basis.bound_cost,
+            age: inverse.map_or(0, |_| basis.age),
+        }
+    }
+
+    /// Copies them to the working basis, which has `size` rows.
+    fn load(&self, size: usize, basis: &mut Basis) {
+        let (duals, rest) = self.numbers.split_at(size);
+        let (reduced, rest) = rest.split_at(basis.reduced.len());
+        let (activity, inverse) = rest.split_at(basis.activity.len());
+        if let Factorization::Dense(own) = &mut basis.factors {
+            own.load(size, inverse);
+        }
+        basis.duals[..size].copy_from_slice(duals);
+        basis.duals[size..].fill(0.0);
+        basis.reduced.copy_from_slice(reduced);
+        basis.activity.copy_from_slice(activity);
+        basis.bound_cost = self.bound_cost;
+        basis.age = self.age;
+    }
+
+    fn fit(&self, lp: &ReducedLp, size: usize) -> bool {
+        let inverse = if lp.is_dense {
+            Inverse::saved_length(lp.largest_basis(), size)
+        } else {
+            0
+        };
+        self.numbers.len() == size + lp.plain + lp.rows + inverse
+            && self.age <= u32::MAX / 2
+            && self.bound_cost.is_finite()
+            && self.numbers.iter().all(|number| number.is_finite())
+    }
+}
+
+/// The contribution of column bounds to the dual objective: Σ reduced cost × the bound that its
+/// sign points to, for basic columns as for others, unless it is zero but for rounding. A wrong
+/// sign so lowers the dual objective, and widens the gap to the primal one. Where there is no such
+/// bound, a sign is wrong by a tolerance at most, relative to the terms of the reduced cost, or the
+/// basis is refused.
+fn bound_part(input: StageInput<'_>, basis: &mut Basis) -> Result<f64, SolveError> {
+    let lp = input.lp;
+    let rounding = tolerance::ROUNDING * lp.cost_scale;
+    let mut sum = 0.0;
+    for column in 0..lp.plain {
+        let (reduced, sense) = (basis.reduced[column], basis.sense[column]);
+        let own = basis.at_bound(lp, column);
+        if sense * reduced > 0.0 || reduced == 0.0 {
+            sum += reduced * own;
+            continue;
+        }
+        let (off, terms) = (reduced.abs(), basis.terms(input, column));
+        let pointed = if reduced > 0.0 {
+            lp.lower[column]
+        } else {
+            lp.upper[column]
+        };
+        let is_bound = pointed.is_finite() && !lp.artificial.contains(&column);
+        if off <= rounding + tolerance::DUAL_STEP * terms {
+            sum += reduced * own;
+        } else if is_bound {
+            sum += reduced * pointed;
+        } else if off <= tolerance::DUAL * terms {
+            sum += reduced * own;
+        } else {
+            return Err(SolveError::CheckFailed);
+        }
+        if sense == 0.0 {
+            basis.reduced[column] = 0.0;
+        }
+    }
+    for (curve, &mark) in lp.curves.iter().zip(&basis.curve_states) {
+        let (segments, dual) = (lp.members(curve), basis.duals[curve.row]);
+        let (activity, cost) = curve.at_bounds(segments, mark);
+        sum += cost - dual * activity;
+        let on = mark.on as usize;
+        let first_off = on + usize::from(mark.basic);
+        if mark.basic {
+            sum += segments[on].least_contribution(dual)?;
+        }
+        // In the order of unit costs: beyond a segment with the right sign all others have it.
+        for segment in &segments[first_off..] {
+            if segment.reduced(dual) >= 0.0 {
+                break;
+            }
+            sum += segment.least_contribution(dual)? - segment.contribution(dual, false);
+        }
+        for segment in segments[..on].iter().rev() {
+            if segment.reduced(dual) <= 0.0 {
+                break;
+            }
+            sum += segment.least_contribution(dual)? - segment.contribution(dual, true);
+        }
+    }
+    Ok(sum)
+}

@@ -1,0 +1,272 @@
+//! The factorisation of the basis matrix: a dense inverse for small stages, sparse LU factors with
+//! product-form updates for large ones. The linear program alone decides which.
+//!
+//! The matrix has the rows of the basis and, by position, the columns of its basic variables; a
+//! slack variable has −1 in its row.
+
+use std::sync::Arc;
+
+#[cfg(test)]
+use super::fault::Fault;
+use super::inverse::{Inverse, padded};
+use super::lu::Lu;
+use super::reduced_lp::ReducedLp;
+
+/// Updates after which the factors are computed anew.
+const MAX_UPDATES: usize = 120;
+/// Elements of a pivot column that count as zero.
+const DROP: f64 = 1e-14;
+
+/// The factorisation of a basis matrix.
+#[derive(Debug)]
+pub(super) enum Factorization {
+    Dense(Inverse),
+    Sparse(ProductForm),
+}
+
+/// LU factors, and the updates since they were computed.
+#[derive(Debug, Default)]
+pub(super) struct ProductForm {
+    lu: Arc<Lu>,
+    updates: Vec<Update>,
+    indices: Vec<u16>,
+    values: Vec<f64>,
+    size: usize,
+    pivots: usize,
+}
+
+/// A change of the basis by one column or one row, with its elements by position.
+#[derive(Debug, Clone, Copy)]
+struct Update {
+    kind: UpdateKind,
+    /// Its position.
+    position: usize,
+    start: usize,
+    end: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum UpdateKind {
+    /// The pivot column of the variable that has entered: without the pivot, whose reciprocal this
+    /// is.
+    Pivot(f64),
+    /// The row that was added, with its slack basic.
+    Row,
+}
+
+impl Factorization {
+    /// A factorisation with room for any basis of the linear program.
+    pub(super) fn new(lp: &ReducedLp) -> Self {
+        if lp.is_dense {
+            Self::Dense(Inverse::new(lp.largest_basis()))
+        } else {
+            Self::Sparse(ProductForm::default())
+        }
+    }
+
+    /// Sets the matrix to minus the identity.
+    pub(super) fn set_to_minus_identity(&mut self, size: usize) {
+        match self {
+            Self::Dense(inverse) => inverse.set_to_minus_identity(size),
+            Self::Sparse(factors) => factors.set(Arc::new(Lu::minus_identity(size))),
+        }
+    }
+
+    /// Solves B × `into` = `vector`, which has padded length.
+    #[inline]
+    pub(super) fn ftran(&self, vector: &[f64], into: &mut [f64]) {
+        match self {
+            Self::Dense(inverse) => inverse.times(vector, into),
+            Self::Sparse(factors) => {
+                into[..vector.len()].copy_from_slice(vector);
+                factors.ftran(into);
+            }
+        }
+    }
+
+    /// Solves B × `into` = a sparse vector.
+    #[inline]
+    pub(super) fn ftran_sparse(&self, vector: &[(usize, f64)], into: &mut [f64]) {
+        match self {
+            Self::Dense(inverse) => inverse.times_sparse(vector, into),
+            Self::Sparse(factors) => {
+                into[..padded(factors.size)].fill(0.0);
+                for &(row, value) in vector {
+                    into[row] += value;
+                }
+                factors.ftran(into);
+            }
+        }
+    }
+
+    /// Solves `into` × B = `vector`.
+    #[inline]
+    pub(super) fn btran(&self, vector: &[f64], into: &mut [f64]) {
+        match self {
+            Self::Dense(inverse) => inverse.times_left(vector, into),
+            Self::Sparse(factors) => {
+                into[..padded(factors.size)].fill(0.0);
+                into[..factors.size].copy_from_slice(&vector[..factors.size]);
+                factors.btran(into);
+            }
+        }
+    }
+
+    /// Writes a row of the inverse.
+    #[inline]
+    pub(super) fn inverse_row(&self, position: usize, into: &mut [f64]) {
+        match self {
+            Self::Dense(inverse) => {
+                let row = inverse.row(position);
+                into[..row.len()].copy_from_slice(row);
+            }
+            Self::Sparse(factors) => {
+                into[..padded(factors.size)].fill(0.0);
+                into[position] = 1.0;
+                factors.btran(into);
+            }
+        }
+    }
+
+    /// Adds a row whose slack is basic in it: `row` holds the coefficients of the basic variables,
+    /// by position.
+    pub(super) fn add_row(&mut self, row: &[f64]) {
+        match self {
+            Self::Dense(inverse) => inverse.border(row),
+            Self::Sparse(factors) => factors.add_row(row),
+        }
+    }
+
+    /// Puts a variable with the transformed column `column` into position `position`. `pivot_row`,
+    /// the row of the inverse there, is work space.
+    #[inline]
+    pub(super) fn exchange(&mut self, position: usize, column: &[f64], pivot_row: &mut [f64]) {
+        match self {
+            Self::Dense(inverse) => inverse.exchange(position, column, pivot_row),
+            Self::Sparse(factors) => factors.exchange(position, column),
+        }
+    }
+
+    /// True if the factors are to be computed anew.
+    #[inline]
+    pub(super) fn is_long(&self) -> bool {
+        match self {
+            Self::Dense(_) => false,
+            Self::Sparse(factors) => factors.pivots > MAX_UPDATES,
+        }
+    }
+
+    /// The sparse factors.
+    #[inline]
+    pub(super) fn sparse(&self) -> Option<&ProductForm> {
+        match self {
+            Self::Dense(_) => None,
+            Self::Sparse(factors) => Some(factors),
+        }
+    }
+}
+
+impl ProductForm {
+    /// The factors, without the updates since.
+    pub(super) fn lu(&self) -> &Arc<Lu> {
+        &self.lu
+    }
+
+    /// Takes new factors.
+    pub(super) fn set(&mut self, lu: Arc<Lu>) {
+        self.size = lu.size();
+        self.lu = lu;
+        self.updates.clear();
+        self.indices.clear();
+        self.values.clear();
+        self.pivots = 0;
+    }
+
+    fn list(&self, update: &Update) -> impl Iterator<Item = (usize, f64)> {
+        let range = update.start..update.end;
+        let indices = self.indices[range.clone()].iter();
+        let list = indices.zip(&self.values[range]);
+        list.map(|(&index, &value)| (usize::from(index), value))
+    }
+
+    #[inline]
+    fn ftran(&self, vector: &mut [f64]) {
+        self.lu.ftran(vector);
+        for update in &self.updates {
+            let own = vector[update.position];
+            match update.kind {
+                UpdateKind::Pivot(reciprocal) => {
+                    if own != 0.0 {
+                        let step = own * reciprocal;
+                        vector[update.position] = step;
+                        for (position, value) in self.list(update) {
+                            vector[position] -= value * step;
+                        }
+                    }
+                }
+                UpdateKind::Row => {
+                    let sum = self
+                        .list(update)
+                        .fold(0.0, |sum, (position, value)| sum + value * vector[position]);
+                    vector[update.position] = sum - own;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn btran(&self, vector: &mut [f64]) {
+        for update in self.updates.iter().rev() {
+            let own = vector[update.position];
+            match update.kind {
+                UpdateKind::Pivot(reciprocal) => {
+                    let sum = self
+                        .list(update)
+                        .fold(own, |sum, (position, value)| sum - value * vector[position]);
+                    vector[update.position] = sum * reciprocal;
+                }
+                UpdateKind::Row => {
+                    if own != 0.0 {
+                        for (position, value) in self.list(update) {
+                            vector[position] += value * own;
+                        }
+                        vector[update.position] = -own;
+                    }
+                }
+            }
+        }
+        self.lu.btran(vector);
+    }
+
+    fn push(&mut self, kind: UpdateKind, position: usize, elements: &[f64], own: usize) {
+        let start = self.indices.len();
+        for (at, &value) in elements.iter().enumerate() {
+            if at != own && value.abs() > DROP {
+                self.indices.push(at as u16);
+                self.values.push(value);
+            }
+        }
+        self.updates.push(Update {
+            kind,
+            position,
+            start,
+            end: self.indices.len(),
+        });
+    }
+
+    fn add_row(&mut self, row: &[f64]) {
+        self.push(UpdateKind::Row, self.size, row, self.size);
+        self.size += 1;
+    }
+
+    fn exchange(&mut self, position: usize, column: &[f64]) {
+        let reciprocal = 1.0 / column[position];
+        #[cfg(test)]
+        if Fault::LostUpdate.is_on() && self.pivots % 10 == 9 {
+            self.pivots += 1;
+            return;
+        }
+        self.push(UpdateKind::Pivot(reciprocal), position, column, position);
+        self.pivots += 1;
+    }
+}

@@ -1,0 +1,164 @@
+//! The collectives of training: their number per iteration, and ranks whose cuts differ.
+
+mod counted;
+#[path = "../../cobre-case/src/sample.rs"]
+mod sample;
+
+use std::net::TcpListener;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cobre_comm::{
+    BackendKind, CommBackend, LocalBackend, TcpConfig, TcpProtection, TcpTopology,
+    create_communicator, env,
+};
+use cobre_sddp::{Iteration, Observer, Problem, SddpError, Settings, StopRule, Stopping, run};
+use counted::Counted;
+use sample::{Hydrothermal, hydrothermal};
+
+const STAGES: usize = 12;
+const ITERATIONS: usize = 10;
+
+fn problem(cvar: bool) -> Problem {
+    let size = Hydrothermal {
+        stages: STAGES,
+        regions: 2,
+        reservoirs: 4,
+        thermals: 6,
+        blocks: 1,
+        lags: 0,
+        openings: 4,
+        known_start: false,
+    };
+    let mut problem = hydrothermal(size).expect("sizes are not zero");
+    if cvar {
+        problem.risk = "cvar:0.5,0.3".parse().expect("a risk measure");
+        for node in &mut problem.nodes {
+            node.risk = problem.risk;
+        }
+    }
+    problem
+}
+
+fn settings(passes: usize, iterations: usize) -> Settings {
+    Settings {
+        seed: 3,
+        passes: NonZero::new(passes).expect("not 0"),
+        stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
+        ..Settings::default()
+    }
+}
+
+/// Notes the collectives at the end of each iteration.
+struct Counts {
+    count: Arc<AtomicUsize>,
+    seen: Vec<usize>,
+}
+
+impl Observer for Counts {
+    fn iteration(&mut self, _: &Iteration) {
+        self.seen.push(self.count.load(Ordering::Relaxed));
+    }
+}
+
+/// The collectives of each iteration but the first.
+fn per_iteration(cvar: bool, passes: usize) -> Vec<usize> {
+    let comm = Counted::new(LocalBackend, None);
+    let mut counts = Counts {
+        count: comm.count(),
+        seen: Vec::new(),
+    };
+    let settings = settings(passes, ITERATIONS);
+    run(&comm, problem(cvar), &settings, &mut counts).expect("it runs");
+    counts.seen.windows(2).map(|two| two[1] - two[0]).collect()
+}
+
+#[test]
+fn an_iteration_has_few_collectives() {
+    // So many passes that cuts are published again and again.
+    for (passes, publishes) in [(1, false), (30, true)] {
+        for (cvar, exchanges) in [(false, STAGES), (true, 2 * STAGES)] {
+            let found = per_iteration(cvar, passes);
+            let most = if publishes {
+                exchanges + 3
+            } else {
+                exchanges + 2
+            };
+            assert_eq!(found.iter().min(), Some(&(exchanges + 2)), "{found:?}");
+            assert_eq!(found.iter().max(), Some(&most), "{found:?}");
+        }
+    }
+}
+
+/// Two ranks, in threads of this process.
+fn two_ranks<R: Send>(work: impl Fn(CommBackend) -> R + Sync) -> Vec<R> {
+    let secret = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(secret.path(), "a secret of thirty-two characters").expect("it is written");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let config = |rank: usize| TcpConfig {
+        rank,
+        size: 2,
+        coordinator: Some("127.0.0.1".to_owned()),
+        port,
+        bind: None,
+        secret_file: Some(secret.path().to_owned()),
+        runtime_directory: None,
+        protection: TcpProtection::None,
+        topology: TcpTopology::Auto,
+        job: None,
+        listener: None,
+        secret_descriptor: None,
+        timeout: None,
+        stall: env::DEFAULT_STALL,
+    };
+    std::thread::scope(|scope| {
+        let (work, config) = (&work, &config);
+        let start = |rank| {
+            scope.spawn(move || {
+                let comm = create_communicator(BackendKind::Tcp(config(rank)));
+                work(comm.expect("both connect"))
+            })
+        };
+        let ranks = [start(0), start(1)];
+        ranks.map(|rank| rank.join().expect("it ends")).into()
+    })
+}
+
+/// Trains on two ranks, of which one receives a wrong bit at the collective of this number.
+fn trained(spoiled: Option<usize>) -> Vec<Result<String, SddpError>> {
+    two_ranks(|comm| {
+        let first = cobre_comm::Communicator::rank(&comm) == 0;
+        let comm = Counted::new(comm, spoiled.filter(|_| !first));
+        let results = run(&comm, problem(false), &settings(3, 5), &mut ());
+        results.map(|results| results.policy_sha256)
+    })
+}
+
+#[test]
+fn ranks_whose_cuts_differ_all_learn_it_after_the_iteration() {
+    let sound = trained(None);
+    assert!(
+        matches!(&sound[..], [Ok(one), Ok(other)] if one == other),
+        "{sound:?}"
+    );
+    // The agreement, two for the openings, an iteration, the forward passes: in the third level of
+    // the second iteration.
+    let number = 1 + 2 + (STAGES + 2) + 1 + 2;
+    for outcome in trained(Some(number)) {
+        let found = outcome.expect_err("the cuts differ");
+        assert!(
+            matches!(
+                found,
+                SddpError::Divergence {
+                    rank: 1,
+                    iteration: 2
+                }
+            ),
+            "{found:?}"
+        );
+        assert!(found.to_string().contains("iteration 2"), "{found}");
+    }
+}
