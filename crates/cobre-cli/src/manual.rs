@@ -74,7 +74,9 @@ fn pages(mut command: Command) -> Vec<(String, Man)> {
             !helps && !below.is_hide_set()
         });
         open.extend(below.map(|below| (format!("{name}-{}", below.get_name()), below.clone())));
-        let page = Man::new(command).title(name.to_uppercase());
+        let page = Man::new(command)
+            .title(name.to_uppercase())
+            .source(concat!("cobre ", env!("CARGO_PKG_VERSION")));
         found.push((name, page));
     }
     found.sort_by(|(left, _), (right, _)| left.cmp(right));

@@ -60,6 +60,6 @@ fn a_page_that_is_not_there_is_named() {
         .args(["man", "cobre-lightning"])
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cobre-lightning"));
 }

@@ -14,7 +14,7 @@ use crate::errors;
 
 /// The place of a Parquet table.
 #[derive(FromPyObject)]
-pub(crate) enum TableSource {
+pub(crate) enum TablePlace {
     /// The bytes of one.
     Memory(Vec<u8>),
     /// A file.
@@ -33,11 +33,11 @@ pub(crate) enum ColumnValues<'py> {
 #[pyfunction]
 pub(crate) fn read_table(
     py: Python<'_>,
-    source: TableSource,
+    source: TablePlace,
 ) -> PyResult<Vec<(String, ColumnValues<'_>)>> {
     let place = match &source {
-        TableSource::Memory(_) => "a table in memory".to_owned(),
-        TableSource::Path(path) => path.display().to_string(),
+        TablePlace::Memory(_) => "a table in memory".to_owned(),
+        TablePlace::Path(path) => path.display().to_string(),
     };
     let columns = py.detach(|| columns(source));
     let columns = columns.map_err(|error| errors::of_table(&place, &error))?;
@@ -52,15 +52,15 @@ pub(crate) fn read_table(
     Ok(columns.collect())
 }
 
-fn columns(source: TableSource) -> Result<Vec<(String, Values)>, TableError> {
+fn columns(source: TablePlace) -> Result<Vec<(String, Values)>, TableError> {
     let file = match source {
-        TableSource::Memory(bytes) => {
+        TablePlace::Memory(bytes) => {
             let file = rustix::fs::memfd_create("cobre-table", MemfdFlags::CLOEXEC);
             let mut file = File::from(file.map_err(std::io::Error::from)?);
             file.write_all(&bytes)?;
             file
         }
-        TableSource::Path(path) => cobre_files::open(&path)?,
+        TablePlace::Path(path) => cobre_files::open(&path)?,
     };
     let table = Table::open(file, Most::Written)?;
     let columns = table.columns().iter().enumerate();

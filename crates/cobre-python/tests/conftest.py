@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 import uuid
 from pathlib import Path
@@ -29,10 +30,10 @@ def case() -> str:
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """The command that results are compared with."""
-    path = ROOT / "target/release/cobre"
-    assert path.exists(), "cargo build --release first"
-    return str(path)
+    """The command that results are compared with: the one that the wheel has installed."""
+    path = os.path.join(sysconfig.get_path("scripts"), "cobre")
+    assert os.path.exists(path), "install the wheel first"
+    return path
 
 
 def started() -> dict[int, dict[str, str]]:
