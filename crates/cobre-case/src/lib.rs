@@ -12,7 +12,9 @@ pub mod template;
 
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
-pub use hydrothermal::{TableDescription, schemas, tables};
+pub use hydrothermal::{
+    FittedPlane, ProductionFit, TableDescription, schemas, simulation_tables, tables,
+};
 pub use overrides::Overrides;
 
 use std::path::Path;
@@ -117,6 +119,27 @@ pub fn load_with(
         problem,
         settings: None,
         warnings: Vec::new(),
+    })
+}
+
+/// The fitted production functions of the hydrothermal case in a directory.
+///
+/// # Errors
+/// What is no such case, and everything that is wrong with one.
+pub fn fits(path: &Path) -> Result<Vec<ProductionFit>, CaseError> {
+    let unreadable = |source| CaseError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    std::fs::metadata(path).map_err(unreadable)?;
+    if !path.is_dir() || !hydrothermal::is_case(path) {
+        return Err(CaseError::NotACase {
+            path: path.to_owned(),
+        });
+    }
+    hydrothermal::read_fits(path).map_err(|findings| CaseError::Case {
+        path: path.to_owned(),
+        findings,
     })
 }
 

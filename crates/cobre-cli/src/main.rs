@@ -5,6 +5,7 @@ mod compare;
 mod dispositions;
 mod doctor;
 mod exit;
+mod fit;
 mod init;
 mod job;
 mod launch;
@@ -33,6 +34,7 @@ struct Cli {
 enum Command {
     Run(Box<run::Args>),
     Validate(validate::Args),
+    Fit(fit::Args),
     Init(init::Args),
     Schema(schema::Args),
     Report(report::Args),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Ok(cli) => match cli.command {
             Command::Run(args) => run::run(&args),
             Command::Validate(args) => validate::run(&args),
+            Command::Fit(args) => fit::run(&args),
             Command::Init(args) => init::run(&args),
             Command::Schema(args) => schema::run(&args),
             Command::Report(args) => report::run(&args),

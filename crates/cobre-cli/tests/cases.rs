@@ -130,7 +130,51 @@ fn every_reference_case_gives_the_same_with_two_ranks() {
         assert!(alone == both, "{name}");
         checked += 1;
     }
-    assert!(checked >= 12, "{checked} cases can be read");
+    assert!(checked >= 18, "{checked} cases can be read");
+}
+
+#[test]
+fn fitted_hyperplanes_are_shown_with_their_errors() {
+    let Some(case) = reference("d07-fpha-computed") else {
+        return;
+    };
+    let output = finish(cobre(&["fit", "--planes"]).arg(&case));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("1 fitted production function"), "{text}");
+    assert!(
+        text.contains("largest error") && text.contains("MW/hm³"),
+        "{text}"
+    );
+    let fits = json(&finish(cobre(&["fit", "--json"]).arg(&case)));
+    let fit = &fits["fits"][0];
+    assert_eq!(fit["hydro"], "H0");
+    assert!(
+        fit["planes"]
+            .as_array()
+            .is_some_and(|planes| planes.len() > 1),
+        "{fit}"
+    );
+    let error = |key: &str| fit[key].as_f64().expect("a number");
+    assert!(error("mean_error_mw") > 0.0 && error("mean_error_mw") < error("largest_error_mw"));
+    let (_directory, plain) = initialised("cascade");
+    let output = finish(cobre(&["fit"]).arg(&plain));
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("no plant has fitted hyperplanes"), "{text}");
+    replace(
+        &plain,
+        "system/hydros.json",
+        "\"bus_id\": 0",
+        "\"bus_id\": 5",
+    );
+    assert_eq!(finish(cobre(&["fit"]).arg(&plain)).status.code(), Some(1));
+    assert_eq!(
+        finish(cobre(&["fit"]).arg(plain.join("nowhere")))
+            .status
+            .code(),
+        Some(2)
+    );
 }
 
 /// A case in a directory of its own.
@@ -140,6 +184,39 @@ fn initialised(template: &str) -> (tempfile::TempDir, PathBuf) {
     let output = finish(cobre(&["init", template]).arg(&case));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     (directory, case)
+}
+
+#[test]
+fn the_invented_system_has_any_size_and_gives_the_same_with_two_ranks() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let case = directory.path().join("case");
+    let output = finish(cobre(&["init", "brazil-like", "--hydros", "20"]).arg(&case));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report = json(&finish(cobre(&["validate", "--json"]).arg(&case)));
+    assert_eq!(report["valid"], true, "{report}");
+    assert_eq!(report["warnings"], serde_json::json!([]));
+    let options = ["--iterations", "1", "--simulate", "2"];
+    let alone = result_of(&case, &options);
+    let both = result_of(
+        &case,
+        &[&options[..], &["--backend", "shm", "-n", "2"]].concat(),
+    );
+    assert!(alone == both);
+    let large = directory.path().join("large");
+    let output = finish(cobre(&["init", "brazil-like", "--hydros", "160"]).arg(&large));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report = json(&finish(cobre(&["validate", "--json"]).arg(&large)));
+    assert_eq!(report["valid"], true, "{report}");
+    for (template, hydros) in [
+        ("brazil-like", "19"),
+        ("brazil-like", "161"),
+        ("cascade", "20"),
+    ] {
+        let refused = directory.path().join("refused");
+        let output = finish(cobre(&["init", template, "--hydros", hydros]).arg(&refused));
+        assert_eq!(output.status.code(), Some(64), "{output:?}");
+        assert!(!refused.exists());
+    }
 }
 
 #[test]
@@ -329,7 +406,12 @@ fn schemas_describe_every_json_file() {
     let output: Output = finish(cobre(&["schema"]).arg(&schemas));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let found = files(&schemas);
-    assert_eq!(found.len(), 12, "{:?}", found.keys());
+    assert_eq!(
+        found.len(),
+        cobre_case::schemas().len(),
+        "{:?}",
+        found.keys()
+    );
     let schema: Value = serde_json::from_slice(&found["thermals.schema.json"]).expect("it is JSON");
     let plant = &schema["properties"]["thermals"]["items"];
     assert_eq!(plant["properties"]["cost_per_mwh"]["minimum"], 0);

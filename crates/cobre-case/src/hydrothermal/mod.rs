@@ -6,6 +6,8 @@
 
 mod date;
 mod files;
+mod fits;
+mod hydraulic_warnings;
 mod json;
 mod model;
 mod number;
@@ -26,6 +28,10 @@ use self::sampling::OpeningSampler;
 use self::system::System;
 use crate::finding::{Finding, Findings, Place};
 use crate::{Case, Options};
+
+pub(crate) use self::fits::read as read_fits;
+pub use self::fits::{FittedPlane, ProductionFit};
+pub use self::results::simulation_tables;
 
 /// True if a directory looks like a case.
 pub(crate) fn is_case(path: &Path) -> bool {

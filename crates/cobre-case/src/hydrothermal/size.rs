@@ -8,8 +8,9 @@ use crate::finding::{Findings, Place};
 
 /// The most columns of all linear programs of a case together.
 const MOST_COLUMNS: usize = 1 << 23;
-/// Columns of a hydro plant in a block: turbined, spilled, and what may be missing.
-const HYDRO_COLUMNS: usize = 8;
+/// Columns of a hydro plant in a block: turbined, spilled, diverted, generation, storage, evaporation, and what may be
+/// missing.
+const HYDRO_COLUMNS: usize = 14;
 /// Columns of a bus in a block: load that is not served, in segments, and too much energy.
 const BUS_COLUMNS: usize = 4;
 /// Columns of a line in a block: one for each way.

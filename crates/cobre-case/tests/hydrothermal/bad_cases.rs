@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const INFLOWS: &str = "scenarios/inflow_seasonal_stats.parquet";
 
-fn sound() -> CaseFiles {
+pub fn sound() -> CaseFiles {
     Template::find("cascade").expect("it is there").files()
 }
 
@@ -119,9 +119,22 @@ system/hydros.json | /hydros/1/downstream_id | 0 | hydros[1].downstream_id: wate
 system/hydros.json | /hydros/0/downstream_id | 5 | hydros[0].downstream_id: there is no hydro plant 5
 system/hydros.json | /hydros/0/generation/max_turbined_m3s | -1 | hydros[0].generation.max_turbined_m3s: a number that is at least 0 is expected, -1 is found
 system/hydros.json | /hydros/0/generation/min_turbined_m3s | 999 | hydros[0].generation.min_turbined_m3s: 999 is above the most, 180
-system/hydros.json | /hydros/0/generation/model | "fpha" | generation.model: "fpha" is not supported
-system/hydros.json | /hydros/0/evaporation | {"coefficients_mm": []} | hydros[0].evaporation: not supported
-system/hydros.json | /hydros/0/tailrace | {} | hydros[0].tailrace: not supported
+system/hydros.json | /hydros/0/specific_productivity_mw_per_m3s_per_m | 0.009 | hydros[0].specific_productivity_mw_per_m3s_per_m: not supported
+system/hydros.json | /hydros/0/generation/model | "fpha" | hydros[0].generation.model: fpha needs an entry of the plant in system/hydro_production_models.json
+system/hydros.json | /hydros/0/generation/productivity_mw_per_m3s | null | hydros[0].generation.productivity_mw_per_m3s: the key is missing, and stages 0, 1, 2
+system/hydros.json | /hydros/0/evaporation | {"coefficients_mm": [1, 2]} | hydros[0].evaporation.coefficients_mm: 12 numbers are expected, one per month; 2 are found
+system/hydros.json | /hydros/0/evaporation | {"coefficients_mm": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]} | hydro plant 0 (upper lake): there is no row, which evaporation needs
+system/hydros.json | /hydros/0/evaporation | {"coefficients_mm": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], "reference_volumes_hm3": [5, 5, 5, 9999, 5, 5, 5, 5, 5, 5, 5, 5]} | hydros[0].evaporation.reference_volumes_hm3[3]: 9999 is not from 0 to 900
+system/hydros.json | /hydros/0/diversion | {"downstream_id": 8, "max_flow_m3s": 5} | hydros[0].diversion.downstream_id: there is no hydro plant 8
+system/hydros.json | /hydros/1/diversion | {"downstream_id": 0, "max_flow_m3s": 5} | hydros[1].diversion.downstream_id: water flows in a circle: 0 → 1 → 0
+system/hydros.json | /hydros/1/travel_time_hours | 5 | hydros[1].travel_time_hours: water of this plant reaches no other
+system/hydros.json | /hydros/0/travel_time_hours | -5 | hydros[0].travel_time_hours: a number that is at least 0 is expected
+system/hydros.json | /hydros/0/filling | {"start_stage_id": 0} | hydros[0].filling: filling ends where entry_stage_id says
+system/hydros.json | /hydros/0/entry_stage_id | 99 | hydros[0].entry_stage_id: there is no stage 99
+stages.json | /stages/0/block_mode | "sequential" | stages[0].block_mode: "sequential" is not supported: use chronological
+initial_conditions.json | /filling_storage | [{"hydro_id": 0, "value_hm3": 5}] | filling_storage[0].hydro_id: hydro plant 0 has no filling
+initial_conditions.json | /past_defluences | [{"hydro_id": 0, "start_date": "2025-12-01", "end_date": "2026-01-01", "value_m3s": 5}] | past_defluences[0].hydro_id: hydro plant 0 has no travel_time_hours
+penalties.json | /hydro/evaporation_violation_neg_cost | -1 | hydro.evaporation_violation_neg_cost: a number that is at least 0 is expected
 system/thermals.json | /thermals/0/generation/max_mw | -5 | thermals[0].generation.max_mw: a number that is at least 0 is expected, -5 is found
 system/thermals.json | /thermals/1/id | 0 | thermals[1].id: thermal plant 0 is there already
 system/thermals.json | /thermals/0/name | 7 | thermals[0].name: a text is expected, 7 is found
@@ -589,16 +602,15 @@ fn wrong_columns_of_a_table_are_named() {
     let columns = [
         ("hydro_id", TemplateColumn::Ids(vec![0])),
         ("stage_id", TemplateColumn::Ids(vec![0])),
-        (
-            "water_withdrawal_m3s",
-            TemplateColumn::Maybe(vec![Some(1.0)]),
-        ),
+        ("mean_m3s", TemplateColumn::Numbers(vec![1.0])),
+        ("std_m3s", TemplateColumn::Numbers(vec![1.0])),
+        ("ar_order", TemplateColumn::Maybe(vec![Some(1.0)])),
     ];
     let mut files = sound();
-    files.table("constraints/hydro_bounds.parquet", &columns);
+    files.table(INFLOWS, &columns);
     let found = errors(&files);
     assert!(
-        found[0].contains("column water_withdrawal_m3s: not supported"),
+        found[0].contains("column ar_order: not supported"),
         "{found:#?}"
     );
 }

@@ -3,10 +3,14 @@
 
 mod bad_cases;
 mod bad_equipment;
+mod bad_hydro;
 mod balances;
 mod book;
 mod equipment;
+mod extensive_water;
 mod mutants;
 mod non_negativity;
 mod reference_cases;
 mod tables;
+mod water_tables;
+mod water_world;

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use cobre_case::template::{CaseFiles, Template};
 use cobre_case::{Options, load};
 
+use crate::equipment;
+use crate::water_world::WaterWorld;
+
 /// Mutants of each file if nobody says it.
 const USUAL: u64 = 150;
 /// The longest that one may take, on a machine with much else to do.
@@ -97,15 +100,14 @@ fn sound() -> CaseFiles {
     Template::find("cascade").expect("it is there").files()
 }
 
-#[test]
-fn mutants_of_every_file_are_an_error_or_another_case() {
-    let count = setting("COBRE_HOSTILE", USUAL);
+/// Makes mutants of some files of a case, so many of each; counts those that are refused, and all.
+fn mutate(files: &CaseFiles, wanted: fn(&str) -> bool, count: u64) -> (u64, u64) {
     let seed = setting("COBRE_HOSTILE_SEED", 1);
-    let files = sound();
     let directory = tempfile::tempdir().expect("a directory");
     files.write(directory.path()).expect("it can be written");
     let (mut refused, mut all) = (0, 0);
-    let names: Vec<String> = files.iter().map(|(name, _)| name.to_owned()).collect();
+    let names = files.iter().map(|(name, _)| name.to_owned());
+    let names: Vec<String> = names.filter(|name| wanted(name)).collect();
     for (number, name) in names.iter().enumerate() {
         let place = directory.path().join(name);
         let whole = std::fs::read(&place).expect("it is there");
@@ -124,6 +126,27 @@ fn mutants_of_every_file_are_an_error_or_another_case() {
         }
         std::fs::write(&place, &whole).expect("it can be written");
     }
+    (refused, all)
+}
+
+#[test]
+fn mutants_of_every_file_are_an_error_or_another_case() {
+    let count = setting("COBRE_HOSTILE", USUAL);
+    let (mut refused, mut all) = mutate(&sound(), |_| true, count);
+    // Production functions, curves and the ways of water.
+    let (_, files) = WaterWorld::random(3);
+    let wanted = |name: &str| name.contains("hydro") || name == "initial_conditions.json";
+    let more = mutate(&files, wanted, count.div_ceil(2));
+    (refused, all) = (refused + more.0, all + more.1);
+    // Equipment and constraints.
+    let wanted = |name: &str| {
+        let parts = [
+            "pumping", "contract", "batter", "generic", "exchange", "thermals", "ncs",
+        ];
+        parts.iter().any(|part| name.contains(part)) || name == "initial_conditions.json"
+    };
+    let more = mutate(&equipment::sound(), wanted, count.div_ceil(3));
+    (refused, all) = (refused + more.0, all + more.1);
     assert!(refused * 3 > all, "{refused} of {all} were refused");
     assert!(peak_kib() < MOST_KIB, "{} KiB", peak_kib());
 }

@@ -18,10 +18,10 @@ use crate::non_negativity::wild_case;
 const HM3: f64 = 0.0036;
 
 /// A table as one map of columns.
-struct Whole(BTreeMap<String, Vec<f64>>);
+pub struct Whole(BTreeMap<String, Vec<f64>>);
 
 impl Whole {
-    fn read(results: &Results, name: &str) -> Option<Self> {
+    pub fn read(results: &Results, name: &str) -> Option<Self> {
         let table: Table = results
             .table(&format!("simulation/{name}"))
             .expect("it can be read")?;
@@ -33,22 +33,22 @@ impl Whole {
         Some(Self(columns.collect()))
     }
 
-    fn of(&self, column: &str) -> &[f64] {
+    pub fn of(&self, column: &str) -> &[f64] {
         &self.0[column]
     }
 
-    fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.of("scenario").len()
     }
 
     /// The numbers of some columns in a row, as a key.
-    fn key(&self, row: usize, columns: &[&str]) -> Vec<i64> {
+    pub fn key(&self, row: usize, columns: &[&str]) -> Vec<i64> {
         let numbers = columns.iter().map(|column| self.of(column)[row] as i64);
         numbers.collect()
     }
 
     /// Adds a number of each row to the entry of its key.
-    fn add(
+    pub fn add(
         &self,
         keys: &[&str],
         sums: &mut BTreeMap<Vec<i64>, f64>,
@@ -66,7 +66,7 @@ fn place(plant: usize) -> i64 {
 }
 
 /// Trains a little, simulates and writes.
-fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
+pub fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
     let settings = Settings {
         seed: 7,
         passes: 2,
@@ -93,12 +93,12 @@ fn simulate(case: Case, solver: Solver, output: &Path) -> Results {
     Results::open(output).expect("it has results")
 }
 
-fn close(one: f64, other: f64, tolerance: f64) -> bool {
+pub fn close(one: f64, other: f64, tolerance: f64) -> bool {
     (one - other).abs() <= tolerance * (1.0 + one.abs().max(other.abs()))
 }
 
 /// Costs by kind add up to the cost of a stage, and stages to what the path is worth.
-fn sums(results: &Results) {
+pub fn sums(results: &Results) {
     let costs = Whole::read(results, "costs").expect("it is there");
     let stages = Whole::read(results, "stages").expect("it is there");
     let paths = Whole::read(results, "paths").expect("it is there");
@@ -108,7 +108,7 @@ fn sums(results: &Results) {
         .keys()
         .filter(|name| !none.contains(&name.as_str()))
         .collect();
-    assert_eq!(kinds.len(), 19);
+    assert_eq!(kinds.len(), 25);
     let mut values: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
     for row in 0..costs.rows() {
         let whole: f64 = kinds.iter().map(|kind| costs.of(kind)[row]).sum();
@@ -140,6 +140,10 @@ fn sums(results: &Results) {
         ("lines", "cost", "exchange_cost"),
         ("buses", "deficit_cost", "deficit_cost"),
         ("buses", "excess_cost", "excess_cost"),
+        ("contracts", "cost", "contract_cost"),
+        ("commitments", "cost", "commitment_cost"),
+        ("battery_blocks", "cost", "battery_degradation_cost"),
+        ("constraints", "cost", "constraint_violation_cost"),
     ] {
         let keys = ["scenario", "stage"];
         let mut of_stage: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
@@ -157,17 +161,42 @@ fn sums(results: &Results) {
 }
 
 /// The energy balance of a bus in a block.
-fn energy(results: &Results) {
+pub fn energy(results: &Results) {
     let keys = ["scenario", "stage", "block", "bus_id"];
     let mut balance: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
     let buses = Whole::read(results, "buses").expect("it is there");
     buses.add(&keys, &mut balance, |row| {
         buses.of("deficit_mw")[row] - buses.of("excess_mw")[row] - buses.of("load_mw")[row]
     });
-    for name in ["hydro_blocks", "thermals", "sources"] {
+    let units = Whole::read(results, "hydro_units");
+    let of_units = |id: f64| {
+        let plants = units.iter().flat_map(|table| table.of("hydro_id"));
+        plants.into_iter().any(|plant| *plant == id)
+    };
+    for name in ["hydro_blocks", "hydro_units", "thermals", "sources"] {
         if let Some(table) = Whole::read(results, name) {
-            table.add(&keys, &mut balance, |row| table.of("generation_mw")[row]);
+            table.add(&keys, &mut balance, |row| {
+                // Units feed buses of their own.
+                let elsewhere = name == "hydro_blocks" && of_units(table.of("hydro_id")[row]);
+                if elsewhere {
+                    0.0
+                } else {
+                    table.of("generation_mw")[row]
+                }
+            });
         }
+    }
+    for (name, gives, takes) in [
+        ("contracts", "import_mw", "export_mw"),
+        ("battery_blocks", "discharge_mw", "charge_mw"),
+    ] {
+        if let Some(table) = Whole::read(results, name) {
+            let net = |row: usize| table.of(gives)[row] - table.of(takes)[row];
+            table.add(&keys, &mut balance, net);
+        }
+    }
+    if let Some(pumping) = Whole::read(results, "pumping") {
+        pumping.add(&keys, &mut balance, |row| -pumping.of("power_mw")[row]);
     }
     if let Some(lines) = Whole::read(results, "lines") {
         let arrives = |row: usize, sent: f64| {

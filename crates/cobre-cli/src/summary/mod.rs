@@ -3,6 +3,7 @@
 mod costs;
 mod equipment;
 mod system;
+mod water;
 
 pub(crate) use self::costs::{by_kind, plain};
 
@@ -47,7 +48,10 @@ fn show(results: &Results) -> Result<(), ResultsError> {
         system::storage(results)?;
         equipment::show(results)?;
         system::deficit(results)?;
-        system::marginal_costs(results)
+        system::marginal_costs(results)?;
+        water::uses(results)?;
+        water::production(results)?;
+        water::violations(results)
     } else {
         costs::values(results)?;
         states(results)

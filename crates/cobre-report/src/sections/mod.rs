@@ -6,6 +6,7 @@ mod deficit;
 mod equipment;
 mod exchange;
 mod facts;
+mod hydro;
 mod mix;
 mod ribbon;
 mod totals;
@@ -94,6 +95,7 @@ fn hydrothermal(
     for ribbon in ribbons {
         sections.extend(ribbon.section(simulation)?);
     }
+    sections.extend(hydro::sections(simulation)?);
     sections.push(mix::section(simulation)?);
     sections.extend(exchange::section(simulation)?);
     sections.extend(equipment::sections(simulation)?);

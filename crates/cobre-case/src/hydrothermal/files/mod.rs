@@ -27,7 +27,7 @@ use self::generic::{GenericBounds, GenericConstraints};
 use self::initial::InitialConditions;
 use self::penalties::Penalties;
 use self::penalty_overrides::{BusOverrides, HydroOverrides, LineOverrides, SourceOverrides};
-use self::production::{Geometry, Hyperplanes, ProductionModels};
+use self::production::{EnergyProductivity, Geometry, Hyperplanes, ProductionModels};
 use self::scenarios::{
     ArCoefficients, Correlation, InflowStats, LoadFactors, LoadStats, SourceFactors, SourceStats,
 };
@@ -40,6 +40,10 @@ use crate::finding::{Findings, Place};
 
 /// Files of the format that this version refuses, with why.
 const REFUSED: &[(&str, &str)] = &[
+    (
+        "system/tailrace_curves.parquet",
+        "give tailrace in system/hydros.json",
+    ),
     (
         "scenarios/inflow_history.parquet",
         "inflow models are given, not estimated",
@@ -184,6 +188,7 @@ files! {
         hydro_overrides: HydroOverrides,
         hyperplanes: Hyperplanes,
         geometry: Geometry,
+        energy_productivity: EnergyProductivity,
     }
 }
 

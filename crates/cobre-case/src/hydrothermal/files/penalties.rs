@@ -89,6 +89,8 @@ object! {
         water_withdrawal_violation_cost: NonNegative,
         /// Method penalty: the cost of added water, $/(m³/s·h).
         inflow_nonnegativity_cost: Option<NonNegative>,
+        /// Turbined flow of all plants, $/(m³/s·h), in place of fpha_turbined_cost; only that counts if left out.
+        turbined_cost: Option<NonNegative>,
         /// Too much withdrawn; as water_withdrawal_violation_cost if left out.
         water_withdrawal_violation_pos_cost: Option<NonNegative>,
         /// Too little withdrawn; as water_withdrawal_violation_cost if left out.

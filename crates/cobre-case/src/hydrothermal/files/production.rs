@@ -93,9 +93,9 @@ object! {
     FphaConfig {
         /// Where they come from.
         source: PlaneSource,
-        /// Computed: storages of the grid, 2 to 100; 5 if left out.
+        /// Computed: storages of the grid, 2 to 30; 5 if left out.
         volume_discretization_points: Option<Id>,
-        /// Computed: turbined flows of the grid, 2 to 100; 5 if left out.
+        /// Computed: turbined flows of the grid, 2 to 30; 5 if left out.
         turbine_discretization_points: Option<Id>,
         /// Computed: accepted, 2 or more; the slope by spillage always has 9 points.
         spillage_discretization_points: Option<Id>,
@@ -139,12 +139,28 @@ table! {
         gamma_s: NonPositive,
         /// Factor of gamma_0 alone; 1 if left out.
         kappa: Option<PositiveShare>,
-        /// Nothing reads it.
+        /// The least storage it is meant for, hm³; a note that no linear program uses.
         valid_v_min_hm3: Option<Number>,
-        /// Nothing reads it.
+        /// The most storage it is meant for, hm³; a note that no linear program uses.
         valid_v_max_hm3: Option<Number>,
-        /// Nothing reads it.
+        /// The most turbined flow it is meant for, m³/s; a note that no linear program uses.
         valid_q_max_m3s: Option<Number>,
+    }
+}
+
+table! {
+    /// Energy of water in stages with constant productivity.
+    EnergyProductivity in "system/hydro_energy_productivity.parquet", rows |sizes| sizes.by_past_stage(sizes.hydros), {
+        /// The plant.
+        hydro_id: Id,
+        /// The stage; empty for all stages that have no row of their own.
+        stage_id: Option<Id>,
+        /// Energy of water, MW/(m³/s), in place of that of system/hydros.json.
+        equivalent_productivity_mw_per_m3s: Positive,
+    }
+    refused {
+        reference_outflow_m3s: "give equivalent_productivity_mw_per_m3s",
+        specific_productivity_mw_per_m3s_per_m: "give equivalent_productivity_mw_per_m3s",
     }
 }
 

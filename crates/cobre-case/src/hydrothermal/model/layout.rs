@@ -153,6 +153,8 @@ pub(crate) struct HydroLayout {
     /// Groups of units that feed buses of their own; empty if the plant feeds one.
     pub(crate) units: Vec<UnitLayout>,
     pub(crate) generation: Generation,
+    /// Generation above hyperplanes that are below zero, MW; empty where none can be.
+    pub(crate) production_above: Vec<ColumnId>,
     /// m³/s; empty without a diversion.
     pub(crate) diverted: Vec<ColumnId>,
     /// Shortfall of storage below the target of a filling, hm³.
@@ -163,6 +165,8 @@ pub(crate) struct HydroLayout {
     pub(crate) evaporation_above: Vec<ColumnId>,
     /// Withdrawal that is asked for, m³/s, and by how much too little or too much is taken.
     pub(crate) withdrawal: Option<(f64, [ColumnId; 2])>,
+    /// Water that reaches the plant below during the stage, hm³; none if that is all it turbines and spills.
+    pub(crate) arriving: Option<Vec<(ColumnId, f64)>>,
     /// Water under way after the stage, hm³, by period of arrival.
     pub(crate) under_way: Vec<ColumnId>,
 }

@@ -146,7 +146,7 @@ impl<'s> Program<'s> {
 
     /// The name of a thing in a period: with the block where blocks have periods of their own.
     fn period_name(&self, what: &str, thing: &str, period: usize) -> String {
-        if self.stage.chronological {
+        if self.stage.periods() > 1 {
             format!("{what}.{thing}.{}", self.stage.block_labels[period])
         } else {
             format!("{what}.{thing}")

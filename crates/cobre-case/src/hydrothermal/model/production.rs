@@ -1,6 +1,9 @@
 //! Generation of hydro plants: flow times productivity, or below hyperplanes.
 
+use cobre_sddp::ColumnId;
+
 use super::water::UNLIMITED;
+use super::water_worth::dearest_energy;
 use super::{Generation, Program};
 use crate::hydrothermal::system::{Hydro, Phase, Production};
 
@@ -21,6 +24,7 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     };
     let label = &plant.label;
     let limits = &plant.block_limits[number];
+    let slack = slack(program, plant);
     let generation = program.by_block_of("generation", label, |block, _| {
         (0.0, 0.0, limits[block].max_generation)
     });
@@ -33,6 +37,7 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
                 (generation[block], 1.0),
                 (layout.turbined[block], -plane.turbined),
             ];
+            terms.extend(slack.get(block).map(|column| (*column, -1.0)));
             if plane.spilled != 0.0 {
                 terms.push((layout.spilled[block], -plane.spilled));
             }
@@ -44,5 +49,26 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
             program.lp.row(name, -UNLIMITED, plane.constant, &terms);
         }
     }
-    program.layout.hydros[place].generation = Generation::Columns(generation);
+    let layout = &mut program.layout.hydros[place];
+    layout.generation = Generation::Columns(generation);
+    layout.production_above = slack;
+}
+
+/// What generation is above the planes, by block, where a plane can be below zero: a flood lowers it without end, and
+/// generation is not below zero. At its price it is used for nothing else.
+fn slack(program: &mut Program<'_>, plant: &Hydro) -> Vec<ColumnId> {
+    let number = program.number;
+    let planes = plant.production(number).planes().iter();
+    let mut below_zero = planes.filter(|plane| plane.spilled < 0.0 || plane.constant < 0.0);
+    if below_zero.next().is_none() {
+        return Vec::new();
+    }
+    let energy = dearest_energy(program.system) + plant.costs(number).generation_below;
+    program.by_block(
+        "production_above",
+        &plant.label,
+        1.1 * energy,
+        0.0,
+        UNLIMITED,
+    )
 }

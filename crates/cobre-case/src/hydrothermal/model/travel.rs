@@ -53,6 +53,7 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) -> boo
         }
     }
     let later = arrivals.split_off(periods);
+    program.layout.hydros[place].arriving = Some(arrivals.concat());
     for (period, terms) in arrivals.into_iter().enumerate() {
         for (column, volume) in terms {
             program.add_volume(below, period, column, -volume);

@@ -53,7 +53,8 @@ fn flows(program: &mut Program<'_>, plant: &Hydro) {
             // Generation is turbined flow times productivity, so its limit is one of flow.
             Production::Constant(productivity) => {
                 let most = limits.max_generation / productivity;
-                (0.0, 0.0, limits.max_turbined.min(most))
+                let cost = costs.turbined_constant * hours;
+                (cost, 0.0, limits.max_turbined.min(most))
             }
             Production::Planes(_) => (costs.turbined * hours, 0.0, limits.max_turbined),
         }

@@ -163,8 +163,23 @@ pub(super) fn burden(system: &System, place: usize) -> f64 {
         let above = plant.any_limit(limited);
         let costs = (0..system.stages.len()).map(|stage| {
             let costs = plant.costs(stage);
-            let above = if above { costs.outflow_above } else { 0.0 };
-            costs.spillage + costs.turbined + costs.evaporation_above + above
+            let mut sum = costs.spillage + costs.turbined_constant;
+            if above {
+                sum += costs.outflow_above;
+            }
+            if plant.evaporation.is_some() {
+                sum += costs.evaporation_above;
+            }
+            // Spilled water lowers generation, or misses what cannot be lowered.
+            let planes = plant.production(stage).planes();
+            let slopes = planes.iter().map(|plane| -plane.spilled);
+            let slope = slopes.fold(0.0, f64::max);
+            sum += 1.1 * slope * (dearest_energy(system) + costs.generation_below);
+            sum + if planes.is_empty() {
+                0.0
+            } else {
+                costs.turbined
+            }
         });
         costs.fold(0.0, f64::max)
     })

@@ -20,6 +20,12 @@ pub(super) enum Cost {
     MaxOutflow,
     InflowAdded,
     InflowTruncation,
+    Turbined,
+    Diversion,
+    Evaporation,
+    Withdrawal,
+    Filling,
+    Production,
     Commitment,
     Contract,
     BatteryWear,
@@ -29,7 +35,7 @@ pub(super) enum Cost {
 }
 
 /// The column of each kind, in order, and what it means.
-const KINDS: [(&str, &str); 19] = [
+const KINDS: [(&str, &str); 25] = [
     ("thermal_cost", "generation of thermal plants"),
     (
         "source_cost",
@@ -57,6 +63,27 @@ const KINDS: [(&str, &str); 19] = [
     (
         "inflow_truncation_cost",
         "inflows below zero lifted to zero (method truncation, inflows that depend on the past)",
+    ),
+    (
+        "turbined_cost",
+        "flow through turbines of plants with hyperplanes",
+    ),
+    ("diversion_cost", "water diverted"),
+    (
+        "evaporation_violation_cost",
+        "evaporation that differs from that of the lake's area",
+    ),
+    (
+        "withdrawal_violation_cost",
+        "withdrawal that differs from what is asked for",
+    ),
+    (
+        "filling_violation_cost",
+        "storage below the target of a filling",
+    ),
+    (
+        "production_violation_cost",
+        "hyperplanes below zero, where generation is zero",
     ),
     (
         "commitment_cost",

@@ -6,6 +6,7 @@ mod constraints;
 mod costs;
 mod energy;
 mod equipment;
+mod production;
 mod water;
 
 use cobre_sddp::{Column, ColumnId, Kind, Problem, Rows, Table, Tables, Visited, stage_columns};
@@ -15,7 +16,7 @@ use super::files::Files;
 use super::files::equipment::ContractKind;
 use super::model::Layout;
 use super::number::Id;
-use super::system::System;
+use super::system::{ProductionFunction, System};
 
 /// The data from which the tables of decisions are made.
 #[derive(Debug)]
@@ -54,6 +55,8 @@ struct Thing {
 #[derive(Debug)]
 struct SimulatedHydro {
     thing: Thing,
+    /// The exact production function, if hyperplanes stand for it in some stage and there is a level curve.
+    exact: Option<ProductionFunction>,
     /// Groups of units that feed buses of their own.
     units: Vec<Thing>,
 }
@@ -111,6 +114,11 @@ impl SimulationTables {
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
             thing: thing(file.id, &file.name, bus(plant.bus)),
+            exact: {
+                let mut functions = plant.production.stages.iter();
+                let planes = functions.any(|own| !own.planes().is_empty());
+                plant.production.exact.clone().filter(|_| planes)
+            },
             units: file
                 .groups()
                 .iter()
@@ -189,7 +197,7 @@ struct Writer {
 }
 
 /// All tables; that of costs comes last, as the others add them up.
-const WRITERS: [Writer; 14] = [
+const WRITERS: [Writer; 15] = [
     Writer {
         things: |results| results.hydros.len(),
         table: water::hydros,
@@ -199,6 +207,17 @@ const WRITERS: [Writer; 14] = [
         things: |results| results.hydros.len(),
         table: water::blocks,
         fill: water::fill_blocks,
+    },
+    Writer {
+        things: |results| {
+            results
+                .hydros
+                .iter()
+                .filter(|plant| plant.exact.is_some())
+                .count()
+        },
+        table: production::table,
+        fill: production::fill,
     },
     Writer {
         things: |results| results.thermals.len(),
@@ -261,6 +280,11 @@ const WRITERS: [Writer; 14] = [
         fill: costs::fill,
     },
 ];
+
+/// All tables that simulations of hydrothermal cases can have; a case without plants, lines or the like lacks theirs.
+pub fn simulation_tables() -> Vec<Table> {
+    WRITERS.iter().map(|writer| (writer.table)()).collect()
+}
 
 /// A stage of a path, with its costs so far.
 struct Scene<'a> {

@@ -225,3 +225,82 @@ pub(crate) fn lowest(planes: &[Plane], storage: f64, turbined: f64) -> f64 {
     let values = planes.iter().map(|plane| plane.at(storage, turbined));
     values.fold(f64::INFINITY, f64::min)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::geometry::ProductionFunction;
+    use super::*;
+
+    fn grid(storages: (f64, f64), most_planes: usize) -> FitGrid {
+        FitGrid {
+            storages,
+            max_turbined: 100.0,
+            max_generation: 1000.0,
+            max_spilled: 200.0,
+            points: (5, 5),
+            most_planes,
+        }
+    }
+
+    /// A lake of 300 to 360 m over water that rises by `rise` m per 100 m³/s.
+    fn lake(rise: f64) -> ProductionFunction {
+        let points = vec![(0.0, 300.0), (50.0, 330.0), (100.0, 345.0), (200.0, 360.0)];
+        ProductionFunction::of(points, vec![250.0, rise / 100.0], 0.03, 0.92)
+    }
+
+    #[test]
+    fn planes_are_near_the_function_and_nothing_without_flow() {
+        let fit = grid((0.0, 200.0), usize::MAX).fit(&lake(2.0));
+        assert!(fit.planes.len() > 4, "{:?}", fit.planes);
+        assert!((0.9..=1.0).contains(&fit.scale), "{}", fit.scale);
+        assert!(fit.largest_error < 6.0 && fit.mean_error < 2.0, "{fit:?}");
+        for storage in [0.0, 77.0, 200.0] {
+            assert!(lowest(&fit.planes, storage, 0.0).abs() < 1e-9);
+        }
+        assert!(
+            fit.planes
+                .iter()
+                .all(|plane| plane.storage >= 0.0 && plane.spilled <= 0.0)
+        );
+    }
+
+    #[test]
+    fn spilled_water_lowers_generation_by_the_rise_of_the_tailrace() {
+        let fit = grid((0.0, 200.0), usize::MAX).fit(&lake(3.0));
+        // φ is linear in spillage: its slope is −0.00981 · η · q · (1 − loss) · rise per m³/s, at most at q = 100.
+        let most = -0.009_81 * 0.92 * 100.0 * 0.97 * 0.03;
+        let least = fit
+            .planes
+            .iter()
+            .map(|plane| plane.spilled)
+            .fold(0.0, f64::min);
+        assert!((least / most - 1.0).abs() < 1e-9, "{least} is {most}");
+        let flat = grid((0.0, 200.0), usize::MAX).fit(&lake(0.0));
+        assert!(flat.planes.iter().all(|plane| plane.spilled == 0.0));
+    }
+
+    #[test]
+    fn one_storage_has_planes_of_flow_alone() {
+        let fit = grid((100.0, 100.0), usize::MAX).fit(&lake(2.0));
+        assert!(fit.planes.iter().all(|plane| plane.storage == 0.0));
+        assert_eq!(fit.planes.len(), 4);
+    }
+
+    #[test]
+    fn constant_head_has_one_plane() {
+        let exact =
+            ProductionFunction::of(vec![(0.0, 300.0), (200.0, 300.0)], vec![250.0], 0.0, 1.0);
+        let fit = grid((0.0, 200.0), usize::MAX).fit(&exact);
+        assert_eq!(fit.planes.len(), 1, "{:?}", fit.planes);
+        assert!((fit.planes[0].turbined - 0.009_81 * 50.0).abs() < 1e-12);
+        assert!(fit.largest_error < 1e-9);
+    }
+
+    #[test]
+    fn fewer_planes_are_those_without_which_least_is_lost() {
+        let all = grid((0.0, 200.0), usize::MAX).fit(&lake(2.0));
+        let some = grid((0.0, 200.0), 3).fit(&lake(2.0));
+        assert_eq!(some.planes.len(), 3);
+        assert!(some.mean_error < 4.0 * all.mean_error.max(0.5), "{some:?}");
+    }
+}

@@ -209,6 +209,22 @@ impl ProductionFunction {
         }
     }
 
+    /// That of points of level by storage, a polynomial tailrace, a share of head lost and an efficiency.
+    #[cfg(test)]
+    pub(super) fn of(
+        height: Vec<(f64, f64)>,
+        tailrace: Vec<f64>,
+        lost: f64,
+        efficiency: f64,
+    ) -> Self {
+        Self {
+            height: Curve(height),
+            tailrace: TailraceCurve::Polynomial(tailrace),
+            losses: (1.0 - lost, 0.0),
+            efficiency,
+        }
+    }
+
     /// The storages that the level curve covers, hm³.
     pub(crate) fn storages(&self) -> (f64, f64) {
         self.height.ends()

@@ -107,8 +107,9 @@ pub(crate) struct HydroCosts {
     pub(crate) generation_below: f64,
     /// $/(m³/s·h).
     pub(crate) added_water: f64,
-    /// Of stages with hyperplanes, $/(m³/s·h).
+    /// Of stages with hyperplanes, and of those with constant productivity, $/(m³/s·h).
     pub(crate) turbined: f64,
+    pub(crate) turbined_constant: f64,
     /// $/(m³/s·h).
     pub(crate) diversion: f64,
     /// $/hm³.
@@ -136,6 +137,7 @@ impl HydroCosts {
             generation_below: or(row.generation_violation_below_cost, self.generation_below),
             added_water: or(row.inflow_nonnegativity_cost, self.added_water),
             turbined: or(row.fpha_turbined_cost, self.turbined),
+            turbined_constant: self.turbined_constant,
             diversion: or(row.diversion_cost, self.diversion),
             filling_below: or(row.filling_target_violation_cost, self.filling_below),
             evaporation_below: or(row.evaporation_violation_cost, self.evaporation_below),
@@ -467,7 +469,11 @@ fn costs(files: &Files, plant: &system::Hydro, default: &HydroPenalties) -> Hydr
             |own| own.inflow_nonnegativity_cost,
             added.unwrap_or(NonNegative(INFLOW_PENALTY)),
         ),
-        turbined: or(|own| own.fpha_turbined_cost, default.fpha_turbined_cost),
+        turbined: or(
+            |own| own.fpha_turbined_cost,
+            default.turbined_cost.unwrap_or(default.fpha_turbined_cost),
+        ),
+        turbined_constant: default.turbined_cost.map_or(0.0, |cost| cost.0),
         diversion: or(|own| own.diversion_cost, default.diversion_cost),
         filling_below: or(
             |own| own.filling_target_violation_cost,

@@ -10,8 +10,8 @@ use super::time::Stage;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::production::{
-    FittingWindow, FphaConfig, Geometry, Hyperplanes, PRODUCTION_MODELS, PlaneSource,
-    ProductionModel, SelectionMode,
+    EnergyProductivity, FittingWindow, FphaConfig, Geometry, Hyperplanes, PRODUCTION_MODELS,
+    PlaneSource, ProductionModel, SelectionMode,
 };
 use crate::hydrothermal::files::system::{GenerationModel, HYDROS, Hydro};
 use crate::hydrothermal::number::{Id, Positive};
@@ -142,6 +142,7 @@ pub(super) fn resolve(
 ) -> Vec<PlantProduction> {
     let planes = hyperplanes(files, plants, stage_index, findings);
     let entries = entries(files, plants, findings);
+    let productivities = productivities(files, plants, stage_index, findings);
     let list = Place::file(HYDROS).key("hydros");
     let mut used = vec![false; plants.len()];
     let found: Vec<PlantProduction> = files
@@ -158,6 +159,7 @@ pub(super) fn resolve(
                 plant,
                 at,
                 planes: &planes[place],
+                productivities: &productivities[place],
                 stages,
                 exact: exact.as_ref(),
                 fits: Vec::new(),
@@ -225,6 +227,15 @@ fn hyperplanes(
         let (Some(plant), None | Some(Some(_))) = (plant, stage) else {
             continue;
         };
+        if let (Some(least), Some(most)) = (row.valid_v_min_hm3, row.valid_v_max_hm3)
+            && least.0 > most.0
+        {
+            let message = format!(
+                "valid_v_min_hm3, {}, is above valid_v_max_hm3, {}",
+                least.0, most.0
+            );
+            findings.wrong(&at, message);
+        }
         let plane = Plane {
             constant: row.kappa.map_or(1.0, |kappa| kappa.0) * row.gamma_0.0,
             storage: row.gamma_v.0,
@@ -252,11 +263,37 @@ fn hyperplanes(
     sorted.collect()
 }
 
+/// Productivities of the table by plant and stage, those of all stages under none.
+fn productivities(
+    files: &Files,
+    plants: &Index,
+    stages: &Index,
+    findings: &mut Findings,
+) -> Vec<HashMap<Option<Id>, f64>> {
+    let mut found = vec![HashMap::new(); plants.len()];
+    for (number, row) in files.energy_productivity.iter().enumerate() {
+        let at = Place::file(EnergyProductivity::FILE).row(number);
+        let plant = plants.find(row.hydro_id, &at, findings);
+        if let Some(id) = row.stage_id {
+            stages.find(id, &at, findings);
+        }
+        let value = row.equivalent_productivity_mw_per_m3s.0;
+        if let Some(plant) = plant
+            && found[plant].insert(row.stage_id, value).is_some()
+        {
+            let message = format!("hydro plant {} has such a row already", row.hydro_id);
+            findings.wrong(&at, message);
+        }
+    }
+    found
+}
+
 /// Finds the production functions of one plant.
 struct PlantResolver<'f, 'r> {
     plant: &'f Hydro,
     at: Place,
     planes: &'r PlanesByStage,
+    productivities: &'r HashMap<Option<Id>, f64>,
     stages: &'r [Stage],
     exact: Option<&'r ProductionFunction>,
     /// By model of the file.
@@ -285,7 +322,7 @@ impl<'f> PlantResolver<'f, '_> {
                     seen[number] = true;
                     self.function(number, wanted, place)
                 }
-                None => self.constant(None),
+                None => self.constant(None, place),
             };
             if function.is_none() {
                 lacking.push(stage.id.to_string());
@@ -430,14 +467,31 @@ impl<'f> PlantResolver<'f, '_> {
     }
 
     /// Constant productivity; none if nothing gives it.
-    fn constant(&self, own: Option<Positive>) -> Option<Production> {
-        let given = own.or(self.plant.generation.productivity_mw_per_m3s);
-        given.map(|given| Production::Constant(given.0))
+    fn constant(&self, own: Option<Positive>, stage: usize) -> Option<Production> {
+        let usual = self.plant.generation.productivity_mw_per_m3s;
+        let given = own.map(|own| own.0).or_else(|| self.of_table(stage));
+        let given = given.or(usual.map(|usual| usual.0));
+        given.map(Production::Constant)
+    }
+
+    /// The productivity of a stage in the table, that of all stages if it has none.
+    fn of_table(&self, stage: usize) -> Option<f64> {
+        let own = self.productivities.get(&Some(self.stages[stage].id));
+        own.or_else(|| self.productivities.get(&None)).copied()
     }
 
     fn function(&mut self, number: usize, wanted: &Wanted<'_>, stage: usize) -> Option<Production> {
         if wanted.model != GenerationModel::Fpha {
-            return self.constant(wanted.productivity);
+            if wanted.productivity.is_some() && self.of_table(stage).is_some() {
+                let message = format!(
+                    "{} has one for stage {} as well; keep one of them",
+                    EnergyProductivity::FILE,
+                    self.stages[stage].id
+                );
+                let at = wanted.at.key("productivity_override");
+                self.findings.wrong(&at, message);
+            }
+            return self.constant(wanted.productivity, stage);
         }
         // A missing fpha_config has been said.
         let nothing = Some(Production::Constant(1.0));

@@ -8,6 +8,7 @@ use super::files::config::NonNegativity;
 use super::files::scenarios::{ArCoefficients, InflowStats, LoadStats, SourceStats};
 use super::files::system as names;
 use super::files::{Files, config, stages};
+use super::hydraulic_warnings;
 use super::model;
 use super::system::{Hydro, Stage, System};
 use super::table::Row;
@@ -31,6 +32,7 @@ pub(crate) fn find(files: &Files, system: &System, findings: &mut Findings) {
         let thing = format!("hydro plant {} ({})", file.id, file.name);
         inflows(system, plant, &thing, findings);
         cheap_water(system, place, &thing, findings);
+        hydraulic_warnings::find(files, system, place, findings);
         let at = Place::file(names::HYDROS).rows(thing);
         let most = plant
             .limits

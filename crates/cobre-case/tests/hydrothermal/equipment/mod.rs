@@ -1,6 +1,7 @@
-//! Random systems with pumping, contracts, batteries, commitments, groups of units and generic constraints, against
-//! their extensive form, which [`tree`] writes from the equations of the book.
+//! Random systems with pumping, contracts, batteries, commitments, groups of units and generic constraints: against
+//! their extensive form, which [`tree`] writes from the equations of the book, and their tables against balances.
 
+mod balances;
 mod files;
 mod tree;
 mod world;

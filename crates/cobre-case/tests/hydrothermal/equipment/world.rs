@@ -211,8 +211,9 @@ impl World {
 
     /// The ending of names in the first period of a stage, and its hours.
     pub fn first_period(&self, stage: usize) -> (&'static str, f64) {
-        let first = &self.periods(stage)[0];
-        let hours = first.iter().map(|block| self.hours[stage][*block]).sum();
-        (if self.chronological[stage] { ".b0" } else { "" }, hours)
+        let periods = self.periods(stage);
+        let hours = periods[0].iter().map(|block| self.hours[stage][*block]);
+        let name = if periods.len() > 1 { ".b0" } else { "" };
+        (name, hours.sum())
     }
 }
