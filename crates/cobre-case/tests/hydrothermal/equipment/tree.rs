@@ -96,25 +96,10 @@ pub fn cost(world: &World, inflows: &Inflows, stage: usize, state: &InitialState
             .collect(),
     };
     tree.branch(stage, 1.0, &before);
-    let lp = tree.lp;
-    if std::env::var_os("COBRE_DEBUG_TREE").is_some() {
-        for solver in [Solver::Highs, Solver::Kernel] {
-            println!("tree by {solver:?}: {}", solve(lp.clone(), solver));
-        }
-        let mut relaxed = lp.clone();
-        for row in 0..lp.rows.len() {
-            let whole = relaxed.rows[row].clone();
-            relaxed.rows[row].lower = -FREE;
-            relaxed.rows[row].upper = FREE;
-            let without = solve(relaxed.clone(), Solver::Highs);
-            println!("without row {row}: {without}: {whole:?}");
-            relaxed.rows[row] = whole;
-        }
-    }
-    solve(lp, Solver::Highs)
+    solve(tree.lp)
 }
 
-fn solve(lp: Template, solver: Solver) -> f64 {
+fn solve(lp: Template) -> f64 {
     let mut draft = Draft::new(Sense::Minimize, 0.0);
     let lp = draft.template(lp);
     let only = draft.node("only", lp);
@@ -127,7 +112,7 @@ fn solve(lp: Template, solver: Solver) -> f64 {
         threads: 1,
         simulate: 0,
         sampling: Sampling::Fresh,
-        solver,
+        solver: Solver::Highs,
         checkpoints: Cadence::Never,
         resume: false,
         output: None,

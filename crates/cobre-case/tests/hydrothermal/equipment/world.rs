@@ -208,12 +208,4 @@ impl World {
             vec![blocks.collect()]
         }
     }
-
-    /// The ending of names in the first period of a stage, and its hours.
-    pub fn first_period(&self, stage: usize) -> (&'static str, f64) {
-        let periods = self.periods(stage);
-        let hours = periods[0].iter().map(|block| self.hours[stage][*block]);
-        let name = if periods.len() > 1 { ".b0" } else { "" };
-        (name, hours.sum())
-    }
 }
