@@ -2,7 +2,7 @@
 
 use super::files::production::{Geometry, Hyperplanes};
 use super::files::{Files, stages, system as names};
-use super::system::{Hydro, Phase, Production, System, lowest};
+use super::system::{Hydro, HydroPhase, Production, System, lowest};
 use super::table::Row;
 use crate::finding::{Findings, Place};
 
@@ -25,7 +25,7 @@ pub(super) fn find(files: &Files, system: &System, place: usize, findings: &mut 
         let message = "it evaporates, but cannot store water: evaporation is that of a fixed area";
         findings.doubtful(&at, message);
     }
-    let idle = |stage: usize| plant.phases[stage] != Phase::Operating;
+    let idle = |stage: usize| plant.phases[stage] != HydroPhase::Operating;
     if !system.stages.is_empty() && (0..system.stages.len()).all(idle) {
         findings.doubtful(&at, "it is in operation in no stage");
     }
@@ -123,15 +123,15 @@ fn curves(files: &Files, place: usize, thing: &str, findings: &mut Findings) {
     let file = &files.hydros.hydros[place];
     let volumes = files.geometry.iter().filter(|row| row.hydro_id == file.id);
     let volumes = volumes.map(|row| row.volume_hm3.0);
-    let first = volumes.clone().fold(f64::INFINITY, f64::min);
-    let last = volumes.fold(f64::NEG_INFINITY, f64::max);
+    let from = volumes.clone().fold(f64::INFINITY, f64::min);
+    let to = volumes.fold(f64::NEG_INFINITY, f64::max);
     let (least, most) = (
         file.reservoir.min_storage_hm3.0,
         file.reservoir.max_storage_hm3.0,
     );
-    if first <= last && (first > least || last < most) {
+    if from <= to && (from > least || to < most) {
         let message = format!(
-            "level and area are given from {first} to {last} hm³, but storage goes from {least} to {most} hm³: beyond \
+            "level and area are given from {from} to {to} hm³, but storage goes from {least} to {most} hm³: beyond \
              the ends they are taken as constant"
         );
         findings.doubtful(&Place::file(Geometry::FILE).rows(thing), message);

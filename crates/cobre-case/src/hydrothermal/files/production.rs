@@ -5,7 +5,7 @@ use crate::hydrothermal::json::{choice, object};
 use crate::hydrothermal::number::{
     Id, NonNegative, NonPositive, Number, Positive, PositiveShare, Share,
 };
-use crate::hydrothermal::table::table;
+use crate::hydrothermal::table::{Sizes, table};
 
 use super::system::GenerationModel;
 
@@ -166,7 +166,7 @@ table! {
 
 table! {
     /// Level and area of reservoirs by storage; straight lines between rows.
-    Geometry in "system/hydro_geometry.parquet", rows |sizes| sizes.by_curve(sizes.hydros), {
+    Geometry in "system/hydro_geometry.parquet", rows |sizes| Sizes::by_curve(sizes.hydros), {
         /// The plant.
         hydro_id: Id,
         /// The storage, hm³; ascends within a plant.

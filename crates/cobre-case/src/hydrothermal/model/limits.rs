@@ -4,13 +4,13 @@ use cobre_sddp::ColumnId;
 
 use super::Program;
 use super::water::UNLIMITED;
-use crate::hydrothermal::system::{Hydro, HydroLimits, Phase};
+use crate::hydrothermal::system::{Hydro, HydroLimits, HydroPhase};
 
 /// Adds the limits of a plant in a stage.
 pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let phase = plant.phases[program.number];
     storage(program, place, plant);
-    if phase == Phase::Operating {
+    if phase == HydroPhase::Operating {
         minimums(program, place, plant);
     }
     if !phase.passes() {
@@ -23,9 +23,9 @@ fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let number = program.number;
     let (limits, costs) = (&plant.limits[number], *plant.costs(number));
     let (least, what, slack, cost) = match plant.phases[number] {
-        Phase::Absent | Phase::Retired => return,
-        Phase::Filling { target } => (target, "filling", "filling_below", costs.filling_below),
-        Phase::Operating => (
+        HydroPhase::Absent | HydroPhase::Retired => return,
+        HydroPhase::Filling { target } => (target, "filling", "filling_below", costs.filling_below),
+        HydroPhase::Operating => (
             limits.min_storage,
             "min_storage",
             "storage_below",

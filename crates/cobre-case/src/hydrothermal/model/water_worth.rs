@@ -122,7 +122,7 @@ pub(crate) fn saving(system: &System, place: usize) -> f64 {
         let functions = &plant.production.stages;
         let per_flow = functions
             .iter()
-            .map(|own| own.per_flow())
+            .map(Production::per_flow)
             .fold(0.0, f64::max);
         let mut sum = energy * per_flow;
         // Water that stays raises the head in every stage.

@@ -124,15 +124,16 @@ impl FitGrid {
         let small = |number: f64| number.abs() <= SAME * largest;
         let mut planes: Vec<Plane> = Vec::new();
         for face in faces {
-            let [a, b, c] = face.map(|place| cloud[place]);
-            let mut plane = Plane::through(a, b, c);
+            let corners = face.map(|place| cloud[place]);
+            let mut plane = Plane::through(corners);
             if small(plane.storage * widths.0) {
                 plane.storage = 0.0;
             }
             if small(plane.turbined * widths.1) {
                 plane.turbined = 0.0;
             }
-            plane.constant = a[2] - plane.storage * a[0] - plane.turbined * a[1];
+            let [storage, flow, power] = corners[0];
+            plane.constant = power - plane.storage * storage - plane.turbined * flow;
             if small(plane.constant) {
                 plane.constant = 0.0;
             }

@@ -150,13 +150,12 @@ fn turn(a: Point, b: Point, c: Point) -> i128 {
     (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 }
 
-/// Above zero if `point` is above the plane through `a`, `b` and `c`, which turn to the left.
-fn above(a: Point, b: Point, c: Point, point: Point) -> i128 {
-    let less = |point: Point| [point[0] - a[0], point[1] - a[1], point[2] - a[2]];
-    let (u, v, w) = (less(b), less(c), less(point));
-    w[0] * (u[1] * v[2] - u[2] * v[1])
-        + w[1] * (u[2] * v[0] - u[0] * v[2])
-        + w[2] * (u[0] * v[1] - u[1] * v[0])
+/// Above zero if `point` is above the plane through three points, which turn to the left.
+fn above(first: Point, second: Point, third: Point, point: Point) -> i128 {
+    let less = |point: Point| [0, 1, 2].map(|axis| point[axis] - first[axis]);
+    let [along, across, up] = [second, third, point].map(less);
+    let minor = |one: usize, two: usize| along[one] * across[two] - along[two] * across[one];
+    up[0] * minor(1, 2) + up[1] * minor(2, 0) + up[2] * minor(0, 1)
 }
 
 #[cfg(test)]
@@ -165,16 +164,14 @@ mod tests {
 
     /// The height of a face over a place.
     fn height(corners: [[f64; 3]; 3], row: f64, column: f64) -> f64 {
-        let [a, b, c] = corners;
-        let (u, v) = (
-            [b[0] - a[0], b[1] - a[1], b[2] - a[2]],
-            [c[0] - a[0], c[1] - a[1], c[2] - a[2]],
-        );
-        let size = u[0] * v[1] - u[1] * v[0];
-        let (dr, dc) = (row - a[0], column - a[1]);
-        let s = (dr * v[1] - dc * v[0]) / size;
-        let t = (u[0] * dc - u[1] * dr) / size;
-        a[2] + s * u[2] + t * v[2]
+        let [first, second, third] = corners;
+        let less = |point: [f64; 3]| [0, 1, 2].map(|axis| point[axis] - first[axis]);
+        let (along, across) = (less(second), less(third));
+        let size = along[0] * across[1] - along[1] * across[0];
+        let (rows, columns) = (row - first[0], column - first[1]);
+        let part = (rows * across[1] - columns * across[0]) / size;
+        let other = (along[0] * columns - along[1] * rows) / size;
+        first[2] + part * along[2] + other * across[2]
     }
 
     fn corners(face: [usize; 3], columns: usize, heights: &[f64]) -> [[f64; 3]; 3] {

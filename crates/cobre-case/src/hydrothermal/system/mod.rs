@@ -37,7 +37,7 @@ pub(crate) use hydros::{Hydro, HydroCosts, HydroLimits};
 pub(crate) use index::Index;
 pub(crate) use inflow::InflowModel;
 pub(crate) use lines::Line;
-pub(crate) use phases::Phase;
+pub(crate) use phases::HydroPhase;
 pub(crate) use production::{PlantFit, Production};
 pub(crate) use pumping::Pumping;
 pub(crate) use sources::Source;

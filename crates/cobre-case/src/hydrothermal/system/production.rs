@@ -76,22 +76,20 @@ pub(crate) struct Plane {
 impl Plane {
     /// The plane through three points (storage, turbined flow, generation). If two are the same, or all have one
     /// storage, storage does not count.
-    pub(super) fn through(a: [f64; 3], b: [f64; 3], c: [f64; 3]) -> Self {
-        let (u, v) = (
-            [b[0] - a[0], b[1] - a[1], b[2] - a[2]],
-            [c[0] - a[0], c[1] - a[1], c[2] - a[2]],
-        );
-        let size = u[0] * v[1] - u[1] * v[0];
+    pub(super) fn through(corners: [[f64; 3]; 3]) -> Self {
+        let [first, second, third] = corners;
+        let less = |point: [f64; 3]| [0, 1, 2].map(|axis| point[axis] - first[axis]);
+        let (along, across) = (less(second), less(third));
+        let minor = |one: usize, two: usize| along[one] * across[two] - along[two] * across[one];
+        let size = minor(0, 1);
         let (storage, turbined) = if size == 0.0 {
-            (0.0, if u[1] == 0.0 { 0.0 } else { u[2] / u[1] })
+            let flat = along[1] == 0.0;
+            (0.0, if flat { 0.0 } else { along[2] / along[1] })
         } else {
-            (
-                (u[2] * v[1] - u[1] * v[2]) / size,
-                (u[0] * v[2] - u[2] * v[0]) / size,
-            )
+            (minor(2, 1) / size, minor(0, 2) / size)
         };
         Self {
-            constant: a[2] - storage * a[0] - turbined * a[1],
+            constant: first[2] - storage * first[0] - turbined * first[1],
             storage,
             turbined,
             spilled: 0.0,
@@ -140,7 +138,7 @@ pub(super) fn resolve(
     (stages, stage_index): (&[Stage], &Index),
     findings: &mut Findings,
 ) -> Vec<PlantProduction> {
-    let planes = hyperplanes(files, plants, stage_index, findings);
+    let given = hyperplanes(files, plants, stage_index, findings);
     let entries = entries(files, plants, findings);
     let productivities = productivities(files, plants, stage_index, findings);
     let list = Place::file(HYDROS).key("hydros");
@@ -158,7 +156,7 @@ pub(super) fn resolve(
             let mut resolver = PlantResolver {
                 plant,
                 at,
-                planes: &planes[place],
+                planes: &given[place],
                 productivities: &productivities[place],
                 stages,
                 exact: exact.as_ref(),
@@ -175,8 +173,8 @@ pub(super) fn resolve(
             }
         })
         .collect();
-    for (place, planes) in planes.iter().enumerate() {
-        if !planes.is_empty() && !used[place] {
+    for (place, own) in given.iter().enumerate() {
+        if !own.is_empty() && !used[place] {
             let plant = &files.hydros.hydros[place];
             let at = Place::file(Hyperplanes::FILE)
                 .rows(format!("hydro plant {} ({})", plant.id, plant.name));
@@ -236,14 +234,14 @@ fn hyperplanes(
             );
             findings.wrong(&at, message);
         }
-        let plane = Plane {
+        let hyperplane = Plane {
             constant: row.kappa.map_or(1.0, |kappa| kappa.0) * row.gamma_0.0,
             storage: row.gamma_v.0,
             turbined: row.gamma_q.0,
             spilled: row.gamma_s.0,
         };
         let own = found[plant].entry(row.stage_id).or_default();
-        if own.insert(row.plane_id, plane).is_some() {
+        if own.insert(row.plane_id, hyperplane).is_some() {
             let stage = row.stage_id.map(|id| format!(", stage {id}"));
             let message = format!(
                 "there is a plane {} of hydro plant {}{} already",
@@ -612,8 +610,9 @@ impl<'f> PlantResolver<'f, '_> {
             self.findings.wrong(&at, message);
             return None;
         }
-        let (first, last) = exact.storages();
-        Some((from.clamp(first, last), to.clamp(first, last)))
+        let known = exact.storages();
+        let within = |storage: f64| storage.clamp(known.0, known.1);
+        Some((within(from), within(to)))
     }
 }
 

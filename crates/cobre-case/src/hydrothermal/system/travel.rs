@@ -73,7 +73,7 @@ pub(super) fn resolve(
         return None;
     }
     let clock = Clock::new(stages);
-    let mut states = 0;
+    let mut count = 0;
     let mut shares = Vec::new();
     for (number, stage) in stages.iter().enumerate() {
         let first = clock.first[number];
@@ -87,18 +87,18 @@ pub(super) fn resolve(
         });
         let of_stage: Vec<Vec<(usize, f64)>> = of_stage.collect();
         let last = of_stage.iter().flatten().map(|(place, _)| place + 1);
-        states = states.max(last.max().unwrap_or(0).saturating_sub(stage.periods()));
+        count = count.max(last.max().unwrap_or(0).saturating_sub(stage.periods()));
         shares.push(of_stage);
     }
     let mut under_way = past(files, plant, &clock, hours, findings);
-    states = states.max(under_way.len());
-    if states > MOST_PERIODS {
+    count = count.max(under_way.len());
+    if count > MOST_PERIODS {
         let message = format!(
-            "water is under way for {states} periods; at most {MOST_PERIODS} are possible: use longer blocks"
+            "water is under way for {count} periods; at most {MOST_PERIODS} are possible: use longer blocks"
         );
         findings.wrong(&at.key("travel_time_hours"), message);
     }
-    under_way.resize(states, 0.0);
+    under_way.resize(count, 0.0);
     Some(Travel { under_way, shares })
 }
 

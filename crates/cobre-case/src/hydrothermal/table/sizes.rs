@@ -62,7 +62,7 @@ impl Sizes {
     }
 
     /// A row for each thing and point of its curve.
-    pub(crate) fn by_curve(&self, things: Option<usize>) -> Option<u64> {
+    pub(crate) fn by_curve(things: Option<usize>) -> Option<u64> {
         Some((things? as u64).saturating_mul(MOST_POINTS))
     }
 
