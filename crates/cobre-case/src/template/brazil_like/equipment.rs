@@ -55,9 +55,9 @@ pub(super) fn add(shape: &SystemShape, files: &mut CaseFiles) {
 /// Plants of all costs: some by segments, two on liquefied gas that is ordered ahead, one that is shut down.
 fn thermals(shape: &SystemShape, files: &mut CaseFiles) {
     let count = shape.plants.len() * 4 / 5;
-    let share = 0.45 * shape.load / count as f64;
+    let usual = 0.45 * shape.load / count as f64;
     let plants = (0..count).map(|plant| {
-        let capacity = parts::round(share * shape.number(11, plant, 0.4, 1.6));
+        let capacity = parts::round(usual * shape.number(11, plant, 0.4, 1.6));
         let cost = shape.number(12, plant, 40.0, 420.0);
         (
             format!("thermal {plant}"),
