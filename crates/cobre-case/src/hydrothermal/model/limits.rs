@@ -49,12 +49,15 @@ fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     program.lp.row(name, least, UNLIMITED, &terms);
 }
 
+/// The least of a quantity.
+type LeastOf = fn(&HydroLimits) -> f64;
+
 /// The least turbined flow and generation of each block.
 fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let number = program.number;
     let (limits, costs) = (&plant.block_limits[number], *plant.costs(number));
     let label = &plant.label;
-    let kinds: [(&str, fn(&HydroLimits) -> f64, f64); 2] = [
+    let kinds: [(&str, LeastOf, f64); 2] = [
         ("turbined", |own| own.min_turbined, costs.turbined_below),
         (
             "generation",
