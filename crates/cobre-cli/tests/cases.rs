@@ -190,6 +190,39 @@ fn initialised(template: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
+fn the_invented_system_has_any_size_and_gives_the_same_with_two_ranks() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let case = directory.path().join("case");
+    let output = finish(cobre(&["init", "brazil-like", "--hydros", "20"]).arg(&case));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report = json(&finish(cobre(&["validate", "--json"]).arg(&case)));
+    assert_eq!(report["valid"], true, "{report}");
+    assert_eq!(report["warnings"], serde_json::json!([]));
+    let options = ["--iterations", "1", "--simulate", "2"];
+    let alone = result_of(&case, &options);
+    let both = result_of(
+        &case,
+        &[&options[..], &["--backend", "shm", "-n", "2"]].concat(),
+    );
+    assert!(alone == both);
+    let large = directory.path().join("large");
+    let output = finish(cobre(&["init", "brazil-like", "--hydros", "160"]).arg(&large));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report = json(&finish(cobre(&["validate", "--json"]).arg(&large)));
+    assert_eq!(report["valid"], true, "{report}");
+    for (template, hydros) in [
+        ("brazil-like", "19"),
+        ("brazil-like", "161"),
+        ("cascade", "20"),
+    ] {
+        let refused = directory.path().join("refused");
+        let output = finish(cobre(&["init", template, "--hydros", hydros]).arg(&refused));
+        assert_eq!(output.status.code(), Some(64), "{output:?}");
+        assert!(!refused.exists());
+    }
+}
+
+#[test]
 fn a_template_runs_as_it_is() {
     for template in ["one-reservoir", "cascade", "four-regions"] {
         let (_directory, case) = initialised(template);

@@ -2,7 +2,7 @@
 
 use super::files::production::{Geometry, Hyperplanes};
 use super::files::{Files, stages, system as names};
-use super::system::{Hydro, Phase, Production, System, lowest};
+use super::system::{Hydro, HydroPhase, Production, System, lowest};
 use super::table::Row;
 use crate::finding::{Findings, Place};
 
@@ -25,7 +25,7 @@ pub(super) fn find(files: &Files, system: &System, place: usize, findings: &mut 
         let message = "it evaporates, but cannot store water: evaporation is that of a fixed area";
         findings.doubtful(&at, message);
     }
-    let idle = |stage: usize| plant.phases[stage] != Phase::Operating;
+    let idle = |stage: usize| plant.phases[stage] != HydroPhase::Operating;
     if !system.stages.is_empty() && (0..system.stages.len()).all(idle) {
         findings.doubtful(&at, "it is in operation in no stage");
     }

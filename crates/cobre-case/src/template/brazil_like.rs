@@ -32,7 +32,7 @@ regions and a node without load, and one of everything that a case can have, for
 ";
 
 /// The plants of a system and what is drawn for them.
-struct Shape {
+struct SystemShape {
     plants: Vec<TemplateHydro>,
     /// By plant: the river it is on.
     rivers: Vec<usize>,
@@ -40,7 +40,7 @@ struct Shape {
     noise: Noise,
 }
 
-impl Shape {
+impl SystemShape {
     /// The mean energy of the plants on a bus, MW.
     fn energy(&self, bus: usize) -> f64 {
         let plants = self.plants.iter().filter(|plant| plant.bus == bus);
@@ -114,8 +114,8 @@ pub(super) fn make(hydros: usize, files: &mut CaseFiles) {
 }
 
 /// Plants on rivers: two tributaries that join a main stem.
-fn grow(hydros: usize) -> Shape {
-    let mut shape = Shape {
+fn grow(hydros: usize) -> SystemShape {
+    let mut shape = SystemShape {
         plants: Vec::new(),
         rivers: Vec::new(),
         load: 0.0,
@@ -133,7 +133,7 @@ fn grow(hydros: usize) -> Shape {
     shape
 }
 
-fn grow_river(shape: &mut Shape, river: usize, count: usize) {
+fn grow_river(shape: &mut SystemShape, river: usize, count: usize) {
     let first = shape.plants.len();
     let tributary = count * 3 / 10;
     // Most of the country's water is in the southeast.

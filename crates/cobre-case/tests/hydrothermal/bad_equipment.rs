@@ -147,6 +147,13 @@ fn wrong_tables() -> Vec<WrongTable> {
             vec![("ncs_id", ids(&[0])), stage(&[0])],
             "column available_generation_mw: the column is missing",
         ),
+    ]
+}
+
+fn more_wrong_tables() -> Vec<WrongTable> {
+    let stage = |values: &[usize]| ("stage_id", ids(values));
+    let block = |values: &[usize]| ("block_id", ids(values));
+    vec![
         (
             "constraints/hydro_bounds.parquet",
             vec![
@@ -227,7 +234,8 @@ fn wrong_tables() -> Vec<WrongTable> {
 
 #[test]
 fn every_wrong_row_of_equipment_is_said_with_its_place() {
-    for (path, columns, said) in wrong_tables() {
+    let tables = wrong_tables().into_iter().chain(more_wrong_tables());
+    for (path, columns, said) in tables {
         let mut files = sound();
         files.table(path, &columns);
         let found = errors(&files);

@@ -28,13 +28,16 @@ struct Tree<'w> {
     first: Vec<usize>,
 }
 
+/// Volumes released in a period, hm³.
+type Released = (usize, Vec<(ColumnId, f64)>);
+
 /// A node of the tree: what its successors need to know.
 #[derive(Clone)]
 struct Branch {
     /// Storage after it; none before the first stage.
     storage: Vec<Option<ColumnId>>,
     /// By plant: period, and the volumes released in it, hm³.
-    released: Vec<Vec<(usize, Vec<(ColumnId, f64)>)>>,
+    released: Vec<Vec<Released>>,
     probability: f64,
 }
 
@@ -308,7 +311,7 @@ impl<'w> Tree<'w> {
     fn arrivals(
         &self,
         upstream: &WaterPlant,
-        released: &[(usize, Vec<(ColumnId, f64)>)],
+        released: &[Released],
         period: usize,
         terms: &mut Vec<(ColumnId, f64)>,
     ) -> f64 {

@@ -8,6 +8,7 @@ use cobre_case::template::{CaseFiles, Template};
 use cobre_case::{Options, load};
 
 use crate::random::{Random, setting};
+use crate::equipment;
 use crate::water_world::WaterWorld;
 
 /// Mutants of each file if nobody says it.
@@ -119,6 +120,15 @@ fn mutants_of_every_file_are_an_error_or_another_case() {
     let (_, files) = WaterWorld::random(3);
     let wanted = |name: &str| name.contains("hydro") || name == "initial_conditions.json";
     let more = mutate(&files, wanted, count.div_ceil(2));
+    (refused, all) = (refused + more.0, all + more.1);
+    // Equipment and constraints.
+    let wanted = |name: &str| {
+        let parts = [
+            "pumping", "contract", "batter", "generic", "exchange", "thermals", "ncs",
+        ];
+        parts.iter().any(|part| name.contains(part)) || name == "initial_conditions.json"
+    };
+    let more = mutate(&equipment::sound(), wanted, count.div_ceil(3));
     (refused, all) = (refused + more.0, all + more.1);
     assert!(refused * 3 > all, "{refused} of {all} were refused");
     assert!(peak_kib() < MOST_KIB, "{} KiB", peak_kib());

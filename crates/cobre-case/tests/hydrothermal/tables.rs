@@ -141,6 +141,10 @@ pub fn sums(results: &Results) {
         ("lines", "cost", "exchange_cost"),
         ("buses", "deficit_cost", "deficit_cost"),
         ("buses", "excess_cost", "excess_cost"),
+        ("contracts", "cost", "contract_cost"),
+        ("commitments", "cost", "commitment_cost"),
+        ("battery_blocks", "cost", "battery_degradation_cost"),
+        ("constraints", "cost", "constraint_violation_cost"),
     ] {
         let keys = ["scenario", "stage"];
         let mut of_stage: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
@@ -165,10 +169,35 @@ pub fn energy(results: &Results) {
     buses.add(&keys, &mut balance, |row| {
         buses.of("deficit_mw")[row] - buses.of("excess_mw")[row] - buses.of("load_mw")[row]
     });
-    for name in ["hydro_blocks", "thermals", "sources"] {
+    let units = Whole::read(results, "hydro_units");
+    let of_units = |id: f64| {
+        let plants = units.iter().flat_map(|table| table.of("hydro_id"));
+        plants.into_iter().any(|plant| *plant == id)
+    };
+    for name in ["hydro_blocks", "hydro_units", "thermals", "sources"] {
         if let Some(table) = Whole::read(results, name) {
-            table.add(&keys, &mut balance, |row| table.of("generation_mw")[row]);
+            table.add(&keys, &mut balance, |row| {
+                // Units feed buses of their own.
+                let elsewhere = name == "hydro_blocks" && of_units(table.of("hydro_id")[row]);
+                if elsewhere {
+                    0.0
+                } else {
+                    table.of("generation_mw")[row]
+                }
+            });
         }
+    }
+    for (name, gives, takes) in [
+        ("contracts", "import_mw", "export_mw"),
+        ("battery_blocks", "discharge_mw", "charge_mw"),
+    ] {
+        if let Some(table) = Whole::read(results, name) {
+            let net = |row: usize| table.of(gives)[row] - table.of(takes)[row];
+            table.add(&keys, &mut balance, net);
+        }
+    }
+    if let Some(pumping) = Whole::read(results, "pumping") {
+        pumping.add(&keys, &mut balance, |row| -pumping.of("power_mw")[row]);
     }
     if let Some(lines) = Whole::read(results, "lines") {
         let arrives = |row: usize, sent: f64| {

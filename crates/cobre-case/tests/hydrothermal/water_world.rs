@@ -137,6 +137,10 @@ impl WaterWorld {
         (world, files)
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the files of a case, one after the other"
+    )]
     fn write(
         &self,
         random: &mut Random,
@@ -180,19 +184,19 @@ impl WaterWorld {
                 "stages": stages.collect::<Vec<_>>(),
             }),
         );
-        let fills = |plant: &WaterPlant| {
+        let is_filled = |plant: &WaterPlant| {
             plant
                 .phases
                 .iter()
                 .any(|phase| matches!(phase, WaterPhase::Filling(_)))
         };
         let of = |filling: bool| -> Vec<Value> {
-            let plants = self
+            let wanted = self
                 .plants
                 .iter()
                 .enumerate()
-                .filter(|(_, plant)| fills(plant) == filling);
-            plants
+                .filter(|(_, plant)| is_filled(plant) == filling);
+            wanted
                 .map(|(id, plant)| json!({"hydro_id": id, "value_hm3": plant.storage[0]}))
                 .collect()
         };
@@ -226,7 +230,7 @@ impl WaterWorld {
         let rows: Vec<(usize, usize)> = (0..3)
             .flat_map(|plant| (0..STAGES).map(move |stage| (plant, stage)))
             .collect();
-        let places = |pick: fn(&(usize, usize)) -> usize| {
+        let column = |pick: fn(&(usize, usize)) -> usize| {
             TemplateColumn::of_places(rows.iter().map(pick).collect())
         };
         let mut numbers = |low: f64, high: f64| {
@@ -235,8 +239,8 @@ impl WaterWorld {
         files.table(
             "scenarios/inflow_seasonal_stats.parquet",
             &[
-                ("hydro_id", places(|row| row.0)),
-                ("stage_id", places(|row| row.1)),
+                ("hydro_id", column(|row| row.0)),
+                ("stage_id", column(|row| row.1)),
                 ("mean_m3s", numbers(25.0, 60.0)),
                 ("std_m3s", numbers(4.0, 6.0)),
             ],
@@ -330,6 +334,10 @@ fn area(storage: f64) -> (f64, f64) {
 }
 
 /// A random plant, and what hydros.json says of it; adds its rows of tables.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the keys of a plant, one after the other"
+)]
 fn plant(
     random: &mut Random,
     place: usize,
@@ -379,7 +387,9 @@ fn plant(
     let mut functions = Vec::new();
     let mut ranges = Vec::new();
     for stage in 0..STAGES {
-        if random.below(2) == 0 {
+        let by_planes = random.below(2) == 0;
+        let by_stage = !by_planes && random.below(2) == 0;
+        if by_planes {
             let planes: Vec<[f64; 4]> = (0..=random.below(3))
                 .map(|number| {
                     let slope = 1.1 - 0.3 * number as f64 + random.number(0.0, 0.2);
@@ -399,7 +409,7 @@ fn plant(
             );
             functions.push(Function::Planes(planes));
             ranges.push(json!({"start_stage_id": stage, "end_stage_id": stage, "model": "fpha", "fpha_config": {"source": "precomputed"}}));
-        } else if random.below(2) == 0 {
+        } else if by_stage {
             let own = random.number(0.4, 1.1);
             functions.push(Function::Rho(own));
             ranges.push(json!({"start_stage_id": stage, "end_stage_id": stage, "model": "linearized_head", "productivity_override": own}));
@@ -409,9 +419,9 @@ fn plant(
     }
     if !plane_rows.iter().any(|row| row.0 == place) && place == 0 {
         // The table has rows of some plant.
-        let plane = [0.0, 0.03, 0.8, -0.02];
-        plane_rows.push((place, 0, 7, plane));
-        functions[0] = Function::Planes(vec![plane]);
+        let only = [0.0, 0.03, 0.8, -0.02];
+        plane_rows.push((place, 0, 7, only));
+        functions[0] = Function::Planes(vec![only]);
         ranges.retain(|range| range["start_stage_id"] != 0);
         ranges.push(json!({"start_stage_id": 0, "end_stage_id": 0, "model": "fpha", "fpha_config": {"source": "precomputed"}}));
     }

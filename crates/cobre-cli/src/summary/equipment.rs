@@ -11,7 +11,7 @@ use crate::terminal_table::{TerminalTable, number, title};
 const NOTHING: f64 = 1e-6;
 
 /// A quantity of the things of a table, added up over a scenario by the hours of blocks.
-struct Flow {
+struct SummedFlow {
     table: &'static str,
     thing: &'static str,
     column: &'static str,
@@ -20,36 +20,36 @@ struct Flow {
     scale: f64,
 }
 
-const FLOWS: [Flow; 5] = [
-    Flow {
+const FLOWS: [SummedFlow; 5] = [
+    SummedFlow {
         table: "pumping",
         thing: "station",
         column: "flow_m3s",
         what: "pumped, hm³",
         scale: 0.0036,
     },
-    Flow {
+    SummedFlow {
         table: "contracts",
         thing: "contract",
         column: "import_mw",
         what: "imported, MWh",
         scale: 1.0,
     },
-    Flow {
+    SummedFlow {
         table: "contracts",
         thing: "contract",
         column: "export_mw",
         what: "exported, MWh",
         scale: 1.0,
     },
-    Flow {
+    SummedFlow {
         table: "battery_blocks",
         thing: "battery",
         column: "charge_mw",
         what: "charged, MWh",
         scale: 1.0,
     },
-    Flow {
+    SummedFlow {
         table: "battery_blocks",
         thing: "battery",
         column: "discharge_mw",
@@ -79,7 +79,7 @@ pub(super) fn show(results: &Results) -> Result<(), ResultsError> {
 }
 
 /// By thing, the sums of all scenarios.
-fn sums(results: &Results, flow: &Flow) -> Result<Vec<(String, Vec<f64>)>, ResultsError> {
+fn sums(results: &Results, flow: &SummedFlow) -> Result<Vec<(String, Vec<f64>)>, ResultsError> {
     let Some(table) = results.table(&format!("simulation/{}", flow.table))? else {
         return Ok(Vec::new());
     };

@@ -182,7 +182,7 @@ object! {
         filling: Option<Filling>,
         /// The first stage in which the plant is in operation; the first of all if left out.
         entry_stage_id: Option<Id>,
-        /// The first stage in which the plant is no longer there; it stays if left out.
+        /// The first stage in which the plant is gone; it stays if left out.
         exit_stage_id: Option<Id>,
         /// Hours that released water needs to the plant below; 0 if left out.
         travel_time_hours: Option<NonNegative>,

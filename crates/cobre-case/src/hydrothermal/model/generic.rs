@@ -4,7 +4,7 @@ use cobre_sddp::ColumnId;
 
 use super::Program;
 use super::layout::ConstraintLayout;
-use crate::hydrothermal::system::{ActiveBound, Constraint, Term, Variable};
+use crate::hydrothermal::system::{ActiveBound, ConstraintTerm, PlannerConstraint, Variable};
 
 /// Adds the constraints that hold in a stage, after everything that they may be about.
 pub(super) fn add(program: &mut Program<'_>) {
@@ -20,7 +20,7 @@ pub(super) fn add(program: &mut Program<'_>) {
 fn add_row(
     program: &mut Program<'_>,
     place: usize,
-    constraint: &Constraint,
+    constraint: &PlannerConstraint,
     bound: &ActiveBound,
 ) -> ConstraintLayout {
     let (hours, label) = match bound.block {
@@ -75,7 +75,7 @@ fn add_row(
 }
 
 /// The part of a term that does not depend on decisions.
-fn known(program: &Program<'_>, term: &Term) -> f64 {
+fn known(program: &Program<'_>, term: &ConstraintTerm) -> f64 {
     let withdrawal = &program.layout.hydros;
     let withdrawal = withdrawal
         .get(term.thing)
@@ -87,7 +87,7 @@ fn known(program: &Program<'_>, term: &Term) -> f64 {
 }
 
 /// The columns of a term in a block, with their factors.
-fn columns(program: &Program<'_>, term: &Term, block: usize) -> Vec<(ColumnId, f64)> {
+fn columns(program: &Program<'_>, term: &ConstraintTerm, block: usize) -> Vec<(ColumnId, f64)> {
     let (system, layout, thing) = (program.system, &program.layout, term.thing);
     let hydro = |thing: usize| &layout.hydros[thing];
     match term.variable {

@@ -4,13 +4,13 @@ use cobre_sddp::ColumnId;
 
 use super::Program;
 use super::water::UNLIMITED;
-use crate::hydrothermal::system::{Hydro, HydroLimits, Phase};
+use crate::hydrothermal::system::{Hydro, HydroLimits, HydroPhase};
 
 /// Adds the limits of a plant in a stage.
 pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let phase = plant.phases[program.number];
     storage(program, place, plant);
-    if phase == Phase::Operating {
+    if phase == HydroPhase::Operating {
         minimums(program, place, plant);
     }
     if !phase.passes() {
@@ -23,9 +23,9 @@ fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let number = program.number;
     let (limits, costs) = (&plant.limits[number], *plant.costs(number));
     let (least, what, slack, cost) = match plant.phases[number] {
-        Phase::Absent | Phase::Retired => return,
-        Phase::Filling { target } => (target, "filling", "filling_below", costs.filling_below),
-        Phase::Operating => (
+        HydroPhase::Absent | HydroPhase::Retired => return,
+        HydroPhase::Filling { target } => (target, "filling", "filling_below", costs.filling_below),
+        HydroPhase::Operating => (
             limits.min_storage,
             "min_storage",
             "storage_below",
@@ -49,12 +49,15 @@ fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     program.lp.row(name, least, UNLIMITED, &terms);
 }
 
+/// The least of a quantity.
+type LeastOf = fn(&HydroLimits) -> f64;
+
 /// The least turbined flow and generation of each block.
 fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let number = program.number;
     let (limits, costs) = (&plant.block_limits[number], *plant.costs(number));
     let label = &plant.label;
-    let kinds: [(&str, fn(&HydroLimits) -> f64, f64); 2] = [
+    let kinds: [(&str, LeastOf, f64); 2] = [
         ("turbined", |own| own.min_turbined, costs.turbined_below),
         (
             "generation",

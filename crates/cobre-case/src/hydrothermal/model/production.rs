@@ -5,7 +5,7 @@ use cobre_sddp::ColumnId;
 use super::water::UNLIMITED;
 use super::water_worth::dearest_energy;
 use super::{Generation, Program};
-use crate::hydrothermal::system::{Hydro, Phase, Production};
+use crate::hydrothermal::system::{Hydro, HydroPhase, Production};
 
 /// Adds the generation of a plant; hyperplanes are rows of storage before and after, turbined and spilled flow.
 pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
@@ -16,7 +16,7 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
             return;
         }
         // Without flow there is no generation, whatever the planes say.
-        Production::Planes(_) if plant.phases[number] != Phase::Operating => {
+        Production::Planes(_) if plant.phases[number] != HydroPhase::Operating => {
             program.layout.hydros[place].generation = Generation::PerFlow(0.0);
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::layout::UnitLayout;
 use super::{Generation, Program};
-use crate::hydrothermal::system::{Hydro, Phase, Production, UnitGroup};
+use crate::hydrothermal::system::{Hydro, HydroPhase, Production, UnitGroup};
 
 const UNLIMITED: f64 = f64::INFINITY;
 
@@ -36,7 +36,7 @@ pub(super) fn add(program: &mut Program<'_>) {
 fn add_group(program: &mut Program<'_>, plant: &Hydro, group: &UnitGroup) -> UnitLayout {
     let number = program.number;
     let limits = &group.limits[number];
-    let works = plant.phases[number] == Phase::Operating;
+    let works = plant.phases[number] == HydroPhase::Operating;
     let label = &group.label;
     let turbined = program.by_block_of("unit_turbined", label, |block, _| {
         let limits = &limits[block];

@@ -6,7 +6,7 @@ use cobre_sddp::{ColumnId, Draft};
 
 use super::inflow::{self, lag_name};
 use super::{HydroLayout, Program, evaporation, limits, production, travel};
-use crate::hydrothermal::system::{Hydro, Phase, Production, System};
+use crate::hydrothermal::system::{Hydro, HydroPhase, Production, System};
 
 pub(super) const UNLIMITED: f64 = f64::INFINITY;
 
@@ -45,7 +45,7 @@ fn flows(program: &mut Program<'_>, plant: &Hydro) {
     let number = program.number;
     let (limits, costs) = (&plant.block_limits[number], *plant.costs(number));
     let phase = plant.phases[number];
-    let works = phase == Phase::Operating;
+    let works = phase == HydroPhase::Operating;
     let turbined = program.by_block_of("turbined", &plant.label, |block, hours| {
         let limits = &limits[block];
         match plant.production(number) {
@@ -94,14 +94,14 @@ fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let (label, number) = (&plant.label, program.number);
     let most = match plant.phases[number] {
         // What is there stays, whatever the limits of the plant to come.
-        Phase::Absent => UNLIMITED,
-        Phase::Retired => 0.0,
-        Phase::Filling { .. } | Phase::Operating => plant.limits[number].max_storage,
+        HydroPhase::Absent => UNLIMITED,
+        HydroPhase::Retired => 0.0,
+        HydroPhase::Filling { .. } | HydroPhase::Operating => plant.limits[number].max_storage,
     };
     let name = format!("storage_before.{label}");
     let before = program.lp.column(name, 0.0, -UNLIMITED, UNLIMITED);
     let last = program.stage.periods() - 1;
-    let inner = if plant.phases[number] == Phase::Absent {
+    let inner = if plant.phases[number] == HydroPhase::Absent {
         0
     } else {
         last
@@ -119,7 +119,7 @@ fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     program.lp.state(format!("storage.{label}"), before, after);
     let layout = &mut program.layout.hydros[place];
     (layout.storage, layout.levels) = (Some([before, after]), levels);
-    if plant.phases[number] == Phase::Absent {
+    if plant.phases[number] == HydroPhase::Absent {
         let name = format!("unchanged.{label}");
         program
             .lp

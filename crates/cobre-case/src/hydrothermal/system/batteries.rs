@@ -3,7 +3,7 @@
 use super::bounds::{apply, everywhere};
 use super::index::Index;
 use super::time::Stage;
-use super::window::Window;
+use super::window::StageWindow;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::equipment::{self, BatteryBounds};
@@ -78,7 +78,7 @@ pub(super) fn resolve(
         let at = list.index(place);
         let bus = buses.find(battery.bus_id, &at.key("bus_id"), findings);
         check_levels(battery, &at, findings);
-        let window = Window::new(battery.entry_stage_id, battery.exit_stage_id, &at, findings);
+        let window = StageWindow::new(battery.entry_stage_id, battery.exit_stage_id, &at, findings);
         let is_there = window.of(stages);
         for (there, limits) in is_there.iter().zip(&mut limits) {
             if !there {

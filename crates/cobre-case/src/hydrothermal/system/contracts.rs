@@ -3,7 +3,7 @@
 use super::bounds::{apply, check_order, everywhere};
 use super::index::Index;
 use super::time::Stage;
-use super::window::Window;
+use super::window::StageWindow;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::equipment::{self, ContractBounds, ContractKind};
@@ -11,7 +11,7 @@ use crate::hydrothermal::table::Row;
 
 /// A contract.
 #[derive(Debug)]
-pub(crate) struct Contract {
+pub(crate) struct ResolvedContract {
     pub(crate) label: String,
     pub(crate) bus: usize,
     pub(crate) kind: ContractKind,
@@ -36,7 +36,7 @@ pub(super) fn resolve(
     stages: &[Stage],
     stage_index: &Index,
     findings: &mut Findings,
-) -> (Vec<Contract>, Index) {
+) -> (Vec<ResolvedContract>, Index) {
     let list = Place::file(equipment::CONTRACTS).key("contracts");
     let contracts = files.contracts.iter().flat_map(|file| &file.contracts);
     let things = contracts
@@ -77,7 +77,7 @@ pub(super) fn resolve(
             let range = |terms: &ContractTerms| (terms.min, terms.max);
             check_order(ContractBounds::FILE, &what, &terms, stages, range, findings);
         }
-        let window = Window::new(
+        let window = StageWindow::new(
             contract.entry_stage_id,
             contract.exit_stage_id,
             &at,
@@ -90,7 +90,7 @@ pub(super) fn resolve(
                 }
             }
         }
-        found.push(Contract {
+        found.push(ResolvedContract {
             label: index.labels[place].clone(),
             bus: bus.unwrap_or(0),
             kind: contract.r#type,

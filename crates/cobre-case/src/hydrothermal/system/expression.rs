@@ -85,7 +85,8 @@ impl<'t> Reader<'t> {
 
     fn mark(&mut self, mark: char) -> Result<(), String> {
         if self.peek() == Some(mark) {
-            return Ok(self.skip(()));
+            self.skip(());
+            return Ok(());
         }
         Err(self.expected(&format!("\"{mark}\"")))
     }

@@ -254,7 +254,7 @@ mod tests {
         let fit = grid((0.0, 200.0), usize::MAX).fit(&lake(2.0));
         assert!(fit.planes.len() > 4, "{:?}", fit.planes);
         assert!((0.9..=1.0).contains(&fit.scale), "{}", fit.scale);
-        assert!(fit.largest_error < 6.0 && fit.mean_error < 2.0, "{fit:?}");
+        assert!(fit.largest_error < 8.0 && fit.mean_error < 3.0, "{fit:?}");
         for storage in [0.0, 77.0, 200.0] {
             assert!(lowest(&fit.planes, storage, 0.0).abs() < 1e-9);
         }

@@ -14,9 +14,9 @@ use crate::hydrothermal::table::Row;
 
 /// A generic constraint.
 #[derive(Debug)]
-pub(crate) struct Constraint {
+pub(crate) struct PlannerConstraint {
     pub(crate) label: String,
-    pub(crate) terms: Vec<Term>,
+    pub(crate) terms: Vec<ConstraintTerm>,
     /// What its expression has beside them; bounds are those of the terms alone.
     pub(crate) constant: f64,
     /// $ per unit and hour of a violation; none if it is hard.
@@ -27,7 +27,7 @@ pub(crate) struct Constraint {
 
 /// A term of a constraint.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Term {
+pub(crate) struct ConstraintTerm {
     pub(crate) factor: f64,
     pub(crate) variable: Variable,
     /// The place of the plant, line or other thing.
@@ -94,7 +94,11 @@ variables! {
     BatteryDischarge = "battery_discharge" of batteries;
 }
 
-pub(super) fn resolve(files: &Files, system: &System, findings: &mut Findings) -> Vec<Constraint> {
+pub(super) fn resolve(
+    files: &Files,
+    system: &System,
+    findings: &mut Findings,
+) -> Vec<PlannerConstraint> {
     let list = Place::file(FILE).key("constraints");
     let constraints = files.constraints.iter().flat_map(|file| &file.constraints);
     let things = constraints
@@ -133,7 +137,7 @@ pub(super) fn resolve(files: &Files, system: &System, findings: &mut Findings) -
         });
         let bounds: Vec<_> = bounds.collect();
         check_blocks(constraint, &bounds, system, &at.key("expression"), findings);
-        found.push(Constraint {
+        found.push(PlannerConstraint {
             label: index.labels[place].clone(),
             terms,
             constant,
@@ -221,7 +225,7 @@ fn terms(
     system: &System,
     at: &Place,
     findings: &mut Findings,
-) -> (Vec<Term>, f64) {
+) -> (Vec<ConstraintTerm>, f64) {
     let expression = match parse(&constraint.expression) {
         Ok(expression) => expression,
         Err(problem) => {
@@ -239,7 +243,7 @@ fn term(
     system: &System,
     at: &Place,
     findings: &mut Findings,
-) -> Option<Term> {
+) -> Option<ConstraintTerm> {
     let known = Variable::ALL.iter();
     let Some(&(name, variable)) = known.clone().find(|(name, _)| *name == written.name) else {
         let names: Vec<&str> = known.map(|(name, _)| *name).collect();
@@ -272,7 +276,7 @@ fn term(
         );
         return None;
     }
-    Some(Term {
+    Some(ConstraintTerm {
         factor: written.factor,
         variable,
         thing,

@@ -16,9 +16,9 @@ const WEIGHT: f64 = 0.00981;
 
 /// Straight lines between points; constant beyond the first and the last.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Curve(Vec<(f64, f64)>);
+pub(crate) struct PointCurve(Vec<(f64, f64)>);
 
-impl Curve {
+impl PointCurve {
     /// The value at `x`.
     pub(crate) fn at(&self, x: f64) -> f64 {
         let after = self.0.partition_point(|(own, _)| *own <= x);
@@ -53,9 +53,9 @@ impl Curve {
 #[derive(Debug, Clone)]
 pub(crate) struct Reservoir {
     /// Level, m, by storage, hm³.
-    pub(crate) height: Curve,
+    pub(crate) height: PointCurve,
     /// Area, km², by storage, hm³.
-    pub(crate) area: Curve,
+    pub(crate) area: PointCurve,
 }
 
 /// The curves of every plant that has some.
@@ -97,7 +97,7 @@ pub(super) fn resolve(
             findings.wrong(&at, message);
         }
         let curve = |pick: fn(&Geometry) -> f64| {
-            Curve(
+            PointCurve(
                 rows.iter()
                     .map(|(_, row)| (row.volume_hm3.0, pick(row)))
                     .collect(),
@@ -115,7 +115,7 @@ pub(super) fn resolve(
 #[derive(Debug, Clone)]
 enum TailraceCurve {
     Polynomial(Vec<f64>),
-    Piecewise(Curve),
+    Piecewise(PointCurve),
 }
 
 impl TailraceCurve {
@@ -161,7 +161,7 @@ impl TailraceCurve {
                         findings.wrong(&at.key("outflow_m3s"), message);
                     }
                 }
-                Self::Piecewise(Curve(points))
+                Self::Piecewise(PointCurve(points))
             }
         }
     }
@@ -180,7 +180,7 @@ impl TailraceCurve {
 /// The exact production function of a plant.
 #[derive(Debug, Clone)]
 pub(crate) struct ProductionFunction {
-    height: Curve,
+    height: PointCurve,
     tailrace: TailraceCurve,
     /// The part of the gross head that is left, and the height that is lost, m.
     losses: (f64, f64),
@@ -190,7 +190,7 @@ pub(crate) struct ProductionFunction {
 impl ProductionFunction {
     /// That of a plant of a file, with the level curve of its reservoir.
     pub(super) fn new(
-        height: Curve,
+        height: PointCurve,
         plant: &system::Hydro,
         at: &Place,
         findings: &mut Findings,
@@ -218,7 +218,7 @@ impl ProductionFunction {
         efficiency: f64,
     ) -> Self {
         Self {
-            height: Curve(height),
+            height: PointCurve(height),
             tailrace: TailraceCurve::Polynomial(tailrace),
             losses: (1.0 - lost, 0.0),
             efficiency,
@@ -263,16 +263,16 @@ fn lost(file: &HydraulicLosses, at: &Place, findings: &mut Findings) -> (f64, f6
 
 #[cfg(test)]
 mod tests {
-    use super::Curve;
+    use super::PointCurve;
 
     #[test]
     fn curves_are_straight_between_points_and_flat_beyond() {
-        let curve = Curve(vec![(0.0, 1.0), (10.0, 3.0), (20.0, 8.0)]);
+        let curve = PointCurve(vec![(0.0, 1.0), (10.0, 3.0), (20.0, 8.0)]);
         let values = [-1.0, 0.0, 5.0, 10.0, 14.0, 20.0, 30.0].map(|x| curve.at(x));
         assert_eq!(values, [1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 8.0]);
         let slopes = [-1.0, 0.0, 5.0, 10.0, 20.0, 30.0].map(|x| curve.slope(x));
         assert_eq!(slopes, [0.2, 0.2, 0.2, 0.5, 0.5, 0.5]);
-        let point = Curve(vec![(7.0, 2.0)]);
+        let point = PointCurve(vec![(7.0, 2.0)]);
         assert_eq!(
             (point.at(0.0), point.at(7.0), point.slope(7.0)),
             (2.0, 2.0, 0.0)

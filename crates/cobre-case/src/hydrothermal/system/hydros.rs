@@ -5,7 +5,7 @@ use super::evaporation::{self, Evaporation};
 use super::geometry::Reservoir;
 use super::index::{Index, by_stage};
 use super::inflow::Inflow;
-use super::phases::{self, Phase};
+use super::phases::{self, HydroPhase};
 use super::production::{PlantProduction, Production};
 use super::time::Stage;
 use super::travel::{self, Travel};
@@ -42,7 +42,7 @@ pub(crate) struct Hydro {
     pub(crate) initial_storage: f64,
     pub(crate) inflow: Inflow,
     /// By stage.
-    pub(crate) phases: Vec<Phase>,
+    pub(crate) phases: Vec<HydroPhase>,
     /// By stage, if it evaporates.
     pub(crate) evaporation: Option<Vec<Evaporation>>,
     /// The plant that its diverted water flows to.
@@ -65,7 +65,7 @@ impl Hydro {
     /// The most generation of a stage, MW.
     pub(crate) fn capacity(&self, stage: usize) -> f64 {
         let limits = &self.limits[stage];
-        if self.phases[stage] != Phase::Operating {
+        if self.phases[stage] != HydroPhase::Operating {
             return 0.0;
         }
         match self.production(stage) {
@@ -391,7 +391,7 @@ fn block_limits(
 
 /// Sets the targets of filling.
 fn set_targets(
-    phases: &mut [Phase],
+    phases: &mut [HydroPhase],
     plant: &system::Hydro,
     stages: &[Stage],
     limits: &[HydroLimits],
@@ -542,14 +542,14 @@ fn initial_storage(
 
 /// The initial storage of a plant; says if the reservoir cannot hold it.
 fn check_storage(
-    (plant, phases): (&system::Hydro, &[Phase]),
+    (plant, phases): (&system::Hydro, &[HydroPhase]),
     place: usize,
     given: Option<(f64, Place)>,
     findings: &mut Findings,
 ) -> f64 {
     let running = phases
         .first()
-        .is_none_or(|phase| *phase == Phase::Operating);
+        .is_none_or(|phase| *phase == HydroPhase::Operating);
     let least = if running {
         plant.reservoir.min_storage_hm3.0
     } else {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::bounds::{apply, everywhere};
 use super::index::{Index, by_stage};
 use super::time::Stage;
-use super::window::Window;
+use super::window::StageWindow;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::constraints::LineBounds;
@@ -74,7 +74,7 @@ pub(super) fn resolve(
         if from.is_some() && from == to {
             findings.wrong(&at.key("target_bus_id"), "it is the source bus as well");
         }
-        let window = Window::new(line.entry_stage_id, line.exit_stage_id, &at, findings);
+        let window = StageWindow::new(line.entry_stage_id, line.exit_stage_id, &at, findings);
         for (there, capacity) in window.of(stages).into_iter().zip(&mut capacity) {
             if !there {
                 capacity.fill([0.0; 2]);

@@ -29,15 +29,15 @@ mod window;
 pub(crate) use batteries::Battery;
 pub(crate) use buses::Bus;
 pub(crate) use commitment::{Commitment, mean_limits};
-pub(crate) use contracts::Contract;
+pub(crate) use contracts::ResolvedContract;
 pub(crate) use fit::lowest;
-pub(crate) use generic::{ActiveBound, Constraint, Term, Variable};
+pub(crate) use generic::{ActiveBound, ConstraintTerm, PlannerConstraint, Variable};
 pub(crate) use geometry::ProductionFunction;
 pub(crate) use hydros::{Hydro, HydroCosts, HydroLimits};
 pub(crate) use index::Index;
 pub(crate) use inflow::InflowModel;
 pub(crate) use lines::Line;
-pub(crate) use phases::Phase;
+pub(crate) use phases::HydroPhase;
 pub(crate) use production::{PlantFit, Production};
 pub(crate) use pumping::Pumping;
 pub(crate) use sources::Source;
@@ -68,9 +68,9 @@ pub(crate) struct System {
     pub(crate) hydros: Vec<Hydro>,
     pub(crate) sources: Vec<Source>,
     pub(crate) pumping: Vec<Pumping>,
-    pub(crate) contracts: Vec<Contract>,
+    pub(crate) contracts: Vec<ResolvedContract>,
     pub(crate) batteries: Vec<Battery>,
-    pub(crate) constraints: Vec<Constraint>,
+    pub(crate) constraints: Vec<PlannerConstraint>,
     pub(crate) non_negativity: NonNegativity,
     pub(crate) indices: Indices,
 }

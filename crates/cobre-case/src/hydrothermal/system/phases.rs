@@ -1,4 +1,4 @@
-//! Phases of a plant: not there yet, filling, in operation, no longer there.
+//! Phases of a plant: not there yet, filling, in operation, gone.
 
 use super::index::Index;
 use super::time::Stage;
@@ -7,18 +7,18 @@ use crate::hydrothermal::files::system;
 
 /// The phase of a plant in a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Phase {
+pub(crate) enum HydroPhase {
     /// It is not there yet: water flows past its site, and what its site holds stays.
     Absent,
     /// Its reservoir is filled for the first time, up to this storage at the end of the stage, hm³.
     Filling { target: f64 },
     /// It is in operation.
     Operating,
-    /// It is no longer there: water flows past its site, and what it held is let go.
+    /// It is gone: water flows past its site, and what it held is let go.
     Retired,
 }
 
-impl Phase {
+impl HydroPhase {
     /// True if water flows past its site.
     pub(crate) fn passes(self) -> bool {
         matches!(self, Self::Absent | Self::Retired)
@@ -32,7 +32,7 @@ pub(super) fn resolve(
     index: &Index,
     at: &Place,
     findings: &mut Findings,
-) -> Vec<Phase> {
+) -> Vec<HydroPhase> {
     let find = |id: Option<i32>, key: &str, findings: &mut Findings| {
         id.and_then(|id| index.find(id, &at.key(key), findings).map(|_| id))
     };
@@ -63,23 +63,28 @@ pub(super) fn resolve(
     });
     let phase = |stage: &Stage| {
         if exit.is_some_and(|exit| stage.id >= exit) {
-            Phase::Retired
+            HydroPhase::Retired
         } else if entry.is_none_or(|entry| stage.id >= entry) {
-            Phase::Operating
+            HydroPhase::Operating
         } else if start.is_some_and(|start| stage.id >= start) {
-            Phase::Filling { target: 0.0 }
+            HydroPhase::Filling { target: 0.0 }
         } else {
-            Phase::Absent
+            HydroPhase::Absent
         }
     };
     stages.iter().map(phase).collect()
 }
 
 /// Sets the targets of filling, given least storage, hm³, and the flow to keep back, m³/s, by stage.
-pub(super) fn set_targets(phases: &mut [Phase], stages: &[Stage], least: &[f64], rates: &[f64]) {
+pub(super) fn set_targets(
+    phases: &mut [HydroPhase],
+    stages: &[Stage],
+    least: &[f64],
+    rates: &[f64],
+) {
     let mut owed: Option<f64> = None;
     for place in (0..phases.len()).rev() {
-        if let Phase::Filling { target } = &mut phases[place] {
+        if let HydroPhase::Filling { target } = &mut phases[place] {
             // The last target is the least storage, and those before are lower by what is kept back later.
             let next = owed.unwrap_or(least[place]);
             *target = next.min(least[place]).max(0.0);

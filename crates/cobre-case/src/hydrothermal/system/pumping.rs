@@ -3,7 +3,7 @@
 use super::bounds::{apply, check_order, everywhere};
 use super::index::Index;
 use super::time::Stage;
-use super::window::Window;
+use super::window::StageWindow;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::equipment::{self, PumpingBounds};
@@ -75,7 +75,7 @@ pub(super) fn resolve(
             let range = |limits: &[f64; 2]| (limits[0], limits[1]);
             check_order(PumpingBounds::FILE, &what, &limits, stages, range, findings);
         }
-        let window = Window::new(station.entry_stage_id, station.exit_stage_id, &at, findings);
+        let window = StageWindow::new(station.entry_stage_id, station.exit_stage_id, &at, findings);
         for (there, limits) in window.of(stages).into_iter().zip(&mut limits) {
             if !there {
                 limits.fill([0.0; 2]);

@@ -4,7 +4,7 @@ use super::bounds::{apply, everywhere};
 use super::buses::{Spread, block_factors, spread};
 use super::index::{Index, by_stage, complete};
 use super::time::Stage;
-use super::window::Window;
+use super::window::StageWindow;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::equipment::SourceBounds;
@@ -101,7 +101,7 @@ pub(super) fn resolve(
         let thing = format!("source {} ({})", source.id, source.name);
         let mut given = std::mem::take(&mut given[place]);
         let availability = availability(&stats[place], &mut given, &thing, stage_index, findings);
-        let window = Window::new(source.entry_stage_id, source.exit_stage_id, &at, findings);
+        let window = StageWindow::new(source.entry_stage_id, source.exit_stage_id, &at, findings);
         let mut factors = std::mem::take(&mut factors[place]);
         for (there, factors) in window.of(stages).into_iter().zip(&mut factors) {
             if !there {

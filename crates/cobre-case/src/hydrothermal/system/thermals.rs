@@ -4,7 +4,7 @@ use super::bounds::{apply, check_order, everywhere};
 use super::commitment::{self, Commitment};
 use super::index::Index;
 use super::time::Stage;
-use super::window::Window;
+use super::window::StageWindow;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::constraints::ThermalBounds;
@@ -105,7 +105,7 @@ pub(super) fn resolve(
             let range = |limits: &ThermalLimits| (limits.min, limits.max);
             check_order(ThermalBounds::FILE, &what, &limits, stages, range, findings);
         }
-        let window = Window::new(plant.entry_stage_id, plant.exit_stage_id, &at, findings);
+        let window = StageWindow::new(plant.entry_stage_id, plant.exit_stage_id, &at, findings);
         for (there, limits) in window.of(stages).into_iter().zip(&mut limits) {
             if !there {
                 for limits in limits {

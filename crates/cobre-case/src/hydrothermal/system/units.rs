@@ -34,6 +34,9 @@ pub(crate) struct UnitLimits {
     pub(crate) max_generation: f64,
 }
 
+/// The least and the most of a quantity.
+type UnitRange = fn(&UnitLimits) -> (f64, f64);
+
 impl UnitLimits {
     fn new(file: &system::UnitGroup) -> Self {
         let or_zero = |value: Option<NonNegative>| value.map_or(0.0, |value| value.0);
@@ -169,7 +172,7 @@ fn check(files: &Files, stages: &[Stage], found: &[Vec<UnitGroup>], findings: &m
         for (file, group) in plant.groups().iter().zip(groups) {
             let what = format!("hydro plant {}, group {}", plant.id, file.id);
             let whole = UnitLimits::new(file);
-            let ranges: [fn(&UnitLimits) -> (f64, f64); 2] = [
+            let ranges: [UnitRange; 2] = [
                 |limits| (limits.min_turbined, limits.max_turbined),
                 |limits| (limits.min_generation, limits.max_generation),
             ];

@@ -6,12 +6,12 @@ use crate::hydrothermal::number::Id;
 
 /// The stages in which something is there: entry ≤ stage < exit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct StageWindow {
     entry: Option<Id>,
     exit: Option<Id>,
 }
 
-impl Window {
+impl StageWindow {
     /// The window of these keys of the object `at`; says if it has no stage.
     pub(crate) fn new(
         entry: Option<Id>,

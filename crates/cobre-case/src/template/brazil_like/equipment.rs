@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{CaseFiles, STAGES, Shape, amend, parts};
+use super::{CaseFiles, STAGES, SystemShape, amend, parts};
 use crate::template::TemplateColumn;
 
 /// Stages between a commitment of the plants on liquefied gas and their generation.
 const LEAD: usize = 2;
 
 /// Adds all of it.
-pub(super) fn add(shape: &Shape, files: &mut CaseFiles) {
+pub(super) fn add(shape: &SystemShape, files: &mut CaseFiles) {
     thermals(shape, files);
     pumping(shape, files);
     let load = shape.load;
@@ -53,11 +53,11 @@ pub(super) fn add(shape: &Shape, files: &mut CaseFiles) {
 }
 
 /// Plants of all costs: some by segments, two on liquefied gas that is ordered ahead, one that is shut down.
-fn thermals(shape: &Shape, files: &mut CaseFiles) {
+fn thermals(shape: &SystemShape, files: &mut CaseFiles) {
     let count = shape.plants.len() * 4 / 5;
-    let share = 0.45 * shape.load / count as f64;
+    let usual = 0.45 * shape.load / count as f64;
     let plants = (0..count).map(|plant| {
-        let capacity = parts::round(share * shape.number(11, plant, 0.4, 1.6));
+        let capacity = parts::round(usual * shape.number(11, plant, 0.4, 1.6));
         let cost = shape.number(12, plant, 40.0, 420.0);
         (
             format!("thermal {plant}"),
@@ -103,7 +103,7 @@ fn thermals(shape: &Shape, files: &mut CaseFiles) {
 }
 
 /// Water of the second plant of the first main stem is lifted to the head of the tributary.
-fn pumping(shape: &Shape, files: &mut CaseFiles) {
+fn pumping(shape: &SystemShape, files: &mut CaseFiles) {
     let named = |name: &str| shape.plants.iter().position(|plant| plant.name == name);
     let (Some(low), Some(high)) = (named("river 0 main 1"), named("river 0 left 0")) else {
         return;
@@ -181,7 +181,7 @@ fn network(files: &mut CaseFiles) {
 }
 
 /// Limits on exchange, on storage before the dry months, and on what a basin lets go.
-fn constraints(shape: &Shape, files: &mut CaseFiles) {
+fn constraints(shape: &SystemShape, files: &mut CaseFiles) {
     let heads = shape.plants.iter().enumerate();
     let heads: Vec<(usize, f64)> = heads
         .filter(|(place, plant)| shape.rivers[*place] == 0 && plant.max_storage > 0.0)

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CaseFiles, Shape, TemplateHydro, amend, parts};
+use super::{CaseFiles, SystemShape, TemplateHydro, amend, parts};
 use crate::template::TemplateColumn;
 
 /// Points of the curves of a reservoir.
@@ -17,7 +17,7 @@ const EVAPORATION: [f64; 12] = [
 ];
 
 /// Adds all of it to plants that are written already.
-pub(super) fn add(shape: &Shape, files: &mut CaseFiles) {
+pub(super) fn add(shape: &SystemShape, files: &mut CaseFiles) {
     let stores = |place: &usize| shape.plants[*place].max_storage > 0.0;
     let reservoirs: Vec<usize> = (0..shape.plants.len()).filter(stores).collect();
     let large = |place: &usize| {
@@ -68,13 +68,13 @@ pub(super) fn add(shape: &Shape, files: &mut CaseFiles) {
 }
 
 /// A reservoir that is built during the study: one without the curves of the others.
-fn new_plant(shape: &Shape, curved: &[usize]) -> Option<usize> {
+fn new_plant(shape: &SystemShape, curved: &[usize]) -> Option<usize> {
     let mut places = (0..shape.plants.len()).rev().skip(1);
     places.find(|place| shape.plants[*place].max_storage > 0.0 && !curved.contains(place))
 }
 
 /// Level and area by storage: the level is such that the head at 65 % of storage gives the plant's productivity.
-fn geometry(shape: &Shape, places: &[usize], files: &mut CaseFiles) {
+fn geometry(shape: &SystemShape, places: &[usize], files: &mut CaseFiles) {
     let (mut ids, mut volumes, mut heights, mut areas) = (vec![], vec![], vec![], vec![]);
     for &place in places {
         let plant = &shape.plants[place];
@@ -97,7 +97,7 @@ fn geometry(shape: &Shape, places: &[usize], files: &mut CaseFiles) {
 }
 
 /// Hyperplanes: fitted for most, given for one, and a productivity by season for another.
-fn production(shape: &Shape, fitted: &[usize], files: &mut CaseFiles) {
+fn production(shape: &SystemShape, fitted: &[usize], files: &mut CaseFiles) {
     let range = |place: usize, config: Value| {
         json!({
             "hydro_id": place, "selection_mode": "stage_ranges",
@@ -166,13 +166,13 @@ fn units(plant: &TemplateHydro, file: &mut Value) {
 }
 
 /// The first plants of all main stems.
-fn mains(shape: &Shape) -> Vec<usize> {
+fn mains(shape: &SystemShape) -> Vec<usize> {
     let on_main = |place: &usize| shape.plants[*place].name.contains("main 0");
     (0..shape.plants.len()).filter(on_main).collect()
 }
 
 /// Water of the first main stem needs two days to the next plant, and a canal leads from one river to another.
-fn travel_and_diversion(shape: &Shape, file: &mut Value) {
+fn travel_and_diversion(shape: &SystemShape, file: &mut Value) {
     let mains = mains(shape);
     if let Some(&main) = mains.first() {
         file["hydros"][main]["travel_time_hours"] = 48.0.into();

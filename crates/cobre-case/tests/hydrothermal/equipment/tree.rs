@@ -76,7 +76,7 @@ impl InitialState {
 }
 
 /// The expected cost of all stages from one on, in money of that stage.
-pub fn cost(world: &World, inflows: &Inflows, stage: usize, state: &InitialState) -> f64 {
+pub fn cost(world: &World, inflows: &Inflows, stage: usize, given: &InitialState) -> f64 {
     let mut tree = Tree {
         world,
         inflows,
@@ -84,13 +84,13 @@ pub fn cost(world: &World, inflows: &Inflows, stage: usize, state: &InitialState
     };
     let fixed = |value: f64, tree: &mut Tree<'_>| tree.column(0.0, value, value);
     let before = Before {
-        storage: state
+        storage: given
             .storage
             .iter()
             .map(|value| fixed(*value, &mut tree))
             .collect(),
-        level: fixed(state.level, &mut tree),
-        committed: state
+        level: fixed(given.level, &mut tree),
+        committed: given
             .committed
             .iter()
             .map(|value| fixed(*value, &mut tree))
@@ -200,11 +200,9 @@ impl Tree<'_> {
         after
     }
 
-    fn block(&mut self, stage: usize, block: usize, weight: f64) -> Block {
+    /// Turbined flows of both plants, with what they give to the buses.
+    fn turbined(&mut self, per_hour: f64, balance: &mut [Terms; 2]) -> [ColumnId; 2] {
         let world = self.world;
-        let hours = world.hours[stage][block];
-        let per_hour = weight * hours;
-        let mut balance: [Terms; 2] = [Vec::new(), Vec::new()];
         let turbined = [0, 1].map(|place| {
             let plant = &world.hydros[place];
             let most = plant
@@ -229,6 +227,15 @@ impl Tree<'_> {
             }
             self.row(0.0, 0.0, &terms);
         }
+        turbined
+    }
+
+    fn block(&mut self, stage: usize, block: usize, weight: f64) -> Block {
+        let world = self.world;
+        let hours = world.hours[stage][block];
+        let per_hour = weight * hours;
+        let mut balance: [Terms; 2] = [Vec::new(), Vec::new()];
+        let turbined = self.turbined(per_hour, &mut balance);
         let spilled = [0, 1].map(|_| self.column(SPILLAGE * per_hour, 0.0, FREE));
         // Thermal plants.
         let (least, most, cost) = world.plain;
@@ -238,8 +245,8 @@ impl Tree<'_> {
         balance[1].push((segmented, 1.0));
         let mut parts = vec![(segmented, -1.0)];
         for (number, (size, cost)) in world.segments.iter().enumerate() {
-            let last = number + 1 == world.segments.len();
-            let part = self.column(cost * per_hour, 0.0, if last { FREE } else { *size });
+            let is_final = number + 1 == world.segments.len();
+            let part = self.column(cost * per_hour, 0.0, if is_final { FREE } else { *size });
             parts.push((part, 1.0));
         }
         self.row(0.0, 0.0, &parts);
@@ -251,9 +258,9 @@ impl Tree<'_> {
         // There is always water for the minimum here.
         let pumped = self.column(0.0, there * least, there * most);
         balance[1].push((pumped, -consumption));
-        let last = stage == 2 && block + 1 == world.hours[2].len();
+        let is_final = stage == 2 && block + 1 == world.hours[2].len();
         let (least, most, price, late) = world.import;
-        let import = self.column(if last { late } else { price } * per_hour, least, most);
+        let import = self.column(if is_final { late } else { price } * per_hour, least, most);
         balance[1].push((import, 1.0));
         let export = self.column(world.export.1 * per_hour, 0.0, world.export.0);
         balance[0].push((export, -1.0));
@@ -309,13 +316,13 @@ impl Tree<'_> {
         }
     }
 
-    fn water(&mut self, stage: usize, inflows: &[f64], blocks: &[Block], state: &mut Before) {
+    fn water(&mut self, stage: usize, inflows: &[f64], blocks: &[Block], held: &mut Before) {
         let world = self.world;
         for period in world.periods(stage) {
             let hours: f64 = period.iter().map(|block| world.hours[stage][*block]).sum();
-            for plant in 0..2 {
+            for (plant, inflow) in inflows.iter().enumerate() {
                 let after = self.column(0.0, 0.0, world.hydros[plant].max_storage);
-                let mut terms = vec![(after, 1.0), (state.storage[plant], -1.0)];
+                let mut terms = vec![(after, 1.0), (held.storage[plant], -1.0)];
                 for &block in &period {
                     let volume = 0.0036 * world.hours[stage][block];
                     let own = &blocks[block];
@@ -327,14 +334,14 @@ impl Tree<'_> {
                         terms.push((own.pumped, -volume));
                     }
                 }
-                let inflow = 0.0036 * hours * inflows[plant];
+                let inflow = 0.0036 * hours * inflow;
                 self.row(inflow, inflow, &terms);
-                state.storage[plant] = after;
+                held.storage[plant] = after;
             }
         }
     }
 
-    fn battery(&mut self, stage: usize, weight: f64, blocks: &[Block], state: &mut Before) {
+    fn battery(&mut self, stage: usize, weight: f64, blocks: &[Block], held: &mut Before) {
         let world = self.world;
         let battery = &world.battery;
         let there = battery.exit.is_none_or(|exit| stage < exit);
@@ -346,22 +353,22 @@ impl Tree<'_> {
                 1.0
             };
             let after = self.column(0.0, 0.0, battery.capacity);
-            let mut terms = vec![(after, 1.0), (state.level, -left)];
+            let mut terms = vec![(after, 1.0), (held.level, -left)];
             for block in period {
                 let hours = world.hours[stage][block];
                 terms.push((blocks[block].charge, -hours * battery.efficiency[0]));
                 terms.push((blocks[block].discharge, hours / battery.efficiency[1]));
             }
             self.row(0.0, 0.0, &terms);
-            state.level = after;
+            held.level = after;
         }
         if there {
             let below = self.column(weight * battery.below_cost, 0.0, FREE);
-            self.row(battery.min_level, FREE, &[(state.level, 1.0), (below, 1.0)]);
+            self.row(battery.min_level, FREE, &[(held.level, 1.0), (below, 1.0)]);
         }
     }
 
-    fn constraints(&mut self, stage: usize, weight: f64, blocks: &[Block], state: &Before) {
+    fn constraints(&mut self, stage: usize, weight: f64, blocks: &[Block], held: &Before) {
         let world = self.world;
         let [first, second, third, fourth] = world.constraints;
         let hours = &world.hours[stage];
@@ -390,7 +397,7 @@ impl Tree<'_> {
         if stage == 1 {
             let whole: f64 = hours.iter().sum();
             let below = self.column(weight * second.1 * whole, 0.0, FREE);
-            let terms = [(state.storage[0], 1.0), (state.level, 0.01), (below, 1.0)];
+            let terms = [(held.storage[0], 1.0), (held.level, 0.01), (below, 1.0)];
             self.row(second.0 + 2.0, FREE, &terms);
         }
     }

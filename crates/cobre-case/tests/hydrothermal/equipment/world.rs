@@ -208,11 +208,4 @@ impl World {
             vec![blocks.collect()]
         }
     }
-
-    /// The ending of names in the first period of a stage, and its hours.
-    pub fn first_period(&self, stage: usize) -> (&'static str, f64) {
-        let first = &self.periods(stage)[0];
-        let hours = first.iter().map(|block| self.hours[stage][*block]).sum();
-        (if self.chronological[stage] { ".b0" } else { "" }, hours)
-    }
 }
