@@ -33,27 +33,27 @@ const PARTS_WAITING: usize = 8;
 const LARGEST: u64 = 1 << 20;
 
 /// The parts of a checkpoint on their way to the thread that writes them.
-pub(super) struct Parts<S>(SyncSender<Part<S>>);
+pub(super) struct StateWriter<S>(SyncSender<StatePart<S>>);
 
-enum Part<S> {
+enum StatePart<S> {
     /// Bytes of warm starts.
     Bytes(Vec<u8>),
     /// The rest, which ends it.
     State(Box<S>),
 }
 
-impl<S> Parts<S> {
+impl<S> StateWriter<S> {
     /// Adds bytes of warm starts; waits while too much is on its way.
     pub(super) fn push(&self, bytes: &[u8]) {
         for piece in bytes.chunks(PART_BYTES) {
             // Whoever waits for the files learns why the thread has ended.
-            let _ = self.0.send(Part::Bytes(piece.to_vec()));
+            let _ = self.0.send(StatePart::Bytes(piece.to_vec()));
         }
     }
 
     /// Ends the checkpoint.
     pub(super) fn end(self, state: S) {
-        let _ = self.0.send(Part::State(Box::new(state)));
+        let _ = self.0.send(StatePart::State(Box::new(state)));
     }
 }
 
@@ -61,7 +61,7 @@ impl<S> Parts<S> {
 /// their hash; `None` if there is no end.
 fn write_parts<S: Serialize>(
     mut file: WholeFile,
-    parts: &Receiver<Part<S>>,
+    parts: &Receiver<StatePart<S>>,
 ) -> Result<Option<(usize, Fingerprint)>, SddpError> {
     let (mut hasher, mut count) = (Sha256::new(), 0);
     let mut write = |bytes: &[u8]| -> Result<(), SddpError> {
@@ -71,8 +71,8 @@ fn write_parts<S: Serialize>(
     };
     for part in parts {
         match part {
-            Part::Bytes(bytes) => write(&bytes)?,
-            Part::State(state) => {
+            StatePart::Bytes(bytes) => write(&bytes)?,
+            StatePart::State(state) => {
                 let state =
                     postcard::to_stdvec(&state).expect("plain data can be written to memory");
                 write(&state)?;
@@ -147,7 +147,7 @@ impl Store {
     pub(super) fn begin<S: Serialize + Send + 'static>(
         &mut self,
         iteration: usize,
-    ) -> Result<Parts<S>, SddpError> {
+    ) -> Result<StateWriter<S>, SddpError> {
         self.settle()?;
         let (directory, belongs_to) = (self.directory.clone(), self.identity.json());
         let register = Arc::clone(&self.register);
@@ -187,7 +187,7 @@ impl Store {
         let started = builder.spawn(write);
         let started = started.map_err(SddpError::io("start a thread to write", &self.directory));
         self.writer = Some(started?);
-        Ok(Parts(sender))
+        Ok(StateWriter(sender))
     }
 
     /// Waits until the files are written.

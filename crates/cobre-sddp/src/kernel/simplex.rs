@@ -456,6 +456,10 @@ impl Basis {
         let flips = std::mem::take(&mut self.scratch.flips);
         for &column in &flips {
             let column = column as usize;
+            if column >= lp.columns() {
+                // A slack has no other bound; numbers of a damaged checkpoint may claim one.
+                continue;
+            }
             if column >= lp.plain {
                 self.flip_segment(lp, column);
                 continue;
