@@ -54,14 +54,19 @@ Template        the linear program of nodes, and a case that cobre init writes
 Values          the values of a column, read and written
 '
 
-# Lines of production code that cobre-sddp may have: those outside tests.
-sddp_lines_limit=12851
+# Lines of production code that cobre-sddp may have: those outside tests. 12,540 before sparse factors (1,500 lines), the memory
+# of bases, limits of numbers and costs that nobody pays came in; whoever raises it says for what.
+sddp_lines_limit=15650
 
 # Functions of more than 60 lines that stay: lists of things that no reader wants in parts. Another one fails.
 long_functions='
 crates/cobre-case/src/hydrothermal/model/energy.rs add
+crates/cobre-case/src/hydrothermal/model/generic.rs columns
 crates/cobre-case/src/hydrothermal/model/water.rs balance
+crates/cobre-case/src/hydrothermal/results/mod.rs new
+crates/cobre-case/src/hydrothermal/system/hydros.rs costs
 crates/cobre-case/src/hydrothermal/system/hydros.rs resolve
+crates/cobre-case/src/hydrothermal/system/production.rs models
 crates/cobre-case/src/hydrothermal/system/sources.rs resolve
 crates/cobre-case/src/hydrothermal/system/thermals.rs bounds
 crates/cobre-case/src/template/four_regions.rs make
@@ -79,6 +84,7 @@ crates/cobre-launch/src/message.rs message
 crates/cobre-launch/src/supervisor/mod.rs start
 crates/cobre-report/src/sections/deficit.rs section
 crates/cobre-report/src/sections/mod.rs hydrothermal
+crates/cobre-results/src/layout/cost_kinds.rs column
 crates/cobre-sddp/src/kernel/reduced_lp.rs finish
 crates/cobre-testkit/src/bin/victim.rs go
 crates/cobre-testkit/src/bin/victim.rs main

@@ -45,10 +45,9 @@ impl Scale {
     }
 
     fn unit(self, unit: &str) -> String {
-        let words = [self.word, unit]
-            .into_iter()
-            .filter(|word| !word.is_empty());
-        words.map(|word| format!(" {word}")).collect()
+        let words = [self.word, unit].into_iter();
+        let words = words.filter(|word| !word.is_empty());
+        words.flat_map(|word| [" ", word]).collect()
     }
 }
 

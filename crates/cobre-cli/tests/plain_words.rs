@@ -62,7 +62,7 @@ fn the_gap_has_one_sign_everywhere() {
     );
     done(&finish(cobre(&["report"]).arg(&output)));
     let page = std::fs::read_to_string(output.join("report.html")).expect("it is there");
-    let same = format!("<dd>{:.2} %</dd>", gap);
+    let same = format!("<dd>{gap:.2} %</dd>");
     assert!(page.contains(&same), "{same} is not in the report");
     let summary = done(&finish(cobre(&["summary"]).arg(&output)));
     let side = if gap < 0.0 { "below" } else { "above" };

@@ -400,8 +400,8 @@ fn simulate_policy<C: Backend>(
 
 /// A table of simulated paths in the making.
 enum PathTable {
-    File(TableFile),
-    Memory(MemoryTable),
+    File(Box<TableFile>),
+    Memory(Box<MemoryTable>),
 }
 
 impl PathTable {
@@ -419,7 +419,7 @@ impl PathTable {
         observer: &mut dyn Observer,
     ) -> Result<(), SddpError> {
         match self {
-            Self::File(file) => directory.map_or(Ok(()), |directory| directory.put(file)),
+            Self::File(file) => directory.map_or(Ok(()), |directory| directory.put(*file)),
             Self::Memory(table) => {
                 let (name, whole) = table.finish()?;
                 observer.table(&name, whole);
@@ -441,10 +441,13 @@ fn path_files<C: Backend>(
     };
     if let Some(directory) = directory {
         let files = directory.simulation(tables)?;
-        return Ok(files.into_iter().map(PathTable::File).collect());
+        return Ok(files
+            .into_iter()
+            .map(|file| PathTable::File(Box::new(file)))
+            .collect());
     }
     let tables = tables.tables.iter().map(MemoryTable::new);
-    let tables = tables.map(|table| Ok(PathTable::Memory(table?)));
+    let tables = tables.map(|table| Ok(PathTable::Memory(Box::new(table?))));
     tables.collect()
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use cobre_case::template::{CaseFiles, Template};
 use cobre_case::{Options, load};
 
-use crate::random::{Random, setting};
 use crate::equipment;
+use crate::random::{Random, setting};
 use crate::water_world::WaterWorld;
 
 /// Mutants of each file if nobody says it.

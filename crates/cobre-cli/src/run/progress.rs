@@ -49,12 +49,11 @@ impl RunProgress {
     /// Shows progress if there is anything to show it on.
     pub(super) fn new(talks: bool, spoken_for: bool) -> Self {
         Self(match (talks, spoken_for) {
-            (false, _) => ProgressTarget::Nowhere,
             (true, true) => ProgressTarget::Launcher(None),
             (true, false) if std::io::stderr().is_terminal() => {
                 ProgressTarget::Terminal(RefCell::default())
             }
-            (true, false) => ProgressTarget::Nowhere,
+            _ => ProgressTarget::Nowhere,
         })
     }
 

@@ -28,6 +28,10 @@ pub(super) struct OutputChoices {
 }
 
 /// Shows a run on standard output, on the rank that speaks, and listens for signals on all ranks.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they do not depend on each other"
+)]
 pub(super) struct Show {
     /// True on the first rank, unless it is to be quiet.
     first: bool,

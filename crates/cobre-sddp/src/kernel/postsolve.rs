@@ -3,7 +3,7 @@
 
 use super::basis::{Basis, NO_ROW};
 use super::instance::Instance;
-use super::presolve::{Lift, ParametricTemplate, Presolved};
+use super::presolve::{LiftColumn, ParametricTemplate, Presolved};
 
 /// The source of a row of the reduced linear program.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Substitution {
     others: Vec<(usize, f64)>,
     /// The outgoing states that the column is, by number among fixed states.
     states: Vec<usize>,
-    lift: Option<Lift>,
+    lift: Option<LiftColumn>,
 }
 
 impl Substitution {

@@ -194,13 +194,13 @@ pub(super) struct Determined {
     pub(super) row: usize,
     pub(super) column: usize,
     /// If the column is truncated at zero: the column that lifts it there.
-    pub(super) lift: Option<Lift>,
+    pub(super) lift: Option<LiftColumn>,
 }
 
 /// The column t ≥ 0 of cost c by which x = r + `factor` × t is lifted to zero: x is the positive part
 /// of r, and t that of −r over the factor, as long as no more of x is worth its price.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lift {
+pub(super) struct LiftColumn {
     pub(super) factor: f64,
     /// The coefficient of t in the row, and its cost.
     pub(super) coefficient: f64,
@@ -363,7 +363,7 @@ impl Presolved {
         self.determined.push(Determined {
             row: number,
             column,
-            lift: Some(Lift {
+            lift: Some(LiftColumn {
                 factor,
                 coefficient: lift.1,
                 cost: source.costs[lift.0],

@@ -8,7 +8,7 @@ use super::SizeLimits;
 use super::affine::{Affine, DERIVED};
 use super::curve::{Curve, CurveState, Segment};
 use super::postsolve::{RowSource, Substitution};
-use super::presolve::{Lift, ParametricTemplate, PositivePart, Presolved};
+use super::presolve::{LiftColumn, ParametricTemplate, PositivePart, Presolved};
 use super::sparse::Sparse;
 use crate::lp::NodeView;
 use crate::problem::Template;
@@ -99,7 +99,7 @@ pub(super) struct ReducedLp {
     pub(super) parameters: Vec<usize>,
     /// Parameters after those, which are derived, and the columns that lift some of them to zero.
     pub(super) derived: Vec<PositivePart>,
-    pub(super) lifts: Vec<Lift>,
+    pub(super) lifts: Vec<LiftColumn>,
     /// The largest cost, at least 1: the scale of dual tolerances.
     pub(super) cost_scale: f64,
 }

@@ -52,13 +52,10 @@ impl Basis {
     #[inline]
     pub(super) fn solve(&mut self, input: StageInput<'_>) -> Result<usize, SolveError> {
         let most = tolerance::MAX_PIVOTS + tolerance::PIVOTS_PER_ROW * input.lp.largest_basis();
-        let (lp, mut pivots) = (input.lp, 0);
+        let (mut values, mut new, mut pivots) = (ValueState::Computed, false, 0);
         self.compute_values(input);
-        let (mut values, mut new) = (ValueState::Computed, false);
         loop {
-            if self.factors.is_long() {
-                self.refactor(input)?;
-                self.compute_values(input);
+            if self.refactor_if_long(input)? {
                 (values, new) = (ValueState::Computed, true);
             }
             let position = if let Some(position) = self.leaving() {
@@ -66,9 +63,7 @@ impl Basis {
             } else if self.add_violated_rows(input) {
                 continue;
             } else if let Some((row, value)) = self.violated(input) {
-                if let Some(position) = self.position_of_basic_slack(lp, row) {
-                    self.lower[position] = 0.0;
-                    self.values[position] = value;
+                if let Some(position) = self.price_basic_slack(input.lp, row, value) {
                     position
                 } else if self.rows.contains(&row) || self.is_full() {
                     if new {
@@ -329,16 +324,9 @@ impl Basis {
         }
     }
 
+    /// Writes to `chosen` the columns whose reduced cost shrinks; returns their number.
     #[inline]
-    fn column_candidates(
-        &mut self,
-        input: StageInput<'_>,
-        below: bool,
-        slack: f64,
-        candidates: &mut Candidates,
-    ) {
-        let lp = input.lp;
-        let rounding = tolerance::ROUNDING * lp.cost_scale;
+    fn choose_columns(&mut self, below: bool) -> usize {
         let scratch = &mut self.scratch;
         let direction = if below { -1.0 } else { 1.0 };
         // Without a branch for each column: the choice is unpredictable.
@@ -364,6 +352,21 @@ impl Basis {
                 consider(column, alpha, sense);
             }
         }
+        count
+    }
+
+    #[inline]
+    fn column_candidates(
+        &mut self,
+        input: StageInput<'_>,
+        below: bool,
+        slack: f64,
+        candidates: &mut Candidates,
+    ) {
+        let lp = input.lp;
+        let rounding = tolerance::ROUNDING * lp.cost_scale;
+        let count = self.choose_columns(below);
+        let scratch = &mut self.scratch;
         for &column in &scratch.chosen[..count] {
             let column = column as usize;
             let candidate = Candidate {

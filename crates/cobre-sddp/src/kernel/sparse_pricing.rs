@@ -4,6 +4,7 @@
 
 use super::basis::{Basis, NO_ROW, StageInput};
 use super::factorization::Factorization;
+use super::inverse::Singular;
 use super::reduced_lp::ReducedLp;
 use super::tolerance;
 
@@ -81,8 +82,23 @@ impl Basis {
         }
     }
 
-    /// The position of the slack of a cut that is in the basis although its slack is basic.
-    pub(super) fn position_of_basic_slack(&self, lp: &ReducedLp, row: u32) -> Option<usize> {
+    /// Computes the factors anew if they have many updates; returns whether they had.
+    pub(super) fn refactor_if_long(&mut self, input: StageInput<'_>) -> Result<bool, Singular> {
+        let long = self.factors.is_long();
+        if long {
+            self.refactor(input)?;
+            self.compute_values(input);
+        }
+        Ok(long)
+    }
+
+    /// Prices the slack of a cut that is in the basis although its slack is basic; returns its position.
+    pub(super) fn price_basic_slack(
+        &mut self,
+        lp: &ReducedLp,
+        row: u32,
+        value: f64,
+    ) -> Option<usize> {
         self.factors.sparse()?;
         let place = self.rows.iter().position(|&other| other == row)?;
         if !self.basic_slack[place] {
@@ -93,7 +109,11 @@ impl Basis {
             .iter()
             .position(|&variable| variable == slack)?;
         // One that is priced already is a violation that pivots do not mend.
-        (self.lower[position] == f64::NEG_INFINITY).then_some(position)
+        if self.lower[position] != f64::NEG_INFINITY {
+            return None;
+        }
+        (self.lower[position], self.values[position]) = (0.0, value);
+        Some(position)
     }
 
     /// Updates slacks and weights after `leaving` has left `position` for the slack of row `entering`,

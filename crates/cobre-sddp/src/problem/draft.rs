@@ -600,17 +600,27 @@ impl Draft {
                 wrong(missing.to_owned());
             }
             let what = || changed(template, *change);
-            let problem = match (row, column) {
-                (Some(row), Some(column)) => {
-                    let beside = sizes.beside_coefficient(row.0, column.0);
-                    check_coefficient(what, value, beside)
-                }
-                (None, Some(column)) => check_number_of(what, value)
-                    .or_else(|| check_small(what, value, sizes.beside_cost(column.0))),
-                _ => check_number_of(what, value),
-            };
+            let problem = check_changed(what, (row, column), value, sizes);
             problem.into_iter().for_each(&mut wrong);
         }
+    }
+}
+
+/// The problem of a number that a change puts in place.
+fn check_changed(
+    what: impl Fn() -> String + Copy,
+    place: (Option<RowId>, Option<ColumnId>),
+    value: f64,
+    sizes: &NumberSizes,
+) -> Option<String> {
+    match place {
+        (Some(row), Some(column)) => {
+            let beside = sizes.beside_coefficient(row.0, column.0);
+            check_coefficient(what, value, beside)
+        }
+        (None, Some(column)) => check_number_of(what, value)
+            .or_else(|| check_small(what, value, sizes.beside_cost(column.0))),
+        _ => check_number_of(what, value),
     }
 }
 
