@@ -191,7 +191,7 @@ fn a_reported_rank_is_the_cause_although_others_end_before_it() {
             4,
             &[],
             &format!(
-                "{REPORT} case $R in 0) report 2 0 no answer; exit 1;; \
+                "{REPORT} case $R in 0) report 2 0 rank no answer; exit 1;; \
                  2) sleep 0.2; exit 7;; *) exec sleep 1000;; esac"
             ),
         ));
@@ -208,7 +208,9 @@ fn a_rank_that_gives_up_is_quoted() {
     let finished = run(&mut script(
         3,
         &[],
-        &format!("{REPORT} [ $R = 0 ] && exec sleep 1000; report $R $R the disk is full; exit $R"),
+        &format!(
+            "{REPORT} [ $R = 0 ] && exec sleep 1000; report $R $R io the disk is full; exit $R"
+        ),
     ));
     assert!([1, 2].contains(&finished.code), "{}", finished.stderr);
     let code = finished.code;
@@ -687,14 +689,15 @@ fn ranks_that_close_everything_or_flood_are_survived() {
     let words = "exec 0<&- 1>&- 2>&- 3>&- 4>&- 5>&-; sleep 0.1";
     assert_eq!(run(&mut script(3, &[], words)).code, 0);
     let words = format!(
-        "{REPORT} yes 1 0 flood | head -c 3000000 > /proc/self/fd/${{COBRE_LAUNCH_REPORT%%:*}}; exit 0"
+        "{REPORT} yes 1 0 rank flood | head -c 3000000 > /proc/self/fd/${{COBRE_LAUNCH_REPORT%%:*}}; exit 0"
     );
     assert_eq!(run(&mut script(3, &[], &words)).code, 1);
 }
 
 #[test]
 fn a_rank_that_gave_up_fails_the_job_even_if_every_rank_exits_with_0() {
-    let words = format!("{REPORT} [ $COBRE_LAUNCH_RANK = 1 ] && report '1 1 no more disk'; exit 0");
+    let words =
+        format!("{REPORT} [ $COBRE_LAUNCH_RANK = 1 ] && report '1 1 io no more disk'; exit 0");
     let finished = run(&mut script(3, &[], &words));
     assert_eq!(finished.code, 1);
     let cause = finished.cause();

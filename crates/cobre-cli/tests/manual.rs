@@ -19,7 +19,11 @@ fn subcommands() -> Vec<String> {
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .take_while(|line| !line.is_empty());
-    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let names = listed.filter_map(|line| {
+        let entry = line.strip_prefix("  ")?;
+        // A description may go on in another line.
+        (!entry.starts_with(' ')).then(|| entry.split_whitespace().next())?
+    });
     let names = names.filter(|name| *name != "help").map(str::to_owned);
     let names: Vec<String> = names.collect();
     assert!(names.len() > 8, "{names:?}");

@@ -75,7 +75,7 @@ fn a_rank_that_ignores_the_request_to_end_is_killed() {
 #[test]
 fn a_reported_rank_that_never_ends_is_killed_after_the_grace_and_stays_the_cause() {
     let words = r#"case $COBRE_LAUNCH_RANK in
-        0) echo "1 0 silent" > /proc/self/fd/${COBRE_LAUNCH_REPORT%%:*}; exit 4;;
+        0) echo "1 0 rank silent" > /proc/self/fd/${COBRE_LAUNCH_REPORT%%:*}; exit 4;;
         *) trap 'echo asked' TERM; while :; do sleep 0.02; done;;
         esac"#;
     let outcome = script(2, words)
@@ -95,7 +95,7 @@ fn a_reported_rank_that_never_ends_is_killed_after_the_grace_and_stays_the_cause
 #[test]
 fn a_reported_rank_that_left_without_an_error_fails_the_job_all_the_same() {
     let words = r#"case $COBRE_LAUNCH_RANK in
-        0) sleep 0.1; echo "1 0 it left" > /proc/self/fd/${COBRE_LAUNCH_REPORT%%:*}; exit 4;;
+        0) sleep 0.1; echo "1 0 rank it left" > /proc/self/fd/${COBRE_LAUNCH_REPORT%%:*}; exit 4;;
         *) exit 0;;
         esac"#;
     let outcome = run(2, words);

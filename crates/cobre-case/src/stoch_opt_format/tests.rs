@@ -203,7 +203,7 @@ fn numbers_too_large_to_be_meant_are_refused_with_their_place() {
         (
             r#""variable": "x_in", "coefficient": -1.0"#,
             r#""variable": "x_in", "coefficient": -1e16"#,
-            "node second: the coefficient of column x_in in row balance is -1e16, beyond ±1e15",
+            "node second: the coefficient of column x_in in row balance is -1e16, beyond ±1e12",
         ),
         (
             r#"{"type": "LessThan", "upper": 4}"#,

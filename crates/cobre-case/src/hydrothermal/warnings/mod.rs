@@ -156,7 +156,8 @@ fn cheap_water(
 /// Reservoirs that start empty because nobody has said how full they are.
 fn empty_reservoirs(files: &Files, system: &System, things: &[String], findings: &mut Findings) {
     let given = |id| {
-        let mut storage = files.initial.storage.iter();
+        let initial = &files.initial;
+        let mut storage = initial.storage.iter().chain(&initial.filling_storage);
         storage.any(|entry| entry.hydro_id == id)
     };
     let plants = system.hydros.iter().zip(&files.hydros.hydros).zip(things);

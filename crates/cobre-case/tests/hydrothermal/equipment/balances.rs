@@ -37,7 +37,7 @@ fn water(results: &Results, world: &World) {
     for row in 0..hydros.rows() {
         let of = |column: &str| hydros.of(column)[row];
         let key = hydros.key(row, &keys);
-        let stage = usize::try_from(key[1] - 1).expect("from 1");
+        let stage = usize::try_from(key[1]).expect("from 0");
         let hours: f64 = world.hours[stage].iter().sum();
         let lifted = lifted[&key[..2].to_vec()];
         let (from_above, pumped) = if key[2] == 1 {
@@ -69,7 +69,7 @@ fn stored(results: &Results, world: &World) {
         let after = of("level_initial_mwh") + flows[&key] - lost;
         assert!(close(after, of("level_mwh"), 1e-6), "level of {key:?}");
         assert!(lost > -1e-6 && of("level_mwh") < battery.capacity + 1e-6);
-        let stage = usize::try_from(key[1] - 1).expect("from 1");
+        let stage = usize::try_from(key[1]).expect("from 0");
         if !world.chronological[stage] && battery.exit.is_none_or(|exit| stage < exit) {
             let hours: f64 = world.hours[stage].iter().sum();
             let rest = (1.0 - battery.self_discharge).powf(hours);
