@@ -7,7 +7,7 @@ built=target/release/cobre
 kept=$built.kept
 if [ -e "$built" ]; then
     mv "$built" "$kept"
-    trap 'mv -f "$kept" "$built"' EXIT
+    trap 'rm -f "$built"; mv "$kept" "$built"' EXIT
 fi
 cargo build --release --quiet --locked -p cobre-cli
 mkdir -p target/handed-on

@@ -55,7 +55,7 @@ stage_table! {
     commitments<'a> in "simulation/commitments" {
         THERMAL_ID thermal_id: i32, "", "number of the thermal plant in the case";
         THERMAL thermal: &'a str, "", "name of the thermal plant";
-        DELIVERY_STAGE delivery_stage: usize, "", "number of the stage that generation is committed for, from 1";
+        DELIVERY_STAGE delivery_stage: i32, "", "number of the stage in the case that generation is committed for";
         COMMITTED_MW committed_mw: f64, "MW", "mean power of that stage";
         COST cost: f64, "$", "what it adds to the cost of the stage";
     }

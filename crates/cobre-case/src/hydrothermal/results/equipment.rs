@@ -123,7 +123,7 @@ pub(super) fn fill_commitments(scene: &mut Scene<'_>, rows: &mut Rows) {
                 start_date: visited.start_date,
                 thermal_id: plant.id,
                 thermal: &plant.name,
-                delivery_stage: decision.stage + 1,
+                delivery_stage: scene.results.stages[decision.stage].id,
                 committed_mw: visited.value(decision.power),
                 cost,
             };

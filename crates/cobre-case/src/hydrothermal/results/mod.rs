@@ -42,6 +42,8 @@ pub(crate) struct SimulationTables {
 
 #[derive(Debug)]
 struct SimulatedStage {
+    /// Its number in the case.
+    id: Id,
     layout: Layout,
     /// The number of each block in the case.
     blocks: Vec<Id>,
@@ -117,6 +119,7 @@ impl SimulationTables {
         let stages = layouts.into_iter().zip(&system.stages);
         let stages = stages.zip(&files.stages.stages);
         let stages = stages.map(|((layout, stage), file)| SimulatedStage {
+            id: file.id,
             layout,
             blocks: file.blocks.iter().map(|block| block.id).collect(),
             hours: stage.hours.clone(),

@@ -92,14 +92,14 @@ fn committed(results: &Results, world: &World) -> usize {
     let mut checked = 0;
     for row in 0..commitments.rows() {
         let of = |column: &str| commitments.of(column)[row];
-        let due = of("delivery_stage") as usize - 1;
+        let due = of("delivery_stage") as usize;
         let hours: f64 = world.hours[due].iter().sum();
         let key = vec![of("scenario") as i64, of("delivery_stage") as i64, 2];
         assert!(
             close(generated[&key], hours * of("committed_mw"), 1e-6),
             "{key:?}"
         );
-        let decided = of("stage") as usize - 1;
+        let decided = of("stage") as usize;
         assert_eq!(world.decided_in(due), Some(decided));
         let discount: f64 = (decided..due).map(|stage| world.discount(stage)).product();
         let cost = world.committed.2[due] * hours * discount * of("committed_mw");
@@ -108,7 +108,7 @@ fn committed(results: &Results, world: &World) -> usize {
     }
     for (stage, power) in world.past.iter().enumerate() {
         let hours: f64 = world.hours[stage].iter().sum();
-        let key = vec![1, i64::try_from(stage).expect("few") + 1, 2];
+        let key = vec![1, i64::try_from(stage).expect("few"), 2];
         assert!(
             close(generated[&key], hours * power, 1e-6),
             "past of {key:?}"
