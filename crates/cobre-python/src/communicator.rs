@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cobre_comm::{CommBackend, Communicator as _, ErrorKind, ReduceOp};
+use cobre_comm::{CommBackend, Communicator as _, ErrorKind, LocalBackend, ReduceOp};
 use numpy::{Element, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -18,6 +18,16 @@ use crate::shared::{RegionLayout, SharedArray};
 #[pyclass(frozen, module = "cobre")]
 pub(crate) struct Communicator {
     comm: Arc<CommBackend>,
+}
+
+impl Drop for Communicator {
+    /// Leaves the job without the interpreter's lock: leaving waits for the other ranks, and these may be threads of this
+    /// process that need it.
+    fn drop(&mut self) {
+        let alone = Arc::new(CommBackend::Local(LocalBackend));
+        let comm = std::mem::replace(&mut self.comm, alone);
+        Python::attach(|py| py.detach(move || drop(comm)));
+    }
 }
 
 impl Communicator {
