@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-NO_KINDS = ("scenario", "stage", "discount", "stage_cost", "future_cost")
-"""Columns of the table of costs that are no kind of cost."""
+NO_KINDS = ("scenario", "stage", "start_date", "discount", "stage_cost", "future_cost", "inflow_truncation_cost")
+"""Columns of the table of costs that are no kind of cost that somebody pays."""
 NO_DEFICIT_MW = 1e-6
 """A deficit below this is one of the solver's tolerance."""
 
