@@ -13,7 +13,7 @@ die() {
 }
 [ -s LICENSE ] && [ -s licences/LIST ] || die 'no licence'
 ls licences/highs-sys-*/HiGHS/LICENSE* >/dev/null || die 'no licence of HiGHS'
-if objdump -h bin/cobre | grep -q '\.debug_'; then die 'cobre is not stripped'; fi
+if objdump -h bin/cobre | grep -q '\.debug_info'; then die 'cobre is not stripped'; fi
 if ldd bin/cobre | grep -qi 'mpi'; then die 'cobre needs MPI'; fi
 bin/cobre doctor | grep -q 'shm' || die 'cobre doctor does not know shm'
 bin/cobre run examples/one-reservoir --iterations 3 --quiet -n 2 --json | grep -q '"bound"' || die 'the example does not run'
