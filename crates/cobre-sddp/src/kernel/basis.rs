@@ -13,10 +13,11 @@ use super::factorization::Factorization;
 #[cfg(test)]
 use super::fault::Fault;
 use super::inverse::{Singular, padded};
-use super::lu::{ColumnMatrix, Factorizer};
+use super::lu::Factorizer;
 use super::ratio::Candidates;
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
+use super::sparse::Sparse;
 use super::tolerance;
 
 /// Marks a row of the linear program that is not a row of the basis.
@@ -92,7 +93,9 @@ pub(super) struct Scratch {
     /// Segments of curves whose bound is flipped, and whether they are on afterwards.
     pub(super) flipped_segments: Vec<(usize, bool)>,
     matrix: Vec<f64>,
-    column_matrix: ColumnMatrix,
+    column_matrix: Sparse,
+    /// By plain column; zeros but while a row is added.
+    row_coefficients: Vec<f64>,
     factorizer: Factorizer,
     pub(super) column_of: Vec<u32>,
     permuted: Vec<f64>,
@@ -146,6 +149,7 @@ impl Basis {
                 pivot_column: zeros(),
                 alpha: columns(),
                 is_touched: vec![false; lp.plain],
+                row_coefficients: columns(),
                 shift: zeros(),
                 activity: vec![0.0; lp.rows],
                 candidates: Candidates::new(lp.plain + lp.curves.len() + length),
@@ -334,7 +338,9 @@ impl Basis {
                 list.clear();
                 list.push((variable - columns, -1.0));
             }
-            scratch.column_matrix.push(list.iter().copied());
+            let nonzero = list.iter().filter(|entry| entry.1 != 0.0);
+            let nonzero = nonzero.map(|&(row, value)| (row as u32, value));
+            scratch.column_matrix.push(nonzero);
         }
         let rows = &self.rows;
         let is_cut = |row: usize| rows[row] as usize >= lp.rows;
@@ -632,16 +638,14 @@ impl Basis {
         let (lp, size) = (input.lp, self.size());
         let columns = lp.columns();
         // Columns of curves are in equalities only.
-        self.scratch.clear_alpha();
-        let coefficients = &mut self.scratch.alpha;
-        coefficients.fill(0.0);
-        add_row(input, row, 1.0, coefficients);
+        let coefficients = &mut self.scratch.row_coefficients;
+        row_terms(input, row, |column, value| coefficients[column] += value);
         let border = &mut self.scratch.pivot_column;
         for (border, &variable) in border.iter_mut().zip(&self.head[..size]) {
             let coefficient = coefficients.get(variable as usize);
             *border = coefficient.copied().unwrap_or(0.0);
         }
-        coefficients.fill(0.0);
+        row_terms(input, row, |column, _| coefficients[column] = 0.0);
         self.factors.add_row(&border[..size]);
         self.basic_slack[size] = self.factors.sparse().is_some();
         self.weights[size] = 1.0;
@@ -711,23 +715,28 @@ impl Basis {
 /// Adds `factor` × the coefficients of a row of the linear program, or of a cut, to `into`.
 #[inline]
 pub(super) fn add_row(input: StageInput<'_>, row: u32, factor: f64, into: &mut [f64]) {
-    if factor == 0.0 {
-        return;
+    if factor != 0.0 {
+        row_terms(input, row, |column, value| into[column] += factor * value);
     }
+}
+
+/// Passes on the columns and coefficients of a row of the linear program, or of a cut.
+#[inline]
+pub(super) fn row_terms(input: StageInput<'_>, row: u32, mut term: impl FnMut(usize, f64)) {
     let lp = input.lp;
     match (row as usize).checked_sub(lp.rows) {
         None => {
             for &(column, value) in lp.by_row.list(row as usize) {
-                into[column as usize] += factor * value;
+                term(column as usize, value);
             }
         }
         Some(cut) => {
             if let Some(future) = lp.future {
-                into[future] += factor;
+                term(future, 1.0);
             }
             let slopes = input.cuts.slopes(lp, cut);
             for (slope, &(_, column)) in slopes.zip(&lp.free_states) {
-                into[column] -= factor * slope;
+                term(column, -slope);
             }
         }
     }

@@ -238,10 +238,10 @@ impl ProductForm {
         self.lu.btran(vector);
     }
 
-    fn push(&mut self, kind: UpdateKind, position: usize, elements: &[f64], own: usize) {
+    fn push(&mut self, kind: UpdateKind, position: usize, elements: &[f64]) {
         let start = self.indices.len();
         for (at, &value) in elements.iter().enumerate() {
-            if at != own && value.abs() > DROP {
+            if at != position && value.abs() > DROP {
                 self.indices.push(at as u16);
                 self.values.push(value);
             }
@@ -255,7 +255,7 @@ impl ProductForm {
     }
 
     fn add_row(&mut self, row: &[f64]) {
-        self.push(UpdateKind::Row, self.size, row, self.size);
+        self.push(UpdateKind::Row, self.size, row);
         self.size += 1;
     }
 
@@ -266,7 +266,7 @@ impl ProductForm {
             self.pivots += 1;
             return;
         }
-        self.push(UpdateKind::Pivot(reciprocal), position, column, position);
+        self.push(UpdateKind::Pivot(reciprocal), position, column);
         self.pivots += 1;
     }
 }

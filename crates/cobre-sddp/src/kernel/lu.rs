@@ -6,6 +6,7 @@
 //! that row: rows and positions of the basis have one numbering, and systems are solved in place.
 
 use super::inverse::Singular;
+use super::sparse::Sparse;
 
 mod bump;
 
@@ -16,38 +17,6 @@ const SMALLEST_PIVOT: f64 = 1e-9;
 const SINGLETON_THRESHOLD: f64 = 0.01;
 /// Elements that elimination leaves below this are zero.
 const DROP: f64 = 1e-14;
-
-/// A square matrix by columns.
-#[derive(Debug, Default)]
-pub(super) struct ColumnMatrix {
-    starts: Vec<usize>,
-    entries: Vec<(u32, f64)>,
-}
-
-impl ColumnMatrix {
-    pub(super) fn clear(&mut self) {
-        self.starts.clear();
-        self.starts.push(0);
-        self.entries.clear();
-    }
-
-    /// Adds a column.
-    pub(super) fn push(&mut self, entries: impl Iterator<Item = (usize, f64)>) {
-        let nonzero = entries.filter(|entry| entry.1 != 0.0);
-        self.entries
-            .extend(nonzero.map(|(row, value)| (row as u32, value)));
-        self.starts.push(self.entries.len());
-    }
-
-    fn size(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    fn column(&self, column: usize) -> impl Iterator<Item = (usize, f64)> + Clone {
-        let entries = &self.entries[self.starts[column]..self.starts[column + 1]];
-        entries.iter().map(|&(row, value)| (row as usize, value))
-    }
-}
 
 /// Columns, or rows, of a triangular matrix in the order in which a system is solved.
 #[derive(Debug, Default)]
@@ -113,6 +82,12 @@ impl Triangle {
             }
         }
     }
+}
+
+/// The entries of a column: row and value.
+fn entries_of(matrix: &Sparse, column: usize) -> impl Iterator<Item = (usize, f64)> + Clone {
+    let entries = matrix.list(column).iter();
+    entries.map(|&(row, value)| (row as usize, value))
 }
 
 /// The factors of a basis matrix.
@@ -210,7 +185,7 @@ impl Factorizer {
     /// the column that is pivoted there.
     pub(super) fn factorize(
         &mut self,
-        matrix: &ColumnMatrix,
+        matrix: &Sparse,
         is_cut: impl Fn(usize) -> bool,
         column_of: &mut Vec<u32>,
     ) -> Result<Lu, Singular> {
@@ -225,8 +200,8 @@ impl Factorizer {
         Ok(self.collect())
     }
 
-    fn start(&mut self, matrix: &ColumnMatrix, is_cut: impl Fn(usize) -> bool) {
-        let size = matrix.size();
+    fn start(&mut self, matrix: &Sparse, is_cut: impl Fn(usize) -> bool) {
+        let size = matrix.count();
         self.size = size;
         self.cut_rows.clear();
         self.cut_of.clear();
@@ -252,7 +227,7 @@ impl Factorizer {
         self.upper.clear();
         self.row_starts.clear();
         self.row_starts.resize(size + 1, 0);
-        for &(row, _) in &matrix.entries {
+        for &(row, _) in matrix.entries() {
             self.row_starts[row as usize + 1] += 1;
         }
         for row in 0..size {
@@ -260,9 +235,9 @@ impl Factorizer {
         }
         let mut next = self.row_starts.clone();
         self.row_entries.clear();
-        self.row_entries.resize(matrix.entries.len(), (0, 0.0));
+        self.row_entries.resize(matrix.entries().len(), (0, 0.0));
         for column in 0..size {
-            for (row, value) in matrix.column(column) {
+            for (row, value) in entries_of(matrix, column) {
                 self.row_entries[next[row]] = (column as u32, value);
                 next[row] += 1;
                 if let Some(cut) = self.cut_of[row] {
@@ -300,7 +275,7 @@ impl Factorizer {
         self.column_done[column] = true;
     }
 
-    fn eliminate_singletons(&mut self, matrix: &ColumnMatrix) -> Result<(), Singular> {
+    fn eliminate_singletons(&mut self, matrix: &Sparse) -> Result<(), Singular> {
         let (mut columns, mut rows) = (Vec::new(), Vec::new());
         columns.extend((0..self.size).filter(|&column| self.column_counts[column] == 1));
         let is_singleton = |row: &usize| self.row_counts[*row] == 1 && !self.is_cut(*row);
@@ -326,19 +301,18 @@ impl Factorizer {
     /// Pivots a column with one entry left: its row is a row of U, and only cuts have multipliers.
     fn column_singleton(
         &mut self,
-        matrix: &ColumnMatrix,
+        matrix: &Sparse,
         column: usize,
         columns: &mut Vec<usize>,
     ) -> Result<(), Singular> {
-        let mut left = matrix
-            .column(column)
-            .filter(|&(row, _)| !self.row_done[row] && !self.is_cut(row));
+        let mut left =
+            entries_of(matrix, column).filter(|&(row, _)| !self.row_done[row] && !self.is_cut(row));
         let (row, value) = left.next().ok_or(Singular)?;
         if value.abs() < SMALLEST_PIVOT {
             return Err(Singular);
         }
         self.begin(row, column, value);
-        for (other, value) in matrix.column(column) {
+        for (other, value) in entries_of(matrix, column) {
             if other != row && !self.is_cut(other) {
                 self.upper.push((other as u32, value));
             }
@@ -358,18 +332,18 @@ impl Factorizer {
     }
 
     /// Pivots a row with one entry left: its column is a column of L, and nothing fills in.
-    fn row_singleton(&mut self, matrix: &ColumnMatrix, row: usize, rows: &mut Vec<usize>) {
+    fn row_singleton(&mut self, matrix: &Sparse, row: usize, rows: &mut Vec<usize>) {
         let Some((column, value)) = self.row(row).next() else {
             return;
         };
         let left = |other: usize| !self.row_done[other] && !self.is_cut(other);
-        let left = matrix.column(column).filter(|&(other, _)| left(other));
+        let left = entries_of(matrix, column).filter(|&(other, _)| left(other));
         let largest = left.fold(0.0, |most: f64, entry| most.max(entry.1.abs()));
         if value.abs() < (SINGLETON_THRESHOLD * largest).max(SMALLEST_PIVOT) {
             return;
         }
         self.begin(row, column, value);
-        for (other, entry) in matrix.column(column) {
+        for (other, entry) in entries_of(matrix, column) {
             if other == row || self.is_cut(other) {
                 continue;
             }

@@ -207,19 +207,30 @@ impl Basis {
     fn violated_row(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
         let lp = input.lp;
         self.compute_activity(lp);
-        let activity = &self.scratch.activity;
         let (mut most, mut found) = (0.0, None);
-        let rows = activity.iter().enumerate().skip(lp.equalities);
-        for (row, activity) in rows {
-            let below = input.rhs[row] - activity;
-            if below > tolerance::primal(input.rhs[row]) && self.row_places[row] == NO_ROW {
-                let score = below * lp.row_scale[row];
-                if score > most {
-                    (most, found) = (score, Some((row as u32, -below)));
-                }
+        for (score, row, value) in self.violations(input) {
+            if score > most {
+                (most, found) = (score, Some((row, value)));
             }
         }
         found
+    }
+
+    /// The violated inequalities that are not in the basis, by the activity last computed: the violation scaled by the
+    /// norm of the row, the row, and the value of its slack.
+    #[inline]
+    pub(super) fn violations(
+        &self,
+        input: StageInput<'_>,
+    ) -> impl Iterator<Item = (f64, u32, f64)> {
+        let lp = input.lp;
+        let rows = self.scratch.activity.iter().enumerate();
+        rows.skip(lp.equalities).filter_map(move |(row, activity)| {
+            let below = input.rhs[row] - activity;
+            let violated = below > tolerance::primal(input.rhs[row]);
+            let found = violated && self.row_places[row] == NO_ROW;
+            found.then(|| (below * lp.row_scale[row], row as u32, -below))
+        })
     }
 
     /// One pivot: the variable at `position` leaves.

@@ -10,19 +10,41 @@ pub(super) struct Sparse {
 impl Sparse {
     /// The lists, in order.
     pub(super) fn new(lists: &[Vec<(u32, f64)>]) -> Self {
-        let mut starts = vec![0];
-        let mut entries = Vec::new();
+        let mut all = Self::default();
+        all.clear();
         for list in lists {
-            entries.extend_from_slice(list);
-            starts.push(entries.len());
+            all.push(list.iter().copied());
         }
-        Self { starts, entries }
+        all
+    }
+
+    /// Drops all lists.
+    pub(super) fn clear(&mut self) {
+        self.starts.clear();
+        self.starts.push(0);
+        self.entries.clear();
+    }
+
+    /// Adds a list.
+    pub(super) fn push(&mut self, list: impl Iterator<Item = (u32, f64)>) {
+        self.entries.extend(list);
+        self.starts.push(self.entries.len());
+    }
+
+    /// The number of lists.
+    pub(super) fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The entries of all lists.
+    pub(super) fn entries(&self) -> &[(u32, f64)] {
+        &self.entries
     }
 
     /// The transpose, whose first dimension is `count`.
     pub(super) fn transposed(&self, count: usize) -> Self {
         let mut lists = vec![Vec::new(); count];
-        for list in 0..self.starts.len() - 1 {
+        for list in 0..self.count() {
             for &(index, value) in self.list(list) {
                 lists[index as usize].push((list as u32, value));
             }

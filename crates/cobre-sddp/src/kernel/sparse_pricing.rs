@@ -2,11 +2,10 @@
 //! whose slack has entered stays until the factors are computed anew, and leaving variables are
 //! priced with devex weights.
 
-use super::basis::{Basis, NO_ROW, StageInput};
+use super::basis::{Basis, StageInput, row_terms};
 use super::factorization::Factorization;
 use super::inverse::Singular;
 use super::reduced_lp::ReducedLp;
-use super::tolerance;
 
 /// Violated inequalities that are added at a time.
 const ROWS_AT_ONCE: usize = 20;
@@ -32,12 +31,7 @@ impl Basis {
         self.compute_activity(lp);
         let mut violated = std::mem::take(&mut self.scratch.violated_rows);
         violated.clear();
-        for row in lp.equalities..lp.rows {
-            let below = input.rhs[row] - self.scratch.activity[row];
-            if below > tolerance::primal(input.rhs[row]) && self.row_places[row] == NO_ROW {
-                violated.push((below * lp.row_scale[row], row as u32, -below));
-            }
-        }
+        violated.extend(self.violations(input));
         violated.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
         let room = self.head.len() - self.size();
         violated.truncate(ROWS_AT_ONCE.min(room));
@@ -52,7 +46,7 @@ impl Basis {
     /// Computes the pivot row from the nonzero elements of the row of the inverse, with a list of the
     /// columns that it touches.
     pub(super) fn compute_sparse_pivot_row(&mut self, input: StageInput<'_>) {
-        let (lp, scratch) = (input.lp, &mut self.scratch);
+        let scratch = &mut self.scratch;
         scratch.clear_alpha();
         let mut add = |column: usize, value: f64| {
             scratch.alpha[column] += value;
@@ -63,21 +57,8 @@ impl Basis {
             }
         };
         for (&row, &factor) in self.rows.iter().zip(&scratch.pivot_row) {
-            if factor == 0.0 {
-                continue;
-            }
-            let Some(cut) = (row as usize).checked_sub(lp.rows) else {
-                for &(column, value) in lp.by_row.list(row as usize) {
-                    add(column as usize, factor * value);
-                }
-                continue;
-            };
-            if let Some(future) = lp.future {
-                add(future, factor);
-            }
-            let slopes = input.cuts.slopes(lp, cut);
-            for (slope, &(_, column)) in slopes.zip(&lp.free_states) {
-                add(column, -factor * slope);
+            if factor != 0.0 {
+                row_terms(input, row, |column, value| add(column, factor * value));
             }
         }
     }

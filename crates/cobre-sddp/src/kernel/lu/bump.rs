@@ -1,7 +1,8 @@
 //! The bump: the part of a matrix that is left when there are no singletons.
 
-use super::{ColumnMatrix, DROP, Factorizer, SMALLEST_PIVOT};
+use super::{DROP, Factorizer, SMALLEST_PIVOT, entries_of};
 use crate::kernel::inverse::Singular;
+use crate::kernel::sparse::Sparse;
 
 /// The smallest pivot, relative to the largest element of its column.
 const THRESHOLD: f64 = 0.1;
@@ -33,14 +34,14 @@ pub(super) struct Bump {
 
 impl Factorizer {
     /// Eliminates what singletons have left.
-    pub(super) fn eliminate_bump(&mut self, matrix: &ColumnMatrix) -> Result<(), Singular> {
+    pub(super) fn eliminate_bump(&mut self, matrix: &Sparse) -> Result<(), Singular> {
         let mut bump = std::mem::take(&mut self.bump);
         let result = self.eliminate_rows(matrix, &mut bump);
         self.bump = bump;
         result
     }
 
-    fn eliminate_rows(&mut self, matrix: &ColumnMatrix, bump: &mut Bump) -> Result<(), Singular> {
+    fn eliminate_rows(&mut self, matrix: &Sparse, bump: &mut Bump) -> Result<(), Singular> {
         self.fill(bump, matrix)?;
         for _ in 0..bump.rows.len() {
             let (row, column) = bump.choose().ok_or(Singular)?;
@@ -50,7 +51,7 @@ impl Factorizer {
             }
             let whole_column = bump.columns[column];
             self.begin(bump.rows[row], whole_column, pivot);
-            for (other, value) in matrix.column(whole_column) {
+            for (other, value) in entries_of(matrix, whole_column) {
                 if bump.places[other].is_none() && !self.is_cut(other) {
                     self.upper.push((other as u32, value));
                 }
@@ -61,7 +62,7 @@ impl Factorizer {
         Ok(())
     }
 
-    fn fill(&self, bump: &mut Bump, matrix: &ColumnMatrix) -> Result<(), Singular> {
+    fn fill(&self, bump: &mut Bump, matrix: &Sparse) -> Result<(), Singular> {
         let left = |&row: &usize| !self.row_done[row] && !self.is_cut(row);
         bump.rows.clear();
         bump.rows.extend((0..self.size).filter(left));
@@ -83,7 +84,7 @@ impl Factorizer {
         bump.elements.clear();
         bump.elements.resize(rows * columns, 0.0);
         for (at, &column) in bump.columns.iter().enumerate() {
-            for (row, value) in matrix.column(column) {
+            for (row, value) in entries_of(matrix, column) {
                 if let Some(row) = bump.places[row] {
                     bump.elements[row as usize * columns + at] = value;
                 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A sparse matrix of this size with a nonzero diagonal and some dense last rows.
-fn matrix(size: usize, cuts: usize, seed: u64) -> ColumnMatrix {
+fn matrix(size: usize, cuts: usize, seed: u64) -> Sparse {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move || {
         state ^= state << 13;
@@ -11,14 +11,14 @@ fn matrix(size: usize, cuts: usize, seed: u64) -> ColumnMatrix {
         state ^= state << 17;
         (state >> 11) as f64 / (1_u64 << 53) as f64
     };
-    let mut matrix = ColumnMatrix::default();
+    let mut matrix = Sparse::default();
     matrix.clear();
     for column in 0..size {
-        let mut entries = vec![(column, 0.5 + next())];
+        let mut entries = vec![(column as u32, 0.5 + next())];
         for row in 0..size {
             let density = if row >= size - cuts { 0.9 } else { 0.05 };
             if row != column && next() < density {
-                entries.push((row, 4.0 * next() - 2.0));
+                entries.push((row as u32, 4.0 * next() - 2.0));
             }
         }
         matrix.push(entries.into_iter());
@@ -28,8 +28,8 @@ fn matrix(size: usize, cuts: usize, seed: u64) -> ColumnMatrix {
 
 fn solved(size: usize, cuts: usize, seed: u64) -> Result<f64, Singular> {
     let matrix = matrix(size, cuts, seed);
-    let mut column_of = Vec::new();
-    let lu = Factorizer::default().factorize(&matrix, |row| row >= size - cuts, &mut column_of)?;
+    let mut positions = Vec::new();
+    let lu = Factorizer::default().factorize(&matrix, |row| row >= size - cuts, &mut positions)?;
     let right: Vec<f64> = (0..size).map(|row| (row as f64 * 0.7).sin()).collect();
     let mut forward = right.clone();
     lu.ftran(&mut forward);
@@ -38,9 +38,9 @@ fn solved(size: usize, cuts: usize, seed: u64) -> Result<f64, Singular> {
     lu.btran(&mut backward);
     let mut worst: f64 = 0.0;
     for row in 0..size {
-        let column = column_of[row] as usize;
+        let column = positions[row] as usize;
         let mut sum = 0.0;
-        for (at, value) in matrix.column(column) {
+        for (at, value) in entries_of(&matrix, column) {
             product[at] += value * forward[row];
             sum += value * backward[at];
         }
@@ -79,7 +79,7 @@ fn minus_the_identity_changes_signs() {
 
 #[test]
 fn a_singular_matrix_is_refused() {
-    let mut matrix = ColumnMatrix::default();
+    let mut matrix = Sparse::default();
     matrix.clear();
     for factor in [1.0, 2.0, 0.5] {
         matrix.push([(0, factor), (1, 3.0 * factor), (2, -factor)].into_iter());
