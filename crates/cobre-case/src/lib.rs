@@ -167,7 +167,7 @@ fn directory<T>(
 /// The fitted production functions of the hydrothermal case in a directory.
 ///
 /// # Errors
-/// What is no such case, and everything that is wrong with one.
+/// Paths that are no such case, and everything that is wrong with one.
 pub fn fits(path: &Path) -> Result<Vec<ProductionFit>, CaseError> {
     let unreadable = |source| CaseError::Unreadable {
         path: path.to_owned(),

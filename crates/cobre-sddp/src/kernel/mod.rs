@@ -1,4 +1,4 @@
-//! The kernel: a dense dual simplex method for stage problems. It warm-starts from the best basis
+//! The kernel: a dual simplex method for stage problems, with a dense inverse for small ones and sparse factors for large ones. It warm-starts from the best basis
 //! that its work unit has cached, and adds inequalities and cuts when they are violated.
 //!
 //! Reading order: [`BasisCache`] (warm starts), `simplex`, `ratio` (the ratio test), `basis`,

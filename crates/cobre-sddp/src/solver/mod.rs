@@ -1,4 +1,4 @@
-//! The solver of a node: the dense simplex kernel, HiGHS, or both side by side.
+//! The solver of a node: the simplex kernel, HiGHS, or both side by side.
 //!
 //! [`NodeSolver::solve`] is the one interface between the method and a solver: solve this node at this
 //! trial point for these openings. The data that a warm start needs is in the [`WarmStart`] of the work

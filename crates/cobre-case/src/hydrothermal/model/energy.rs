@@ -45,7 +45,7 @@ pub(super) fn add(program: &mut Program<'_>) {
     }
 }
 
-/// What is in the program already: plants, pumping stations and batteries.
+/// The parts that are in the program already: plants, pumping stations and batteries.
 fn plants(program: &Program<'_>, supply: &mut BusSupply) {
     let system = program.system;
     for (plant, layout) in system.hydros.iter().zip(&program.layout.hydros) {

@@ -54,7 +54,7 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     layout.production_above = slack;
 }
 
-/// What generation is above the planes, by block, where a plane can be below zero: a flood lowers it without end, and
+/// Generation above the planes, by block, where a plane can be below zero: a flood lowers it without end, and
 /// generation is not below zero. At its price it is used for nothing else.
 fn slack(program: &mut Program<'_>, plant: &Hydro) -> Vec<ColumnId> {
     let number = program.number;

@@ -133,7 +133,7 @@ fn storage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     }
 }
 
-/// What a plant lets go leaves it, and reaches the plants below.
+/// Releases of a plant: they leave it, and reach the plants below.
 fn own_water(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     let layout = &program.layout.hydros[place];
     let released = [layout.turbined.clone(), layout.spilled.clone()];

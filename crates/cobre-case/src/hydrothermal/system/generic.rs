@@ -17,7 +17,7 @@ use crate::hydrothermal::table::Row;
 pub(crate) struct PlannerConstraint {
     pub(crate) label: String,
     pub(crate) terms: Vec<ConstraintTerm>,
-    /// What its expression has beside them; bounds are those of the terms alone.
+    /// The constant of its expression beside them; bounds are those of the terms alone.
     pub(crate) constant: f64,
     /// $ per unit and hour of a violation; none if it is hard.
     pub(crate) penalty: Option<f64>,

@@ -1,4 +1,4 @@
-//! What simulations of random systems write adds up: energy, water, stored energy, commitments and costs.
+//! Simulations of random systems add up: energy, water, stored energy, commitments and costs.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn table(results: &Results, name: &str) -> Whole {
     Whole::read(results, name).unwrap_or_else(|| panic!("there is no table {name}"))
 }
 
-/// What flows by stage, with the hours of blocks.
+/// Flows by stage, with the hours of blocks.
 fn by_stage(table: &Whole, keys: &[&str], value: impl Fn(usize) -> f64) -> Sums {
     let mut found = Sums::new();
     table.add(keys, &mut found, |row| table.of("hours")[row] * value(row));

@@ -126,7 +126,7 @@ struct Tree<'w> {
     lp: Template,
 }
 
-/// What a node gets from the one before.
+/// The columns that a node takes over from the one before.
 #[derive(Debug, Clone)]
 struct Before {
     storage: Vec<ColumnId>,
