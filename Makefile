@@ -6,7 +6,7 @@ cobre := target/release/cobre
 features = $(shell ci/mpi.sh $(mpi))
 differential = COBRE_DIFFERENTIAL=100000 cargo test --release --workspace $(features)
 
-.PHONY: help setup build demo test features wheel dist book pictures bench chaos hostile openmpi differential
+.PHONY: help setup build demo test features wheel dist book pictures bench chaos hostile openmpi pmix slurm ssh differential judges
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -60,11 +60,34 @@ chaos: build ## end ranks in every way, at random instants, and check what the o
 hostile: build ## give the command hostile input of every kind, and judge what it does
 	ci/hostile.py 6000 2026
 
+judges: build ## others' test suites, tools and faults from outside: the page Independent judges
+	ci/judges/mpi4py.py
+	ci/judges/disk.py
+	ci/judges/dependencies.py
+	ci/judges/valgrind.py
+	ci/judges/aarch64.sh
+	ci/judges/fuzz.py
+	ci/judges/sanitizers.sh
+	ci/portable.sh whole
+
 openmpi: setup ## every contract of the backend mpi on Open MPI, if that is installed
 	ci/openmpi.sh
+
+ssh: build ## jobs on two hosts over real sshd in network namespaces
+	ci/ssh.py
+
+slurm: build ## ranks under a real Slurm of two nodes, from Debian's packages
+	ci/slurm.sh
+
+pmix: build ## ranks under Open MPI's launcher, which speaks PMIx, from Debian's packages
+	ci/pmix.sh
 
 differential: build ## solve 100,000 linear programs and more with the kernel and with HiGHS, and compare
 	$(differential) --test differential -- --nocapture
 	$(differential) --test published --test hydrothermal -- --nocapture
 	$(cobre) bench sddp --solver check --iterations 64 --json
 	$(cobre) bench sddp --solver check --iterations 20 --system par6 --system 60r3b --json
+	$(cobre) bench sddp --solver check --iterations 10 --system large30 --system large100 --system planes30 --system planes60 --json
+	directory=$$(mktemp -d) && $(cobre) init brazil-like "$$directory/case" --hydros 30 && \
+		$(cobre) run "$$directory/case" --solver check --iterations 10 --cut-selection lml1 --simulate 20 --json; \
+		status=$$?; rm -r "$$directory"; exit $$status

@@ -23,7 +23,7 @@ import time
 import uuid
 
 VICTIM = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "target", "release", "victim"))
-CALLS = ["barrier", "allreduce", "large-allreduce", "allgatherv", "broadcast", "small-broadcast", "fence", "split"]
+CALLS = ["barrier", "allreduce", "large-allreduce", "allgatherv", "gatherv", "broadcast", "small-broadcast", "fence", "split"]
 # How a rank goes, and what the record says of it.
 WAYS = {
     "KILL": "is gone",

@@ -120,7 +120,8 @@ class Hosts:
     def environment(self, rank):
         return {"COBRE_COMM_BACKEND": "tcp", "COBRE_TCP_RANK": str(rank), "COBRE_TCP_SIZE": "2",
                 "COBRE_TCP_COORDINATOR": "10.77.0.2", "COBRE_TCP_BIND": "10.77.0.2", "COBRE_TCP_PORT": "29400",
-                "COBRE_TCP_SECRET_FILE": str(self.secret), "COBRE_TCP_TIMEOUT_SECS": "20"}
+                "COBRE_TCP_SECRET_FILE": str(self.secret), "COBRE_TCP_TIMEOUT_SECS": "20",
+                "COBRE_TCP_HOST": self.host(rank)}
 
     def part(self, chance):
         """The hosts lose sight of each other, with and without a word from the network."""

@@ -17,6 +17,12 @@ if objdump -h bin/cobre | grep -q '\.debug_info'; then die 'cobre is not strippe
 if ldd bin/cobre | grep -qi 'mpi'; then die 'cobre needs MPI'; fi
 bin/cobre doctor | grep -q 'shm' || die 'cobre doctor does not know shm'
 bin/cobre run examples/one-reservoir --iterations 3 --quiet -n 2 --json | grep -q '"bound"' || die 'the example does not run'
+# No MPI in it, and yet ranks that MPICH's launcher starts find each other.
+if command -v mpiexec.mpich >/dev/null; then
+    # Ranks that did not would print a line each.
+    lines=$(mpiexec.mpich -n 4 bin/cobre run examples/one-reservoir --iterations 3 --quiet --json | grep -c '"bound"')
+    [ "$lines" = 1 ] || die "four ranks of mpiexec do not find each other: $lines results"
+fi
 bash -n share/bash-completion/completions/cobre
 # What bash would offer after `cobre ru`.
 words=$(bash -c '. share/bash-completion/completions/cobre

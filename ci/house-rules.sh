@@ -11,14 +11,23 @@ crates/cobre-comm/src/backends/mpi/sys.rs
 crates/cobre-comm/src/backends/fork_guard.rs
 crates/cobre-comm/src/backends/shm/copy.rs
 crates/cobre-comm/src/backends/shm/crash_handler.rs
+crates/cobre-comm/src/backends/shm/death_linux.rs
 crates/cobre-comm/src/backends/shm/liveness.rs
 crates/cobre-comm/src/backends/shm/model.rs
+crates/cobre-comm/src/backends/shm/ring_model.rs
 crates/cobre-comm/src/backends/shm/segment.rs
 crates/cobre-comm/src/backends/tcp/inherited.rs
 crates/cobre-comm/src/backends/tcp/sys.rs
 crates/cobre-comm/src/copy.rs
+crates/cobre-comm/src/process_managers/descriptor.rs
+crates/cobre-comm/src/process_managers/pmix_library.rs
+crates/cobre-comm/src/status_page.rs
 crates/cobre-launch/src/signals.rs
 crates/cobre-launch/src/sys.rs
+crates/cobre-testkit/examples/pmpi/collectives.rs
+crates/cobre-testkit/examples/pmpi/main.rs
+crates/cobre-testkit/examples/pmpi/mpich.rs
+crates/cobre-testkit/examples/pmpi/numbers.rs
 crates/cobre-testkit/src/bin/victim.rs
 crates/cobre-python/src/shared.rs
 crates/cobre-python/src/table.rs
@@ -55,8 +64,13 @@ Values          the values of a column, read and written
 '
 
 # Lines of production code that cobre-sddp may have: those outside tests. 12,540 before sparse factors (1,500 lines), the memory
-# of bases, limits of numbers and costs that nobody pays came in; whoever raises it says for what.
-sddp_lines_limit=15650
+# of bases, limits of numbers, costs that nobody pays and times of work units (100) came in; 1,500 for terminal values, the upper bound
+# and rules on the policy; 400 for paths that are no openings, 160 for the estimate of memory,
+# 500 for cyclic graphs, 600 for hyperplane groups, 120 for evaluations of the upper bound that can be interrupted, 120 for vectorised
+# pricing and lists of nonzero elements, 600 for cut tables once per machine and policies that leaders read, 500 for
+# workspaces of threads and policies that are read node by node, 200 for the timeline of a rank, 130 for references that move
+# within a solve. Whoever raises it says for what.
+sddp_lines_limit=21000
 
 # Functions of more than 60 lines that stay: lists of things that no reader wants in parts. Another one fails.
 long_functions='
@@ -90,9 +104,11 @@ crates/cobre-testkit/src/bin/victim.rs go
 crates/cobre-testkit/src/bin/victim.rs main
 '
 
-# The only files that may write to the terminal: what makes text safe, and the output of ranks, as it is.
+# The only files that may write to the terminal: what makes text safe, the output of ranks, as it is, and the frames of an
+# agent to its launcher.
 terminal_files='
 crates/cobre-comm/src/terminal.rs
+crates/cobre-launch/src/hosts/agent.rs
 crates/cobre-launch/src/output/console.rs
 '
 
@@ -131,7 +147,7 @@ outside_tests='FNR == 1 { on = 1; held = "" }
 
 # production FOLDER: the lines of production code below it.
 production() {
-    library | grep "^$1/" | grep -vE '/tests(\.rs|/)' | xargs -r awk "$outside_tests"
+    library | grep "^$1/" | grep -vE '/(tests|fuzzing)(\.rs|/)' | xargs -r awk "$outside_tests"
 }
 
 # Functions of more than 60 lines, as "file name:line:lines"; a declaration without a body is none.

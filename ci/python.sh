@@ -7,7 +7,10 @@ python=target/python-test/bin/python
 python3 -m venv --clear target/python-test
 extras='pandas,polars,pyarrow,matplotlib,cloudpickle'
 wheel=$(echo target/wheels/cobre_sddp-*.whl)
-"$python" -m pip install --quiet "${wheel}[$extras]" pytest mypy nbclient ipykernel scipy auditwheel
+"$python" -m pip install --quiet "${wheel}[$extras]" pytest mypy nbclient ipykernel scipy auditwheel distributed
+# From its source, for MPICH, and not from a cache that may hold one for another MPI: the wheel of the registry looks for a
+# name of MPICH's library that Debian does not have. Not optimised: compiling would take minutes.
+CFLAGS=-O0 MPICC=mpicc.mpich "$python" -m pip install --quiet --no-cache-dir --no-binary mpi4py mpi4py
 # What the name of the wheel promises about the machines that take it, checked by another tool.
 tag=${wheel##*-}
 "$python" -m auditwheel show "$wheel" | tr '\n' ' ' | grep -q "platform tag: \"${tag%.whl}\"" || {

@@ -13,7 +13,7 @@ maturin_version=1.16.0
 wanted='cc:gcc c++:g++ cmake:cmake objdump:binutils python3:python3 ip:iproute2 pkg-config:pkg-config'
 mpich='mpiexec.mpich:mpich mpicc.mpich:libmpich-dev'
 # For the tests alone.
-[ "${1:-}" != tests ] || wanted="$wanted $mpich chromium:chromium"
+[ "${1:-}" != tests ] || wanted="$wanted $mpich chromium:chromium /usr/sbin/sshd:openssh-server ssh:openssh-client"
 
 if ! command -v cargo >/dev/null; then
     echo 'setup: Rust is missing. Install rustup (version 1.91 or later of Rust), then run this again.' >&2

@@ -91,6 +91,13 @@ impl Findings {
         self.counts.values().sum()
     }
 
+    /// The number of errors, those that are not told included.
+    pub(crate) fn errors(&self) -> usize {
+        let errors = self.counts.iter();
+        let errors = errors.filter(|((_, severity), _)| *severity == Severity::Error);
+        errors.map(|(_, count)| count).sum()
+    }
+
     /// True if there is an error.
     pub(crate) fn any_wrong(&self) -> bool {
         self.told

@@ -27,35 +27,60 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod boundary;
 mod duplicate_keys;
 mod error;
 mod finding;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hydrothermal;
 mod output_place;
 pub mod sample;
 mod stoch_opt_format;
 pub mod template;
 
+pub use boundary::Boundary;
 pub use error::CaseError;
 pub use finding::{Finding, Severity};
 pub use hydrothermal::{
-    FittedPlane, ProductionFit, TableDescription, schemas, simulation_tables, tables,
+    FittedPlane, InflowDiagnostics, InflowFit, InflowFits, Migrated, ProductionFit, Release,
+    SeasonModel, TableDescription, schemas, simulation_tables, tables,
 };
 pub use output_place::output_inside;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cobre_sddp::{Overrides, PlainTables, Problem, Risk, Tables};
 
 /// Options of the command line that change the problem of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
     /// A bound that the cost to go is never below (or the revenue to go above).
     pub bound: Option<f64>,
     /// The risk measure, in place of that of the files; files without one mean
     /// the expectation.
     pub risk: Option<Risk>,
+    /// The scenarios that are simulated, in place of the paths of the files.
+    pub scenarios: Option<Scenarios>,
+}
+
+/// Scenarios that a policy is simulated on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scenarios {
+    /// Files: of a hydrothermal case, tables in the form of its `external_*_scenarios.parquet`; of a StochOptFormat file,
+    /// one in the form of its validation scenarios.
+    Files(Vec<PathBuf>),
+    /// Past years of the inflow history of a hydrothermal case; all complete ones if empty.
+    Years(Vec<i32>),
+    /// The inflows of a hydrothermal case, m³/s, by path, stage and hydro plant, with the names of paths.
+    Inflows {
+        /// The names of paths; numbers where there are none.
+        labels: Vec<String>,
+        /// The inflows.
+        values: Vec<Vec<Vec<f64>>>,
+    },
 }
 
 /// A problem that a user has brought, with all that its files say.
@@ -116,13 +141,41 @@ pub fn load_with(
         path: path.to_owned(),
         errors,
     })?;
+    let given = problem.given.len();
     Ok(Case {
         kind: "stoch_opt_format",
         tables: Arc::new(PlainTables::new(&problem)),
         problem,
-        settings: Overrides::default(),
+        settings: Overrides {
+            simulate: (given > 0).then_some(given),
+            ..Overrides::default()
+        },
         warnings: Vec::new(),
     })
+}
+
+/// [`load`], with a terminal value of the caller in the place of that of the files.
+///
+/// # Errors
+/// As [`load`], and a terminal value that cannot be read or does not fit.
+pub fn load_bounded(
+    path: &Path,
+    options: &Options,
+    boundary: Option<&Boundary>,
+) -> Result<Case, CaseError> {
+    let Some(boundary) = boundary else {
+        return load(path, options);
+    };
+    if path.is_dir() {
+        return load_with(path, options, Some(&boundary.overrides()));
+    }
+    let mut case = load(path, options)?;
+    let applied = boundary.apply(&mut case.problem);
+    applied.map_err(|errors| CaseError::Invalid {
+        path: path.to_owned(),
+        errors,
+    })?;
+    Ok(case)
 }
 
 /// The part of a [`Case`] that the start of ranks depends on.
@@ -169,6 +222,22 @@ fn directory<T>(
 /// # Errors
 /// Paths that are no such case, and everything that is wrong with one.
 pub fn fits(path: &Path) -> Result<Vec<ProductionFit>, CaseError> {
+    hydrothermal_case(path, hydrothermal::read_fits)
+}
+
+/// The inflow models that are estimated from the history of the hydrothermal case in a directory; none if nothing is.
+///
+/// # Errors
+/// As [`fits`].
+pub fn inflow_fits(path: &Path) -> Result<Option<InflowFits>, CaseError> {
+    hydrothermal_case(path, hydrothermal::read_inflow_fits)
+}
+
+/// Reads the directory of a hydrothermal case.
+fn hydrothermal_case<T>(
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<T, Vec<Finding>>,
+) -> Result<T, CaseError> {
     let unreadable = |source| CaseError::Unreadable {
         path: path.to_owned(),
         source,
@@ -179,10 +248,18 @@ pub fn fits(path: &Path) -> Result<Vec<ProductionFit>, CaseError> {
             path: path.to_owned(),
         });
     }
-    hydrothermal::read_fits(path).map_err(|findings| CaseError::Case {
+    read(path).map_err(|findings| CaseError::Case {
         path: path.to_owned(),
         findings,
     })
+}
+
+/// The hydrothermal case in a directory, in the form of the other release of the format: 0.5 as 0.18, and back.
+///
+/// # Errors
+/// Paths that are no such case, and everything that is wrong with one.
+pub fn migrate(path: &Path) -> Result<Migrated, CaseError> {
+    directory(path, || hydrothermal::migrate(path))
 }
 
 /// The name of the schema of a file, given by its path below a case.

@@ -82,8 +82,13 @@ fn machine() -> Vec<MachineCheck> {
     vec![
         plain("backends", available_backends().join(", ")),
         mpi(),
+        plain(
+            "process manager",
+            cobre_comm::process_manager(&Environment::process()),
+        ),
         processors(),
         plain("NUMA nodes", numa_nodes()),
+        plain("placement", placement()),
         plain("memory", memory()),
         shared_memory(),
         plain(
@@ -144,6 +149,13 @@ fn numa_nodes() -> String {
             several => format!("{several} (bind ranks or threads to them)"),
         },
     )
+}
+
+/// The processors of this process, and what they share.
+fn placement() -> String {
+    let mask = cobre_launch::processor_list(&cpus::allowed());
+    let topology = cobre_launch::Topology::of_machine();
+    format!("processors {mask}: {}", topology.summary())
 }
 
 fn processors() -> MachineCheck {

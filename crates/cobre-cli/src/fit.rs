@@ -1,9 +1,11 @@
-//! `cobre fit`: fitted production functions of a case against the exact ones.
+//! `cobre fit`: what is fitted to the data of a case: production functions and inflow models.
+
+mod inflow;
 
 use std::path::PathBuf;
 
-use cobre_case::{CaseError, ProductionFit};
-use cobre_comm::ClassifiedError;
+use cobre_case::{CaseError, InflowFits, ProductionFit};
+use cobre_comm::{ClassifiedError, Fields};
 use serde_json::{Value, json};
 
 use crate::exit::{self, say};
@@ -12,11 +14,12 @@ use crate::terminal_table::{TerminalTable, plural};
 /// In front of every message.
 const NAME: &str = "cobre fit";
 
-/// Shows the hyperplanes that are fitted to the geometry of hydro plants, and how far they are from the exact
-/// production function.
+/// Shows what is fitted to the data of a case: hyperplanes of production functions, and inflow models of a history
 ///
-/// Errors are largest and mean distances without spillage, on a grid four times as fine as that of the fit. Nothing
-/// is written. The exit code is 0 if the case can be read, 1 if it is wrong, and 2 if it cannot be read at all.
+/// Hyperplanes are told with their largest and mean distance from the exact function without spillage, on a grid four
+/// times as fine as that of the fit. Inflow models are told with the autocorrelation that is left in their residuals,
+/// whether these are normal, and whether the model is stationary; --output writes them as tables of a case, with a
+/// page of diagnostics. The exit code is 0 if the case can be read, 1 if it is wrong, and 2 if it cannot be read at all.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The case
@@ -27,6 +30,10 @@ pub(crate) struct Args {
     #[arg(long)]
     planes: bool,
 
+    /// Writes the estimated inflow tables and a page about them into a new directory
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
     /// Prints one line of JSON instead
     #[arg(long)]
     json: bool,
@@ -34,17 +41,29 @@ pub(crate) struct Args {
 
 /// Fits and returns the code to exit with.
 pub(crate) fn run(args: &Args) -> u8 {
-    match cobre_case::fits(&args.path) {
-        Ok(fits) => {
+    let fitted = cobre_case::fits(&args.path)
+        .and_then(|fits| Ok((fits, cobre_case::inflow_fits(&args.path)?)));
+    let (fits, inflows) = match fitted {
+        Ok(fitted) => fitted,
+        Err(error) => return refuse(args, &error),
+    };
+    let written = match inflow::write(args, inflows.as_ref()) {
+        Ok(written) => written,
+        Err((kind, told)) => {
             if args.json {
-                exit::say_json(&report(args, &fits));
-            } else {
-                tell(args, &fits);
+                exit::say_json(&exit::error_json(kind, &told, Fields::default()));
+                return exit::of(kind);
             }
-            exit::DONE
+            return exit::fail(exit::of(kind), NAME, &told);
         }
-        Err(error) => refuse(args, &error),
+    };
+    if args.json {
+        exit::say_json(&report(args, &fits, inflows.as_ref(), &written));
+    } else {
+        tell(args, &fits);
+        inflow::tell(args, inflows.as_ref(), &written);
     }
+    exit::DONE
 }
 
 fn refuse(args: &Args, error: &CaseError) -> u8 {
@@ -111,7 +130,12 @@ fn tell(args: &Args, fits: &[ProductionFit]) {
 }
 
 /// The line of JSON.
-fn report(args: &Args, fits: &[ProductionFit]) -> Value {
+fn report(
+    args: &Args,
+    fits: &[ProductionFit],
+    inflows: Option<&InflowFits>,
+    written: &[PathBuf],
+) -> Value {
     let fits = fits.iter().map(|fit| {
         let planes = fit.planes.iter().map(|plane| {
             json!({
@@ -132,5 +156,11 @@ fn report(args: &Args, fits: &[ProductionFit]) -> Value {
             "planes": planes.collect::<Vec<_>>(),
         })
     });
-    json!({"path": args.path.display().to_string(), "fits": fits.collect::<Vec<_>>()})
+    let written = written.iter().map(|path| path.display().to_string());
+    json!({
+        "path": args.path.display().to_string(),
+        "fits": fits.collect::<Vec<_>>(),
+        "inflow_models": inflow::report(inflows),
+        "written": written.collect::<Vec<_>>(),
+    })
 }

@@ -15,7 +15,7 @@ const NAME: &str = "cobre init";
 /// Its JSON files name the schemas beside them, so that an editor checks and explains every key.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to start from: one-reservoir, cascade, four-regions, five-years, large or brazil-like
+    /// Template to start from: one-reservoir, wet-and-dry, cascade, history, four-regions, five-years, large or brazil-like
     #[arg(value_name = "TEMPLATE")]
     template: String,
 

@@ -7,10 +7,19 @@ use cobre_launch::{Bind, Launch, Output};
 
 /// True if the environment makes this process a rank of a job.
 pub(crate) fn is_rank() -> bool {
+    selected(&Environment::process()).is_some_and(|kind| kind != BackendKind::Local)
+}
+
+/// True if this process speaks for its job: it is the first rank, or alone. Known without a communicator.
+pub(crate) fn is_first() -> bool {
     let env = Environment::process();
-    let selected =
-        BackendKind::from_environment(&env).and_then(|kind| BackendSelection::new(kind, &env));
-    selected.is_ok_and(|selection| selection.kind != BackendKind::Local)
+    selected(&env) == Some(BackendKind::Local) || env.job_rank().is_none_or(|rank| rank == 0)
+}
+
+/// The backend that the environment selects; `None` if it cannot be.
+fn selected(env: &Environment<'_>) -> Option<BackendKind> {
+    let kind = BackendKind::from_environment(env).and_then(|kind| BackendSelection::new(kind, env));
+    kind.ok().map(|selection| selection.kind)
 }
 
 /// The reason why this process cannot start ranks on this backend, if it cannot.
@@ -54,6 +63,15 @@ pub(crate) fn own_arguments(without: &[&str]) -> Vec<OsString> {
     kept
 }
 
+/// A processor for each rank, if there are enough.
+pub(crate) fn own_processor(ranks: usize) -> Bind {
+    if ranks <= cpus::usable() {
+        Bind::Core
+    } else {
+        Bind::None
+    }
+}
+
 /// A job of this program with these arguments. Ranks are bound to cores if there are enough.
 pub(crate) fn again(
     ranks: usize,
@@ -62,14 +80,9 @@ pub(crate) fn again(
 ) -> Result<Launch, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let bind = if ranks <= cpus::usable() {
-        Bind::Core
-    } else {
-        Bind::None
-    };
     let job = Launch::new(program, ranks)
         .args(arguments)
-        .bind(bind)
+        .bind(own_processor(ranks))
         .output(Output::Plain)
         .handle_signals();
     Ok(match backend {

@@ -4,28 +4,39 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
 use cobre_files::{FileError, Register};
-use cobre_launch::{Bind, Launch, LaunchError, MAX_RANKS, Outcome, Output};
+use cobre_launch::{Bind, Hosts, Launch, LaunchError, MAX_RANKS, Outcome, Output};
 
-use crate::exit;
+use crate::hosts::HostArgs;
+use crate::{exit, placement};
 
 /// In front of every line the launcher itself prints.
 const NAME: &str = "cobre launch";
 
-/// Starts N ranks of a program on this machine and watches over them.
+/// Starts N ranks of a program on this machine, or on several hosts, and watches over them.
 ///
 /// Each line a rank writes is shown with its number in front. When a rank fails, the others are
 /// ended, and the first line printed says which rank failed and how. The exit code is that of this
 /// rank, 128 + the signal that killed it, or 124 after the time limit. No process is left behind.
 #[derive(clap::Args)]
-#[command(override_usage = "cobre launch -n N [OPTIONS] -- PROGRAM [ARGS]...")]
+#[command(
+    override_usage = "cobre launch -n N [OPTIONS] -- PROGRAM [ARGS]...\n       cobre launch --hosts a:8,b:8 [OPTIONS] -- PROGRAM [ARGS]..."
+)]
 pub(crate) struct Args {
-    /// Number of ranks
-    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = ranks)]
-    ranks: usize,
+    /// Number of ranks [default with hosts: as many as they take]
+    #[arg(
+        short = 'n',
+        long = "ranks",
+        value_name = "N",
+        value_parser = ranks,
+        required_unless_present_any = ["hosts", "hostfile"]
+    )]
+    ranks: Option<usize>,
 
-    /// Backend that connects the ranks [default: the best one for one machine]
+    #[command(flatten)]
+    hosts: HostArgs,
+
+    /// Backend that connects the ranks [default: the best one for one machine; tcp between hosts]
     #[arg(long, value_name = "shm|tcp|mpi|local")]
     backend: Option<String>,
 
@@ -37,9 +48,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     logs: Option<PathBuf>,
 
-    /// Where ranks run: anywhere, or each on one of the processors available
-    #[arg(long, value_enum, default_value_t = Where::None)]
-    bind: Where,
+    /// Where ranks run: none (anywhere), core (a processor each), cores:K (K cores each), socket or numa (one each, shared
+    /// out among its ranks)
+    #[arg(long, value_name = "WHERE", default_value = "none", value_parser = placement::bind)]
+    bind: Bind,
+
+    /// Prints the processors of each rank before it starts
+    #[arg(long)]
+    report_bindings: bool,
 
     /// The program and its arguments
     #[arg(
@@ -50,21 +66,25 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Where {
-    None,
-    Core,
-}
-
 /// Runs the job and returns the code to exit with.
 pub(crate) fn run(args: Args) -> u8 {
+    let hosts = match args.hosts.hosts(args.ranks) {
+        Ok(hosts) => hosts,
+        Err(problem) => return exit::fail(exit::USAGE, NAME, &problem),
+    };
+    if hosts.is_some() && args.report_bindings {
+        let problem = "--report-bindings is for the ranks of this machine";
+        return exit::fail(exit::USAGE, NAME, problem);
+    }
+    let slots = hosts.as_ref().map(|hosts| hosts.list.slots());
+    let ranks = slots.or(args.ranks).unwrap_or(1);
     if let Some(directory) = &args.logs
-        && let Err(error) = claim_logs(directory, args.ranks)
+        && let Err(error) = claim_logs(directory, ranks)
     {
         return exit::fail(exit::of_file(&error), NAME, &exit::told(&error));
     }
-    let (logs, ranks) = (args.logs.clone(), args.ranks);
-    let code = finish(launch(args), NAME);
+    let logs = args.logs.clone();
+    let code = finish(launch(args, ranks, hosts), NAME);
     if let Some(directory) = logs {
         prove_logs(&directory, ranks);
     }
@@ -106,15 +126,15 @@ pub(crate) fn finish(job: Result<Outcome, LaunchError>, name: &str) -> u8 {
     }
 }
 
-fn launch(args: Args) -> Result<Outcome, LaunchError> {
+fn launch(args: Args, ranks: usize, hosts: Option<Hosts>) -> Result<Outcome, LaunchError> {
+    if args.report_bindings {
+        placement::report(NAME, args.bind, ranks, args.backend.as_deref())?;
+    }
     let mut command = args.command.into_iter();
     let program = command.next().unwrap_or_default();
-    let mut launch = Launch::new(program, args.ranks)
+    let mut launch = Launch::new(program, ranks)
         .args(command)
-        .bind(match args.bind {
-            Where::None => Bind::None,
-            Where::Core => Bind::Core,
-        })
+        .bind(args.bind)
         .output(args.logs.map_or(Output::Forward, Output::Logs))
         .pass_stdin()
         .handle_signals();
@@ -123,6 +143,9 @@ fn launch(args: Args) -> Result<Outcome, LaunchError> {
     }
     if let Some(timeout) = args.timeout {
         launch = launch.timeout(timeout);
+    }
+    if let Some(hosts) = hosts {
+        launch = launch.hosts(hosts);
     }
     launch.run()
 }

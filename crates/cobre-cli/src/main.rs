@@ -7,16 +7,21 @@ mod compare;
 mod dispositions;
 mod doctor;
 mod exit;
+mod export_cuts;
 mod fit;
+mod hosts;
 mod init;
 mod job;
 mod launch;
 mod manual;
+mod migrate;
+mod placement;
 mod report;
 mod run;
 mod schema;
 mod summary;
 mod terminal_table;
+mod top;
 mod validate;
 
 use std::process::ExitCode;
@@ -39,13 +44,19 @@ enum Command {
     Validate(validate::Args),
     Fit(fit::Args),
     Init(init::Args),
+    Migrate(migrate::Args),
     Schema(schema::Args),
     Report(report::Args),
     Summary(summary::Args),
     Compare(compare::Args),
+    ExportCuts(export_cuts::Args),
     Launch(launch::Args),
+    Top(top::Args),
     Bench(bench::Args),
     Completions(manual::CompletionArgs),
+    /// The part of a job on several hosts that runs on each: frames on standard input and output
+    #[command(hide = true)]
+    HostAgent,
     #[command(hide = true)]
     Man(manual::ManArgs),
     Doctor(doctor::Args),
@@ -59,13 +70,17 @@ fn main() -> ExitCode {
             Command::Validate(args) => validate::run(&args),
             Command::Fit(args) => fit::run(&args),
             Command::Init(args) => init::run(&args),
+            Command::Migrate(args) => migrate::run(&args),
             Command::Schema(args) => schema::run(&args),
             Command::Report(args) => report::run(&args),
             Command::Summary(args) => summary::run(&args),
             Command::Compare(args) => compare::run(&args),
+            Command::ExportCuts(args) => export_cuts::run(&args),
             Command::Launch(args) => launch::run(args),
+            Command::Top(args) => top::run(&args),
             Command::Bench(args) => bench::run(args),
             Command::Completions(args) => manual::complete(Cli::command(), &args),
+            Command::HostAgent => cobre_launch::host_agent(),
             Command::Man(args) => manual::man(Cli::command(), &args),
             Command::Doctor(args) => doctor::run(&args),
         },

@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Also write each chart as a PNG file into this directory; it is made if need be
     #[arg(long, value_name = "DIR")]
     png: Option<PathBuf>,
+    /// Show this scenario in every chart, by its label (a year, a name) or its number; may be repeated
+    #[arg(long, value_name = "LABEL")]
+    scenario: Vec<String>,
 }
 
 /// Writes the report and returns the code to exit with.
@@ -36,7 +39,7 @@ pub(crate) fn run(args: &Args) -> u8 {
 }
 
 fn write(args: &Args) -> Result<(), ResultsError> {
-    let report = Report::read(&args.directory)?;
+    let report = Report::read_with(&args.directory, &args.scenario)?;
     let beside = || args.directory.join(layout::REPORT);
     let place = args.output.clone().unwrap_or_else(beside);
     report.write_page(&place)?;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use cobre_case::{Case, CaseError, Finding, Options, Severity};
-use cobre_comm::ClassifiedError;
+use cobre_comm::{ClassifiedError, memory};
+use cobre_sddp::{MemoryEstimate, Settings};
 use serde_json::{Value, json};
 
 use crate::exit::{self, say};
@@ -32,9 +33,12 @@ pub(crate) fn run(args: &Args) -> u8 {
     // A file that needs a bound to be run needs none to be checked.
     let options = Options {
         bound: (!args.path.is_dir()).then_some(0.0),
-        risk: None,
+        ..Options::default()
     };
-    let loaded = cobre_case::load(&args.path, &options);
+    let mut loaded = cobre_case::load(&args.path, &options);
+    if let Ok(case) = &mut loaded {
+        case.warnings.extend(memory_warning(case));
+    }
     if args.json {
         exit::say_json(&report(args, &loaded));
     }
@@ -52,6 +56,19 @@ pub(crate) fn run(args: &Args) -> u8 {
             exit::of(error.kind())
         }
     }
+}
+
+/// The warning about memory that training takes on this machine.
+fn memory_warning(case: &Case) -> Option<Finding> {
+    let settings = Settings::default().with(case.settings.clone());
+    let estimate = MemoryEstimate::of(&case.problem, &settings);
+    let message = estimate.warning(memory::available() as u64, 1)?;
+    Some(Finding {
+        severity: Severity::Warning,
+        file: "config.json".to_owned(),
+        place: "training.forward_passes".to_owned(),
+        message,
+    })
 }
 
 fn tell(args: &Args, case: &Case) {

@@ -1,5 +1,6 @@
 //! The command in every build, whichever backends it has: what it lists, runs and refuses.
 
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
 mod outputs;
 
 use std::path::Path;

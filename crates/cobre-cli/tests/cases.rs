@@ -1,8 +1,10 @@
 //! Hydrothermal cases from the outside: the same bits on every backend, and every error at once.
 
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
 mod outputs;
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -93,6 +95,18 @@ fn the_toy_gives_the_same_bits_on_every_backend() {
     if let Some(case) = reference("1dtoy") {
         same_bits_everywhere(&case, &["--iterations", "20"]);
     }
+}
+
+#[test]
+fn a_warm_start_gives_the_same_bits_on_every_backend() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_case, case) = initialised("four-regions");
+    let mut train = cobre(&["run", "--quiet", "--iterations=3", "--cut-selection=none"]);
+    train.args(["--simulate=0", "--forward-passes=7"]);
+    let trained = finish(train.arg("--output").arg(directory.path()).arg(&case));
+    assert_eq!(trained.status.code(), Some(0), "{trained:?}");
+    let policy = format!("--warm-start={}", directory.path().display());
+    same_bits_everywhere(&case, &[&policy, "--iterations=3", "--simulate=40"]);
 }
 
 /// True if the case can be read; else the part of the format that is in the way is refused by name.
@@ -485,4 +499,106 @@ fn examples_give_their_expected_answers() {
             "{name}: {bound} instead of {answer}"
         );
     }
+}
+
+/// A case of two reservoirs in a directory, with a table of four scenarios, whose forward passes and simulated paths are
+/// of these schemes.
+fn with_paths(directory: &Path, training: &str, simulation: &str) -> PathBuf {
+    let case = directory.join("case");
+    let made = finish(cobre(&["init", "cascade"]).arg(&case));
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    let mut rows = "scenario_id,stage_id,hydro_id,value_m3s\n".to_owned();
+    for scenario in 0..4 {
+        for stage in 0..12 {
+            for plant in 0..2 {
+                let value = 25 + (7 * scenario + 5 * stage + 3 * plant) % 30;
+                writeln!(rows, "{},{stage},{plant},{value}", 1951 + scenario).expect("memory");
+            }
+        }
+    }
+    let table = case.join("scenarios/external_inflow_scenarios.csv");
+    std::fs::write(table, rows).expect("it can be written");
+    let file = case.join("config.json");
+    let text = std::fs::read(&file).expect("it is there");
+    let mut config: Value = serde_json::from_slice(&text).expect("it is JSON");
+    for (part, scheme) in [("training", training), ("simulation", simulation)] {
+        config[part]["scenario_source"] =
+            serde_json::json!({"seed": 42, "inflow": {"scheme": scheme}});
+    }
+    std::fs::write(&file, config.to_string()).expect("it can be written");
+    case
+}
+
+#[test]
+fn paths_of_every_kind_give_the_same_bits_on_every_backend_and_after_a_resume() {
+    let kinds = [("out_of_sample", "external"), ("external", "out_of_sample")];
+    for (training, simulation) in kinds {
+        let directory = tempfile::tempdir().expect("a directory");
+        let case = with_paths(directory.path(), training, simulation);
+        let options = ["--iterations", "6", "--simulate", "6"];
+        same_bits_everywhere(&case, &options);
+        let expected = result_of(&case, &options).1;
+        let output = directory.path().join("results");
+        for (iterations, more) in [("3", &["-n=2"][..]), ("6", &["--resume", "--threads=2"])] {
+            let mut command = cobre(&["run", "--quiet", "--csv", "--checkpoint=iterations:1"]);
+            command.args(["--simulate", "6", "--iterations", iterations]);
+            command.args(more).arg("--output").arg(&output).arg(&case);
+            let run = finish(&mut command);
+            assert_eq!(run.status.code(), Some(0), "{run:?}");
+        }
+        let found = files(&output);
+        for (name, bytes) in &expected {
+            assert!(found.get(name) == Some(bytes), "{training}: {name} differs");
+        }
+        let run = std::fs::read(output.join("run.json")).expect("it is there");
+        let run: Value = serde_json::from_slice(&run).expect("it is JSON");
+        let settings = &run["settings"];
+        assert_eq!(settings["training_paths"], training);
+        assert_eq!(settings["sampling"], simulation);
+    }
+}
+
+#[test]
+fn a_policy_is_tried_on_past_years_and_they_are_named() {
+    let Some(case) = reference("d26-estimated-par2") else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let [policy, years] = ["policy", "years"].map(|name| directory.path().join(name));
+    let mut train = cobre(&["run", "--quiet", "--iterations", "3", "--simulate", "0"]);
+    let trained = finish(train.arg("--output").arg(&policy).arg(&case));
+    assert_eq!(trained.status.code(), Some(0), "{trained:?}");
+    let mut simulate = cobre(&[
+        "run",
+        "--quiet",
+        "--csv",
+        "--simulate-only",
+        "--years",
+        "all",
+    ]);
+    simulate.arg("--warm-start").arg(&policy);
+    let simulated = finish(simulate.arg("--output").arg(&years).arg(&case));
+    assert_eq!(simulated.status.code(), Some(0), "{simulated:?}");
+    let paths = std::fs::read_to_string(years.join("simulation/paths.csv")).expect("it is there");
+    let named: Vec<i32> = paths
+        .lines()
+        .skip(1)
+        .map(|line| {
+            line.rsplit(',')
+                .next()
+                .and_then(|label| label.parse().ok())
+                .expect("a year")
+        })
+        .collect();
+    assert!(named.len() > 2, "{paths}");
+    assert!(
+        named.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "{paths}"
+    );
+    let mut wrong = cobre(&["run", "--quiet", "--simulate-only", "--years", "1066"]);
+    wrong.arg("--warm-start").arg(&policy);
+    let refused = finish(wrong.arg(&case));
+    assert_ne!(refused.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(text.contains("1066: no such year, or it lacks"), "{text}");
 }

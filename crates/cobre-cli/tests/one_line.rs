@@ -166,23 +166,27 @@ fn errors_have_the_fields_that_a_program_acts_on() {
     assert_eq!(wrong["variable"], "COBRE_COMM_BACKEND");
 }
 
-#[test]
-fn a_run_without_enough_memory_says_so() {
-    let program = env!("CARGO_BIN_EXE_cobre");
-    let options = "--bound=0 --quiet --json --threads=1 --forward-passes=100000 --iterations=100";
+/// Runs with so many KiB of addresses.
+fn with_addresses(limit: u32, options: &str) -> Output {
     let script = format!(
-        "ulimit -v 600000; exec {program} run {options} {}",
+        "ulimit -v {limit}; exec '{}' run --bound=0 --quiet --json --threads=1 {options} '{}'",
+        env!("CARGO_BIN_EXE_cobre"),
         example().display()
     );
-    let ended = finish(Command::new("sh").args(["-c", &script]));
-    let error = &line(&ended)["error"];
-    // Where HiGHS is the first to get no memory, it aborts without saying why.
-    let kind = match ended.status.code() {
-        Some(2) => "memory",
-        _ => "rank",
-    };
-    assert!(!ended.status.success(), "{ended:?}");
-    assert_eq!(error["kind"], kind, "{ended:?}");
+    finish(Command::new("sh").args(["-c", &script]))
+}
+
+#[test]
+fn training_that_memory_does_not_hold_is_refused_before_it_begins() {
+    for ranks in ["", "-n 2", "-n 2 --backend=tcp"] {
+        let options = format!("--forward-passes=100000 --iterations=100 {ranks}");
+        let ended = with_addresses(600_000, &options);
+        let message = failed(&ended, 2, "memory");
+        let expected = "training with 100000 forward passes takes about ";
+        assert!(message.starts_with(expected), "{message}");
+        assert!(message.contains("--basis-memory"), "{message}");
+        assert!(line(&ended)["error"]["bytes"].is_u64(), "{ended:?}");
+    }
 }
 
 #[test]
@@ -299,9 +303,100 @@ fn until_full(output: &Path, ranks: &[&str], limit: &str) -> Output {
 }
 
 #[test]
+fn shared_memory_that_a_limit_on_files_does_not_let_grow_is_told() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    for limit in [1, 4000] {
+        let script = format!("ulimit -f {limit};");
+        let ended = until_full(scratch.path(), &["-n=2", "--backend=shm"], &script);
+        let message = failed(&ended, 2, "memory");
+        let expected = format!("limit on the size of files of {} bytes", limit * 1024);
+        assert!(message.contains("the segment /cobre-"), "{message}");
+        assert!(message.contains(&expected), "{message}");
+        assert!(line(&ended)["error"]["bytes"].is_u64(), "{ended:?}");
+    }
+}
+
+/// The library of `faults.c`, which lets one call of a process fail.
+fn faults(scratch: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults.c");
+    let library = scratch.join("faults.so");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]);
+    let made = compile.arg(&library).arg(source).arg("-ldl").status();
+    assert!(made.expect("a C compiler").success());
+    library
+}
+
+#[test]
+fn a_rank_that_panics_or_gets_no_memory_is_told_of_once() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let library = faults(scratch.path());
+    let fails = |fault: &str, call: &str, words: &[&str], rank: Option<&str>| {
+        let mut command = run(&["--threads=1", "--iterations=1000000", "--solver=highs"]);
+        command.args(words).arg(example());
+        command.envs([("TEST_FAULT", fault), ("TEST_FAULT_CALL", call)]);
+        command.env("LD_PRELOAD", &library);
+        let ended = finish(command.envs(rank.map(|rank| ("TEST_FAULT_RANK", rank))));
+        let (code, kind) = match fault {
+            "clock" => (4, "rank"),
+            _ => (2, "memory"),
+        };
+        assert_eq!(ended.status.code(), Some(code), "{ended:?}");
+        let error = line(&ended)["error"].take();
+        assert_eq!(error["kind"], kind, "{ended:?}");
+        let message = error["message"].to_string();
+        let expected = ["panicked", "out of memory"][usize::from(code == 2)];
+        assert!(message.contains(expected), "{message}");
+    };
+    for backend in ["shm", "tcp"] {
+        let words = ["-n=2", "--backend", backend];
+        // Before the ranks have met, and while they train.
+        fails("clock", "1", &words, Some("0"));
+        fails("clock", "1", &words, Some("1"));
+        for rank in ["0", "1"] {
+            fails("clock", "300", &words, Some(rank));
+            fails("malloc", "5000", &words, Some(rank));
+            fails("new", "3000", &words, Some(rank));
+        }
+    }
+    // The one process, and the one that starts the others.
+    for (fault, call) in [("clock", "300"), ("malloc", "3000"), ("new", "3000")] {
+        fails(fault, call, &[], None);
+    }
+    fails("malloc", "3000", &["-n=2"], None);
+}
+
+#[test]
+fn of_a_launched_job_the_first_rank_has_the_line() {
+    let program = env!("CARGO_BIN_EXE_cobre");
+    let launched = |wrong: &[(&str, &str)]| {
+        let mut launch = Command::new(program);
+        launch.args(["launch", "-n", "2", "--backend", "shm", "--", program]);
+        launch.args(["run", "--bound=0", "--quiet", "--json"]);
+        finish(launch.arg(example()).envs(wrong.iter().copied()))
+    };
+    let said = |ended: &Output| -> Value {
+        let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+        assert_eq!(text.lines().count(), 1, "{ended:?}");
+        let text = text.strip_prefix("[0] ").expect("the line of rank 0");
+        serde_json::from_str(text).expect("a line of JSON")
+    };
+    let broken = launched(&[("COBRE_SHM_BUFFER_BYTES", "few")]);
+    assert_eq!(broken.status.code(), Some(4), "{broken:?}");
+    assert_eq!(said(&broken)["error"]["value"], "few");
+    // Each rank tells a reader of what it met.
+    let told = String::from_utf8_lossy(&broken.stderr).into_owned();
+    for rank in ["[0] cobre run: ", "[1] cobre run: "] {
+        assert!(told.contains(rank), "{told}");
+    }
+    let sound = launched(&[]);
+    assert!(sound.status.success(), "{sound:?}");
+    assert!(said(&sound)["bound"].is_number());
+}
+
+#[test]
 fn a_limit_on_the_size_of_files_is_an_error_and_no_signal() {
     let scratch = tempfile::tempdir().expect("a directory");
-    // Shared memory counts as files, too.
     for (number, ranks) in [&["-n=1"][..], &["-n=2", "--backend=tcp"]]
         .into_iter()
         .enumerate()

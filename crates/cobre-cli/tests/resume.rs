@@ -13,15 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use outputs::newest_checkpoint;
 use processes::{command, ranks_of, wait_until};
-
-/// Files that hold times, or that are no results.
-const DIFFERENT: [&str; 4] = [
-    "run.json",
-    "training/timings.parquet",
-    ".lock",
-    ".cobre-files",
-];
 
 fn problem() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")
@@ -61,10 +54,7 @@ fn text(output: &Output) -> String {
 }
 
 fn results(output: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = outputs::files(output);
-    let is_result =
-        |name: &String| !name.starts_with("checkpoint/") && !DIFFERENT.contains(&name.as_str());
-    files.retain(|name, _| is_result(name));
+    let files = outputs::results(output);
     assert!(files.len() >= 6, "{:?}", files.keys());
     files
 }
@@ -362,18 +352,9 @@ fn endless(output: &Path, options: &[&str]) -> std::process::Child {
         .stderr(Stdio::piped());
     let child = command.spawn().expect("cobre starts");
     wait_until("a checkpoint", Duration::from_secs(60), || {
-        newest_number(output).is_some()
+        newest_checkpoint(output).is_some()
     });
     child
-}
-
-fn newest_number(output: &Path) -> Option<usize> {
-    let entries = std::fs::read_dir(output.join("checkpoint")).ok()?.flatten();
-    let number = |entry: std::fs::DirEntry| {
-        let name = entry.file_name().into_string().ok()?;
-        name.strip_suffix(".json")?.parse().ok()
-    };
-    entries.filter_map(number).max()
 }
 
 #[test]
@@ -395,7 +376,7 @@ fn a_second_run_in_one_directory_is_refused_and_a_dead_one_is_no_obstacle() {
         told.contains("has not finished") && told.contains("--resume"),
         "{told}"
     );
-    let kept = newest_number(scratch.path()).expect("a checkpoint");
+    let kept = newest_checkpoint(scratch.path()).expect("a checkpoint");
     let further = format!("--iterations={}", kept + 2);
     finish(&mut cobre(scratch.path(), &[&further, "--resume"]), 0);
     let fresh = tempfile::tempdir().expect("a directory");
@@ -418,7 +399,7 @@ fn an_interrupted_run_says_how_to_go_on_and_does() {
             told.contains("to go on") && told.contains(" run --resume "),
             "{told}"
         );
-        let kept = newest_number(&output).expect("a checkpoint");
+        let kept = newest_checkpoint(&output).expect("a checkpoint");
         let further = format!("--iterations={}", kept + 3);
         finish(&mut cobre(&output, &[&further, "--resume"]), 0);
         let fresh = scratch.path().join(format!("fresh{number}"));
@@ -469,13 +450,15 @@ fn a_lost_rank_is_made_good_by_retries() {
     let mut lost = 0;
     while lost < 2 {
         assert!(start.elapsed() < Duration::from_secs(60), "no rank to kill");
-        let before = newest_number(&output);
+        let before = newest_checkpoint(&output);
         std::thread::sleep(Duration::from_millis(50));
-        if before != newest_number(&output)
+        if before != newest_checkpoint(&output)
             && let Some(rank) = ranks_of(child.id()).pop()
         {
-            send("KILL", rank);
-            lost += 1;
+            // It may have ended with an attempt that lost another one.
+            let mut kill = Command::new("kill");
+            let sent = kill.args(["-s", "KILL", &rank.to_string()]).status();
+            lost += usize::from(sent.expect("kill starts").success());
             std::thread::sleep(Duration::from_millis(300));
         }
     }
@@ -514,7 +497,7 @@ fn a_full_disk_is_an_error_that_loses_nothing() {
         &["--iterations=100000", "--checkpoint=iterations:1", "-n=2"],
     );
     let ended = command.output();
-    let kept = newest_number(&run);
+    let kept = newest_checkpoint(&run);
     let part = std::fs::read_dir(run.join("checkpoint"))
         .expect("it is there")
         .flatten()

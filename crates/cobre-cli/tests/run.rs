@@ -1,5 +1,6 @@
 //! `cobre run` from the outside: the same bits on every backend, and an exit code for every end.
 
+#[allow(dead_code, reason = "shared by tests that each use a part of it")]
 mod outputs;
 #[path = "../../cobre-launch/tests/processes/mod.rs"]
 mod processes;
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use outputs::{files, finish, json};
-use processes::{command, wait_until, with_argument};
+use outputs::{DIFFERENT, files, finish, json};
+use processes::{command, ranks_of, wait_until, with_argument};
 use serde_json::Value;
 
 /// Backend, ranks, threads: every way to run that must give the same bits. Backends that are not
@@ -30,14 +31,6 @@ const MATRIX: [(&str, usize, usize); 14] = [
     ("mpi", 2, 1),
     ("mpi", 4, 1),
     ("mpi", 2, 2),
-];
-
-/// Files that hold times.
-const DIFFERENT: [&str; 4] = [
-    "run.json",
-    "training/timings.parquet",
-    ".lock",
-    ".cobre-files",
 ];
 
 fn example() -> PathBuf {
@@ -360,10 +353,8 @@ fn a_killed_rank_ends_the_run_with_code_4() {
     let started = directory.path().join("training");
     wait_until("training", Duration::from_secs(60), || started.is_dir());
     std::thread::sleep(Duration::from_millis(300));
-    let own = child.id().cast_signed();
-    let ranks = of_job(seed).into_iter().filter(|pid| *pid != own);
-    let last = ranks.filter(|pid| is_rank(*pid)).max().expect("ranks run");
-    signal(last, "-KILL");
+    let last = ranks_of(child.id()).pop().expect("ranks run");
+    signal(last.cast_signed(), "-KILL");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert_eq!(
@@ -374,12 +365,4 @@ fn a_killed_rank_ends_the_run_with_code_4() {
     wait_until("all processes end", Duration::from_secs(60), || {
         of_job(seed).is_empty()
     });
-}
-
-/// True if this process computes: ranks have a rank in their environment.
-fn is_rank(pid: i32) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment
-        .split(|byte| *byte == 0)
-        .any(|entry| entry.starts_with(b"COBRE_LAUNCH_RANK="))
 }

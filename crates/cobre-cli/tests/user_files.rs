@@ -3,12 +3,11 @@
 #[allow(dead_code, reason = "shared by tests that each use a part of it")]
 mod outputs;
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use outputs::{files, finish};
+use outputs::{files, finish, results};
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json")
@@ -43,23 +42,6 @@ fn refuses(output: &Output, path: &Path) {
 fn put(place: &Path, text: &str) {
     std::fs::create_dir_all(place.parent().expect("a directory")).expect("it is made");
     std::fs::write(place, text).expect("it is written");
-}
-
-/// The results of a run in a directory, without what differs from run to run.
-fn results(directory: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = files(directory);
-    let differ = |name: &str| {
-        name.starts_with("checkpoint/")
-            || [
-                ".lock",
-                ".cobre-files",
-                "run.json",
-                "training/timings.parquet",
-            ]
-            .contains(&name)
-    };
-    files.retain(|name, _| !differ(name));
-    files
 }
 
 #[test]

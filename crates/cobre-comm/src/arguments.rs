@@ -18,20 +18,31 @@ impl<'a> Partition<'a> {
     /// Checks the arguments of an allgatherv on `rank` of `size` ranks.
     #[inline]
     pub(crate) fn new<T>(
-        (rank, size): (usize, usize),
+        position: (usize, usize),
         send: &[T],
         recv: &[T],
         counts: &'a [usize],
         displs: &'a [usize],
     ) -> Result<Self, CommError> {
-        let fault = |problem| CommError::InvalidBufferSize {
+        let checked = Self::checked(position, send, recv, counts, displs);
+        checked.map_err(|problem| CommError::InvalidBufferSize {
             operation: Collective::Allgatherv,
             problem,
-        };
-        expect_length("counts", counts.len(), size).map_err(fault)?;
-        expect_length("displs", displs.len(), size).map_err(fault)?;
-        expect_length("send", send.len(), counts[rank]).map_err(fault)?;
-        check_blocks(counts, displs, recv.len()).map_err(fault)?;
+        })
+    }
+
+    #[inline]
+    fn checked<T>(
+        (rank, size): (usize, usize),
+        send: &[T],
+        recv: &[T],
+        counts: &'a [usize],
+        displs: &'a [usize],
+    ) -> Result<Self, BufferProblem> {
+        expect_length("counts", counts.len(), size)?;
+        expect_length("displs", displs.len(), size)?;
+        expect_length("send", send.len(), counts[rank])?;
+        check_blocks(counts, displs, recv.len())?;
         Ok(Self {
             counts,
             displs,
@@ -39,11 +50,123 @@ impl<'a> Partition<'a> {
         })
     }
 
+    /// Blocks of so many bytes at these places of a buffer that a backend has cut itself.
+    #[allow(
+        dead_code,
+        reason = "in a build with one-rank backends alone nothing is cut"
+    )]
+    pub(crate) fn of_bytes(lengths: &'a [usize], starts: &'a [usize]) -> Self {
+        Self {
+            counts: lengths,
+            displs: starts,
+            element_size: 1,
+        }
+    }
+
     /// The bytes of `rank`'s block in `recv`. Cannot overflow: the block is inside a slice.
     #[inline]
     pub(crate) fn bytes(&self, rank: usize) -> Range<usize> {
         let start = self.displs[rank] * self.element_size;
         start..start + self.counts[rank] * self.element_size
+    }
+}
+
+/// The blocks of a gatherv: every rank knows their lengths, the root also where they lie in its `recv`.
+#[derive(Debug, Clone, Copy)]
+pub struct RootedPartition<'a> {
+    counts: &'a [usize],
+    element_size: usize,
+    root: RootRank,
+    /// `None` on every rank but the root.
+    at_root: Option<Partition<'a>>,
+}
+
+impl<'a> RootedPartition<'a> {
+    /// Checks the arguments of a gatherv on `rank` of `size` ranks.
+    #[inline]
+    pub(crate) fn new<T>(
+        (rank, size): (usize, usize),
+        send: &[T],
+        recv: &[T],
+        (counts, displs): (&'a [usize], &'a [usize]),
+        root: usize,
+    ) -> Result<Self, CommError> {
+        let operation = Collective::Gatherv;
+        let fault = |problem| CommError::InvalidBufferSize { operation, problem };
+        let root = RootRank::new(operation, root, size)?;
+        let at_root = if rank == root.0 {
+            let blocks = Partition::checked((rank, size), send, recv, counts, displs);
+            Some(blocks.map_err(fault)?)
+        } else {
+            expect_length("counts", counts.len(), size).map_err(fault)?;
+            expect_length("send", send.len(), counts[rank]).map_err(fault)?;
+            // On the root the block lies inside a slice, so that no other rank sends more than that.
+            let fits = counts.iter().all(|&count| fits_in_memory::<T>(count));
+            if !fits {
+                return Err(fault(BufferProblem::TooLarge));
+            }
+            None
+        };
+        Ok(Self {
+            counts,
+            element_size: size_of::<T>(),
+            root,
+            at_root,
+        })
+    }
+
+    /// Blocks of so many bytes for a root inside a backend; `at_root` says where they lie there.
+    #[allow(
+        dead_code,
+        reason = "in a build with one-rank backends alone nothing is cut"
+    )]
+    pub(crate) fn of_bytes(
+        lengths: &'a [usize],
+        root: usize,
+        at_root: Option<Partition<'a>>,
+    ) -> Self {
+        Self {
+            counts: lengths,
+            element_size: 1,
+            root: RootRank(root),
+            at_root,
+        }
+    }
+
+    /// The rank that receives.
+    #[inline]
+    #[allow(
+        dead_code,
+        reason = "in a build with one-rank backends alone the root is known"
+    )]
+    pub(crate) fn root(&self) -> usize {
+        self.root.0
+    }
+
+    /// Bytes of `rank`'s block.
+    #[inline]
+    #[allow(
+        dead_code,
+        reason = "in a build with one-rank backends alone there is one block"
+    )]
+    pub(crate) fn len(&self, rank: usize) -> usize {
+        self.counts[rank] * self.element_size
+    }
+
+    /// Bytes of all blocks.
+    #[allow(
+        dead_code,
+        reason = "in a build with one-rank backends alone there is one block"
+    )]
+    pub(crate) fn total(&self) -> usize {
+        let lengths = (0..self.counts.len()).map(|rank| self.len(rank));
+        lengths.fold(0, usize::saturating_add)
+    }
+
+    /// The layout of `recv`, on the root alone.
+    #[inline]
+    pub(crate) fn at_root(&self) -> Option<Partition<'a>> {
+        self.at_root
     }
 }
 
@@ -104,14 +227,14 @@ impl RegionParts {
 pub struct RootRank(usize);
 
 impl RootRank {
-    /// Checks `root` against the number of ranks.
+    /// Checks `root` of `operation` against the number of ranks.
     #[inline]
-    pub(crate) fn new(root: usize, size: usize) -> Result<Self, CommError> {
+    pub(crate) fn new(operation: Collective, root: usize, size: usize) -> Result<Self, CommError> {
         if root < size {
             Ok(Self(root))
         } else {
             Err(CommError::InvalidRoot {
-                operation: Collective::Broadcast,
+                operation,
                 root,
                 size,
             })
@@ -265,6 +388,24 @@ mod tests {
                 second: 2
             }
         );
+    }
+
+    #[test]
+    fn displacements_count_on_the_root_alone() {
+        let check = |rank, displs: &[usize]| {
+            let (counts, mut recv) = ([1, 2], vec![0u16; 3]);
+            recv.truncate(if rank == 1 { 3 } else { 0 });
+            let send = vec![0u16; counts[rank]];
+            RootedPartition::new((rank, 2), &send, &recv, (&counts, displs), 1).map(|blocks| {
+                let at_root = blocks
+                    .at_root()
+                    .map(|blocks| [blocks.bytes(0), blocks.bytes(1)]);
+                (blocks.root(), [blocks.len(0), blocks.len(1)], at_root)
+            })
+        };
+        assert_eq!(check(0, &[]), Ok((1, [2, 4], None)));
+        assert_eq!(check(1, &[2, 0]), Ok((1, [2, 4], Some([4..6, 0..4]))));
+        assert!(check(1, &[]).is_err() && check(1, &[2, 1]).is_err());
     }
 
     #[test]

@@ -29,11 +29,13 @@ pub enum Collective {
     CreatePartitionedRegion,
     /// [`SharedMemoryProvider::split_local`](crate::SharedMemoryProvider::split_local)
     SplitLocal,
+    /// [`Communicator::gatherv`](crate::Communicator::gatherv)
+    Gatherv,
 }
 
 impl Collective {
     /// In the order of their numbers.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Allgatherv,
         Self::Allreduce,
         Self::Broadcast,
@@ -42,6 +44,7 @@ impl Collective {
         Self::CreateSharedRegion,
         Self::CreatePartitionedRegion,
         Self::SplitLocal,
+        Self::Gatherv,
     ];
 
     /// The collective of this number; `None` if none has it.
@@ -64,6 +67,7 @@ impl Collective {
             Self::CreateSharedRegion => "create_shared_region",
             Self::CreatePartitionedRegion => "create_partitioned_region",
             Self::SplitLocal => "split_local",
+            Self::Gatherv => "gatherv",
         }
     }
 }
@@ -276,7 +280,11 @@ impl fmt::Display for CallSignature {
         match self.collective() {
             Collective::Broadcast => write!(f, " from root {}", self.words[SUBJECT])?,
             Collective::Fence => write!(f, " on region {}", self.words[SUBJECT])?,
-            Collective::Allgatherv | Collective::CreatePartitionedRegion => {
+            Collective::Gatherv => write!(f, " to root {}", self.words[SUBJECT])?,
+            _ => {}
+        }
+        match self.collective() {
+            Collective::Allgatherv | Collective::Gatherv | Collective::CreatePartitionedRegion => {
                 write!(f, " with counts #{:08x}", self.words[COUNTS_HASH] >> 32)?;
             }
             _ => {}
@@ -391,6 +399,15 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "call 0: broadcast of 2 [u8; 3] from root 9, arguments refused"
+        );
+        let gather = CallSignature::new(Collective::Gatherv)
+            .elements::<u8>(3)
+            .counts(&[1, 2])
+            .subject(1)
+            .to_string();
+        assert!(
+            gather.starts_with("call 0: gatherv of 3 u8 to root 1 with counts #"),
+            "{gather}"
         );
     }
 }

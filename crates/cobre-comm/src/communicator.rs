@@ -47,6 +47,25 @@ pub trait Communicator: Send + Sync {
         displs: &[usize],
     ) -> Result<(), CommError>;
 
+    /// Gathers every rank's `send` into `recv` of the rank `root`, as [`allgatherv`](Self::allgatherv) does on
+    /// every rank. The other ranks' `recv` is left alone, and neither it nor their `displs` is looked at: both may
+    /// be empty there.
+    ///
+    /// Ranks agree on `T`, `counts` and `root`.
+    ///
+    /// # Errors
+    /// [`CommError::InvalidRoot`] if there is no such rank; [`CommError::InvalidBufferSize`] if `counts` has not
+    /// one entry per rank, `send` is not `counts[rank]` long, or on the root as for `allgatherv`;
+    /// [`CommError::CollectiveFailed`].
+    fn gatherv<T: CommData>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+        displs: &[usize],
+        root: usize,
+    ) -> Result<(), CommError>;
+
     /// Combines the ranks' `send` element by element and gives every rank the result in `recv`.
     ///
     /// Elements are combined in rank order, ((x₀ ∘ x₁) ∘ x₂) ∘ …, whatever the backend and the

@@ -16,7 +16,7 @@ pub fn visit(cpu: usize) {
     affinity::visit(cpu);
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(not(cobre_portable))]
 mod affinity {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -44,7 +44,7 @@ mod affinity {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(cobre_portable)]
 mod affinity {
     pub(super) fn allowed() -> Option<Vec<usize>> {
         let count = std::thread::available_parallelism().ok()?;

@@ -3,7 +3,7 @@
 //! Nothing else in the workspace spells a `COBRE_` name, and nothing here reads the process
 //! environment except [`Environment::process`], so tests pass a closure.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -52,9 +52,14 @@ pub const TCP_BIND: &str = "COBRE_TCP_BIND";
 pub const TCP_SECRET_FILE: &str = "COBRE_TCP_SECRET_FILE";
 /// Topology of a TCP job: `auto`, `star` or `ring`; rank 0's value counts.
 pub const TCP_TOPOLOGY: &str = "COBRE_TCP_TOPOLOGY";
-/// Protection of what crosses connections within a machine: `auto`, `none` or `authentication`;
+/// Protection of what crosses connections within a machine: `auto`, `none`, `authentication` or `encryption`;
 /// between hosts it is authentication at least.
 pub const TCP_PROTECTION: &str = "COBRE_TCP_PROTECTION";
+/// Sharing of memory between the ranks of a TCP job on one host: `auto`, `on` or `off`.
+pub const TCP_SHARED_MEMORY: &str = "COBRE_TCP_SHARED_MEMORY";
+/// A word for the part of a machine that this rank belongs to: ranks of a TCP job share memory with those of the
+/// same word alone.
+pub const TCP_HOST: &str = "COBRE_TCP_HOST";
 /// A word that tells apart jobs that use one port; all ranks of a job have the same.
 pub const TCP_JOB: &str = "COBRE_TCP_JOB";
 /// The socket that rank 0 listens on, left by the launcher: `descriptor:device:inode`.
@@ -65,6 +70,11 @@ pub const TCP_SECRET: &str = "COBRE_TCP_SECRET";
 /// The user's own directory for what lives as long as a session, by the XDG base directories.
 const RUNTIME_DIRECTORY: &str = "XDG_RUNTIME_DIR";
 
+/// Directory that all hosts of a job see, where ranks that a process manager started find rank 0.
+pub const JOB_DIR: &str = "COBRE_JOB_DIR";
+/// The user's own directory, which hosts of a cluster usually share.
+const HOME: &str = "HOME";
+
 /// Comparison of call signatures among the ranks of an MPI job before each call: `on` or `off`.
 pub const MPI_CHECK: &str = "COBRE_MPI_CHECK";
 
@@ -72,13 +82,15 @@ pub const MPI_CHECK: &str = "COBRE_MPI_CHECK";
 pub const LAUNCH_RANK: &str = "COBRE_LAUNCH_RANK";
 /// The number of processes that the launcher started.
 pub const LAUNCH_SIZE: &str = "COBRE_LAUNCH_SIZE";
+/// The number of processes of a job on several hosts that the launcher started on this host.
+pub const LAUNCH_HOST_SIZE: &str = "COBRE_LAUNCH_HOST_SIZE";
 /// The pipe for launcher messages: `descriptor:device:inode`.
 pub const LAUNCH_REPORT: &str = "COBRE_LAUNCH_REPORT";
 
 /// The variables that make a process a certain rank of a certain job: what a launcher clears
 /// before it hands a rank new ones. How a job runs (timeouts, buffers, topology) is the user's to
 /// set and passes through.
-pub const JOB: [&str; 15] = [
+pub const JOB: [&str; 16] = [
     COMM_BACKEND,
     SHM_NAME,
     SHM_JOB,
@@ -93,8 +105,16 @@ pub const JOB: [&str; 15] = [
     TCP_SECRET,
     LAUNCH_RANK,
     LAUNCH_SIZE,
+    LAUNCH_HOST_SIZE,
     LAUNCH_REPORT,
 ];
+
+/// True for variables of Cobre's that say how a job runs, on whatever host: those that a launcher passes to other hosts.
+pub fn is_setting(name: &OsStr) -> bool {
+    let text = name.to_str().unwrap_or_default();
+    let here = [TCP_BIND, TCP_SECRET_FILE, JOB_DIR];
+    text.starts_with("COBRE_") && !JOB.contains(&text) && !here.contains(&text)
+}
 
 /// The prefix of the names of segments that a launcher makes.
 pub const SHM_PREFIX: &str = "cobre-";
@@ -108,6 +128,19 @@ pub fn fresh_shm_name() -> String {
 /// The segment name with these digits.
 pub(crate) fn shm_name(high: u64, low: u64) -> String {
     format!("/{SHM_PREFIX}{high:016x}{low:016x}")
+}
+
+/// True for names as [`fresh_shm_name`] makes them.
+pub(crate) fn is_fresh_shm_name(name: &str) -> bool {
+    let digits = name
+        .strip_prefix('/')
+        .and_then(|name| name.strip_prefix(SHM_PREFIX));
+    digits.is_some_and(are_digits_of_words)
+}
+
+/// True for the digits of two words, as names of jobs have them.
+pub(crate) fn are_digits_of_words(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Words that no one else has.
@@ -130,6 +163,13 @@ pub(crate) fn random_words() -> [u64; 2] {
     })
 }
 
+/// Slurm's number of this process in its step. A batch script has it too, before any step was started.
+pub(crate) const SLURM_RANK: &str = "SLURM_PROCID";
+/// Number of ranks of a step of Slurm.
+pub(crate) const SLURM_SIZE: &str = "SLURM_STEP_NUM_TASKS";
+/// Index of a pod in an indexed job of Kubernetes.
+pub(crate) const KUBERNETES_RANK: &str = "JOB_COMPLETION_INDEX";
+
 /// Variables by which an MPI launcher shows itself.
 const MPI_LAUNCHER: [&str; 6] = [
     "PMI_RANK",
@@ -137,7 +177,7 @@ const MPI_LAUNCHER: [&str; 6] = [
     "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_SIZE",
     "MPI_LOCALRANKID",
-    "SLURM_PROCID",
+    SLURM_RANK,
 ];
 
 /// Variables that say how many ranks the launcher started in this step. `SLURM_NTASKS` is not one
@@ -146,7 +186,7 @@ const MPI_STEP_SIZE: [&str; 4] = [
     "PMI_SIZE",
     "OMPI_COMM_WORLD_SIZE",
     "MPI_LOCALNRANKS",
-    "SLURM_STEP_NUM_TASKS",
+    SLURM_SIZE,
 ];
 
 /// Variables that hold this process's number in its launcher's job: ours, and those of the MPI
@@ -206,6 +246,10 @@ pub struct TcpConfig {
     pub protection: TcpProtection,
     /// The topology of the data connections; rank 0's value counts.
     pub topology: TcpTopology,
+    /// Sharing of memory with the ranks of the same host.
+    pub shared_memory: TcpSharedMemory,
+    /// A word for this rank's host; ranks share memory with those of the same word alone.
+    pub host: Option<String>,
     /// A word that tells apart jobs that use one port.
     pub job: Option<String>,
     /// Rank 0's listening socket, left by the launcher: `descriptor:device:inode`.
@@ -240,9 +284,34 @@ pub enum TcpTopology {
     Ring,
 }
 
+/// Sharing of memory between the ranks of a TCP job on one host; the bits do not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TcpSharedMemory {
+    /// With the ranks that can map the same memory; with the others, sockets.
+    #[default]
+    Auto,
+    /// As `Auto`, and an error where ranks of one machine cannot map the same memory.
+    On,
+    /// Every rank is a host of its own.
+    Off,
+}
+
+impl FromStr for TcpSharedMemory {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            _ => Err(()),
+        }
+    }
+}
+
 /// Protection of the connections of a TCP job within a machine, where only root could change what
 /// crosses them. Of two ranks, the one that asks for more gets it. Connections between hosts are
-/// always authenticated.
+/// always authenticated, and encrypted if a rank asks for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TcpProtection {
     /// Authentication, unless the launcher made the job's secret: then nothing can be between its
@@ -253,6 +322,8 @@ pub enum TcpProtection {
     None,
     /// Every byte is authenticated.
     Authentication,
+    /// Every byte is encrypted and authenticated, between hosts too.
+    Encryption,
 }
 
 impl FromStr for TcpProtection {
@@ -263,6 +334,7 @@ impl FromStr for TcpProtection {
             "auto" => Ok(Self::Auto),
             "none" => Ok(Self::None),
             "authentication" => Ok(Self::Authentication),
+            "encryption" => Ok(Self::Encryption),
             _ => Err(()),
         }
     }
@@ -352,7 +424,18 @@ impl<'a> Environment<'a> {
         }
     }
 
-    fn raw(&self, name: &str) -> Option<OsString> {
+    /// These variables, with `set` in front of them.
+    pub(crate) fn with<'b>(&'b self, set: Vec<(&'static str, String)>) -> Environment<'b>
+    where
+        'a: 'b,
+    {
+        Environment::from_lookup(move |name| {
+            let found = set.iter().find(|(known, _)| *known == name);
+            found.map_or_else(|| self.raw(name), |(_, value)| Some(value.into()))
+        })
+    }
+
+    pub(crate) fn raw(&self, name: &str) -> Option<OsString> {
         (self.lookup)(name).filter(|value| !value.is_empty())
     }
 
@@ -380,7 +463,7 @@ impl<'a> Environment<'a> {
         }
     }
 
-    fn require<T: FromStr>(
+    pub(crate) fn require<T: FromStr>(
         &self,
         backend: &'static str,
         name: &str,
@@ -422,8 +505,33 @@ impl<'a> Environment<'a> {
         }
     }
 
+    /// The bound on finding the other ranks.
+    pub(crate) fn rendezvous(&self) -> Result<Duration, BackendError> {
+        let timeout = match self.timeout(TCP_TIMEOUT_SECS)? {
+            None => self.timeout(SHM_TIMEOUT_SECS)?,
+            set => set,
+        };
+        Ok(timeout.unwrap_or(DEFAULT_RENDEZVOUS))
+    }
+
+    /// The directory that all hosts of a job see; `None` if neither it nor a home directory is named.
+    pub(crate) fn job_directory(&self) -> Option<PathBuf> {
+        let home = || Some(PathBuf::from(self.raw(HOME)?).join(".cobre"));
+        self.raw(JOB_DIR).map(PathBuf::from).or_else(home)
+    }
+
+    /// The address that rank 0 listens on, where the user names one.
+    pub(crate) fn tcp_bind(&self) -> Result<Option<IpAddr>, BackendError> {
+        self.parse(TCP_BIND, "an IP address of this host")
+    }
+
+    /// The port that rank 0 listens on; 0, for any free one, if unset.
+    pub(crate) fn tcp_port(&self) -> Result<u16, BackendError> {
+        Ok(self.parse(TCP_PORT, PORT)?.unwrap_or(0))
+    }
+
     /// Rank and size of a job, checked against each other.
-    fn position(
+    pub(crate) fn position(
         &self,
         backend: &'static str,
         rank_name: &str,
@@ -479,14 +587,15 @@ impl<'a> Environment<'a> {
     pub(crate) fn tcp(&self) -> Result<TcpConfig, BackendError> {
         let (rank, size) = self.position("tcp", TCP_RANK, TCP_SIZE)?;
         let (coordinator, port) = if rank == 0 {
-            (None, self.parse(TCP_PORT, PORT)?.unwrap_or(0))
+            (None, self.tcp_port()?)
         } else {
             let coordinator = self.require("tcp", TCP_COORDINATOR, "host name of rank 0")?;
             (Some(coordinator), self.require("tcp", TCP_PORT, PORT)?)
         };
-        let bind = self.parse(TCP_BIND, "an IP address of this host")?;
+        let bind = self.tcp_bind()?;
         let topology = self.parse(TCP_TOPOLOGY, "auto, star or ring")?;
-        let protection = self.parse(TCP_PROTECTION, "auto, none or authentication")?;
+        let protection = self.parse(TCP_PROTECTION, "auto, none, authentication or encryption")?;
+        let shared_memory = self.parse(TCP_SHARED_MEMORY, "auto, on or off")?;
         Ok(TcpConfig {
             rank,
             size,
@@ -497,6 +606,8 @@ impl<'a> Environment<'a> {
             runtime_directory: self.raw(RUNTIME_DIRECTORY).map(PathBuf::from),
             protection: protection.unwrap_or_default(),
             topology: topology.unwrap_or_default(),
+            shared_memory: shared_memory.unwrap_or_default(),
+            host: self.parse(TCP_HOST, "a word")?,
             job: self.parse(TCP_JOB, "a word")?,
             listener: self.parse(TCP_LISTENER, DESCRIPTOR)?,
             secret_descriptor: self.parse(TCP_SECRET, DESCRIPTOR)?,
@@ -524,18 +635,33 @@ impl<'a> Environment<'a> {
         of_step.filter_map(size).collect()
     }
 
-    fn number(&self, name: &str) -> Option<usize> {
+    pub(crate) fn number(&self, name: &str) -> Option<usize> {
         self.raw(name)?.to_str()?.trim().parse().ok()
     }
 
-    /// The MPI launcher that started this process, if one did.
+    /// The MPI launcher that started this process, if one did. Slurm did if this is a step of several ranks: a
+    /// batch script and an interactive step are none.
     pub(crate) fn mpi_launcher(&self) -> Option<MpiLauncher> {
-        let variable = MPI_LAUNCHER.into_iter().find(|name| self.is_set(name))?;
+        let step = self.number(SLURM_SIZE).is_some_and(|ranks| ranks > 1);
+        let shown = |name: &&str| self.is_set(name) && (*name != SLURM_RANK || step);
+        let variable = MPI_LAUNCHER.into_iter().find(shown)?;
         let step = MPI_STEP_SIZE.into_iter().find_map(|name| {
             let ranks = self.number(name)?;
             Some((name, ranks))
         });
         Some(MpiLauncher { variable, step })
+    }
+
+    /// This process's number in its job, as far as any launcher's variable says.
+    pub fn job_rank(&self) -> Option<usize> {
+        let known = LAUNCHED_RANK.into_iter();
+        let mut numbers = known.chain([SHM_RANK, TCP_RANK, SLURM_RANK, KUBERNETES_RANK]);
+        numbers.find_map(|name| self.number(name))
+    }
+
+    /// The number of ranks that the launcher of a job on several hosts has started on this one.
+    pub fn host_ranks(&self) -> Option<usize> {
+        self.number(LAUNCH_HOST_SIZE).filter(|ranks| *ranks > 0)
     }
 
     /// This process's number in its launcher's job, and where it may report to.
@@ -657,7 +783,9 @@ mod tests {
         let srun = with(&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "8")]).mpi_launcher();
         assert_eq!(srun.unwrap().step, Some(("SLURM_STEP_NUM_TASKS", 8)));
         let batch = with(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]).mpi_launcher();
-        assert_eq!(batch.unwrap().step, None);
+        assert_eq!(batch, None);
+        let shell = with(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")]).mpi_launcher();
+        assert_eq!(shell, None);
         assert_eq!(with(&[]).mpi_launcher(), None);
     }
 }

@@ -421,11 +421,24 @@ pub enum BackendError {
         /// The error, and a remedy.
         reason: String,
     },
+    /// Memory that the ranks share from the start could not be had.
+    #[error("the {backend} backend could not start: {detail}")]
+    OutOfMemory {
+        /// The backend.
+        backend: &'static str,
+        /// Bytes that are needed.
+        bytes: usize,
+        /// The object that cannot have them, the system's error, and a remedy.
+        detail: String,
+    },
 }
 
 impl ClassifiedError for BackendError {
     fn kind(&self) -> ErrorKind {
-        ErrorKind::Communication
+        match self {
+            Self::OutOfMemory { .. } => ErrorKind::Memory,
+            _ => ErrorKind::Communication,
+        }
     }
 
     fn fields(&self) -> Fields {
@@ -454,6 +467,9 @@ impl ClassifiedError for BackendError {
                 .with(FieldName::Value, value)
                 .with(FieldName::Expected, expected),
             Self::InitializationFailed { backend, .. } => fields.with(FieldName::Backend, *backend),
+            Self::OutOfMemory { backend, bytes, .. } => fields
+                .with(FieldName::Backend, *backend)
+                .with(FieldName::Bytes, *bytes),
         }
     }
 }

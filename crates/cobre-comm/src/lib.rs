@@ -43,10 +43,18 @@ mod detector;
 pub mod env;
 mod error;
 mod error_kind;
+mod file_status;
+mod fnv;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod memory;
+mod process_managers;
 mod region;
 pub mod report;
+pub mod secret_memory;
 mod select;
+mod status_page;
 pub mod terminal;
 mod transport;
 
@@ -55,8 +63,10 @@ pub use call_signature::{CallSignature, Collective};
 pub use communicator::{Communicator, ReduceOp};
 pub use data::{CommData, Reducible};
 pub use detector::Detector;
-pub use env::{Environment, ShmConfig, TcpConfig, TcpProtection, TcpTopology};
+pub use env::{Environment, ShmConfig, TcpConfig, TcpProtection, TcpSharedMemory, TcpTopology};
 pub use error::{BackendError, BufferProblem, Call, CallPosition, Cause, CommError, Loss};
 pub use error_kind::{ClassifiedError, ErrorKind, FieldName, FieldValue, Fields};
+pub use process_managers::{ManagedJob, process_manager};
 pub use region::{SharedMemoryProvider, SharedRegion};
 pub use select::{BackendKind, BackendSelection, available_backends, create_communicator};
+pub use status_page::{StatusOfRank, named_memory_of};

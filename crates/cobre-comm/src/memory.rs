@@ -1,7 +1,9 @@
-//! The memory available: what the system has to spare, less what a control group keeps back.
+//! The memory available: what the system has to spare, less what a control group or a limit of this process keeps back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, getrlimit};
 
 use crate::cgroups::{self, CgroupVersion, number};
 
@@ -13,7 +15,20 @@ pub fn available() -> usize {
         .and_then(|text| figure(&text, "MemAvailable:"))
         .map(|kibibytes| kibibytes.saturating_mul(1024));
     let groups = headroom(&cgroups::limiting("memory"));
-    system.into_iter().chain(groups).min().unwrap_or(usize::MAX)
+    let bounds = system.into_iter().chain(groups).chain(addresses());
+    bounds.min().unwrap_or(usize::MAX)
+}
+
+/// The addresses that the limit of this process leaves (`ulimit -v`); `None` if it has none.
+fn addresses() -> Option<usize> {
+    let limit = getrlimit(Resource::As).current?;
+    let used = fs::read_to_string("/proc/self/status").ok()?;
+    let used = figure(&used, "VmSize:")?.saturating_mul(1024);
+    Some(
+        usize::try_from(limit)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(used),
+    )
 }
 
 /// The least that the groups leave; `None` if none of them has a limit.

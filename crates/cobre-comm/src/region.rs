@@ -110,6 +110,18 @@ impl RegionEpoch {
         }
     }
 
+    /// As [`Self::assert_writable`], for memory that a forked child shares with its parent, who alone may write to it.
+    #[allow(dead_code, reason = "asked by backends that this build may not have")]
+    #[inline]
+    #[track_caller]
+    pub(crate) fn assert_writable_here(&self, is_here: bool) {
+        self.assert_writable();
+        assert!(
+            is_here,
+            "a process that was forked from a rank may not write to the rank's region"
+        );
+    }
+
     /// Passes to the epoch after this one if `fence` succeeded on this rank, else to poison.
     pub(crate) fn advance(&mut self, fence: Result<(), CommError>) -> Result<(), CommError> {
         *self = match (&*self, &fence) {

@@ -4,8 +4,9 @@
 //! The launcher hands every rank the write end of one pipe. A message is one line, short enough
 //! for the kernel to write it whole.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,12 @@ const LONGEST: usize = 2048;
 
 /// The time that a busy launcher may take before a message is given up.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The time that a rank waits at its start for a launcher that does not read.
+const READING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A descriptor above those that a process inherits.
+const ABOVE_OTHERS: i32 = 256;
 
 /// One rank's message on why the job is failing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +79,8 @@ pub enum LauncherMessage {
         pid: u32,
         /// The host that runs it.
         host: String,
+        /// The descriptor, in that process, of a pipe that no other process has open: the pipe ends with the process.
+        pipe: Option<i32>,
     },
     /// It has taken leave of the others.
     Left {
@@ -101,7 +110,15 @@ impl LauncherMessage {
     pub fn encode(&self) -> String {
         match self {
             Self::RootCause(cause) => cause.encode(),
-            Self::Joined { rank, pid, host } => format!("joined {rank} {pid} {host}\n"),
+            Self::Joined {
+                rank,
+                pid,
+                host,
+                pipe,
+            } => match pipe {
+                Some(pipe) => format!("joined {rank} {pid} {host} {pipe}\n"),
+                None => format!("joined {rank} {pid} {host}\n"),
+            },
             Self::Left { rank } => format!("left {rank}\n"),
             Self::Progress { rank, text } => format!("at {rank} {text}\n"),
             Self::Statement { rank, last, text } => {
@@ -113,19 +130,24 @@ impl LauncherMessage {
 
     /// Reads a line made by [`LauncherMessage::encode`]; `None` if it is not one.
     pub fn decode(line: &str) -> Option<Self> {
-        let mut words = line.trim_end_matches('\n').splitn(4, ' ');
+        let line = line.trim_end_matches('\n');
+        let mut words = line.splitn(4, ' ');
         match words.next()? {
-            "joined" => Some(Self::Joined {
-                rank: words.next()?.parse().ok()?,
-                pid: words.next()?.parse().ok()?,
-                host: words.next()?.to_owned(),
-            }),
+            "joined" => {
+                let mut words = line.split(' ').skip(1);
+                Some(Self::Joined {
+                    rank: words.next()?.parse().ok()?,
+                    pid: words.next()?.parse().ok()?,
+                    host: words.next()?.to_owned(),
+                    pipe: words.next().map(str::parse).transpose().ok()?,
+                })
+            }
             "left" => {
                 let rank = words.next()?.parse().ok()?;
                 Some(Self::Left { rank })
             }
             "at" => {
-                let (_, rest) = line.trim_end_matches('\n').split_once(' ')?;
+                let (_, rest) = line.split_once(' ')?;
                 let (rank, text) = rest.split_once(' ')?;
                 Some(Self::Progress {
                     rank: rank.parse().ok()?,
@@ -166,14 +188,43 @@ pub(crate) fn root_cause(rank: usize, reason: &str) {
     send(Some(rank), ErrorKind::Rank, reason);
 }
 
-/// Tells the launcher that this process is a rank of a job.
+/// Tells the launcher that this process is a rank of a job, and waits until the launcher has read it: it names the rank
+/// that ended first only among those that it watches.
 #[allow(dead_code, reason = "said by a backend that this build may not have")]
 pub(crate) fn joined(host: String) {
-    tell(|rank| LauncherMessage::Joined {
+    let Some((rank, address)) = Environment::process().launch_report() else {
+        return;
+    };
+    let message = LauncherMessage::Joined {
         rank,
         pid: std::process::id(),
         host,
-    });
+        pipe: end_pipe(),
+    };
+    let Some(pipe) = deliver(&address, &message) else {
+        return;
+    };
+    let until = Instant::now() + READING_TIMEOUT;
+    while rustix::io::ioctl_fionread(&pipe).is_ok_and(|unread| unread > 0) && Instant::now() < until
+    {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// The read end of a pipe whose both ends stay open until this process ends. Linux closes the files of a process that
+/// dies from the highest descriptor down, and makes its end known last. An MPI launcher that sees its own low descriptor
+/// closed, and kills the other ranks, can therefore do so before the death of this process is known, and the others can
+/// be gone first; but not before this pipe has ended.
+fn end_pipe() -> Option<i32> {
+    let (reader, writer) = io::pipe().ok()?;
+    let high = |end: BorrowedFd<'_>| {
+        let high = rustix::io::fcntl_dupfd_cloexec(end, ABOVE_OTHERS);
+        high.or_else(|_| rustix::io::fcntl_dupfd_cloexec(end, 3))
+            .ok()
+    };
+    let (reader, writer) = (high(reader.as_fd())?, high(writer.as_fd())?);
+    let _ = writer.into_raw_fd();
+    Some(reader.into_raw_fd())
 }
 
 /// Tells the launcher that this rank has taken leave of the others.
@@ -207,6 +258,19 @@ pub fn state(text: &str) -> bool {
     }
 }
 
+/// The pipe on which this process can make a statement to its launcher without an allocation, and the beginning of the
+/// line: a text of one line and a line break follow. For handlers of signals; `None` as for [`state`].
+pub fn statement_channel() -> Option<(i32, String)> {
+    let (rank, address) = Environment::process().launch_report()?;
+    let (descriptor, text) = (own_pipe(&address)?, String::new());
+    let message = LauncherMessage::Statement {
+        rank,
+        last: true,
+        text,
+    };
+    Some((descriptor, message.encode().trim_end().to_owned() + " "))
+}
+
 /// Tells the launcher that started this process how far it is, in one short line. Does nothing in a process that no
 /// launcher started.
 pub fn progress(text: &str) {
@@ -233,16 +297,19 @@ fn tell(message: impl FnOnce(usize) -> LauncherMessage) {
     }
 }
 
-/// Writes to the pipe at `address` if it is still the launcher's: a program between launcher and
-/// rank may have closed the descriptor and opened something else under its number.
-fn deliver(address: &str, message: &LauncherMessage) -> Option<()> {
+/// The descriptor at `address` if it is still the launcher's: a program between launcher and rank may have closed it
+/// and opened something else under its number.
+fn own_pipe(address: &str) -> Option<i32> {
     let (descriptor, identity) = address.split_once(':')?;
-    let descriptor: u32 = descriptor.parse().ok()?;
-    let path = format!("/dev/fd/{descriptor}");
-    let metadata = std::fs::metadata(&path).ok()?;
-    if identity != format!("{}:{}", metadata.dev(), metadata.ino()) {
-        return None;
-    }
+    let descriptor: i32 = descriptor.parse().ok()?;
+    let metadata = std::fs::metadata(format!("/dev/fd/{descriptor}")).ok()?;
+    let found = format!("{}:{}", metadata.dev(), metadata.ino());
+    (identity == found).then_some(descriptor)
+}
+
+/// Writes to the pipe at `address`, and returns it.
+fn deliver(address: &str, message: &LauncherMessage) -> Option<File> {
+    let path = format!("/dev/fd/{}", own_pipe(address)?);
     let mut pipe = OpenOptions::new()
         .write(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
@@ -256,7 +323,7 @@ fn deliver(address: &str, message: &LauncherMessage) -> Option<()> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            written => return written.ok(),
+            written => return written.ok().map(|()| pipe),
         }
     }
 }
@@ -284,6 +351,13 @@ mod tests {
             rank: 2,
             pid: 41,
             host: "node-7".to_owned(),
+            pipe: Some(257),
+        };
+        let without_pipe = LauncherMessage::Joined {
+            rank: 0,
+            pid: 40,
+            host: "node-7".to_owned(),
+            pipe: None,
         };
         let said = LauncherMessage::Statement {
             rank: 2,
@@ -293,6 +367,7 @@ mod tests {
         for message in [
             LauncherMessage::RootCause(sent),
             joined,
+            without_pipe,
             LauncherMessage::Left { rank: 2 },
             said,
         ] {
@@ -325,16 +400,8 @@ mod tests {
     fn another_file_under_the_same_number_is_left_alone() {
         let (_reader, writer) = std::io::pipe().unwrap();
         let address = address(writer.as_raw_fd(), 0, 0);
-        assert_eq!(
-            deliver(&address, &LauncherMessage::RootCause(root_cause("x"))),
-            None
-        );
-        assert_eq!(
-            deliver(
-                "not an address",
-                &LauncherMessage::RootCause(root_cause("x"))
-            ),
-            None
-        );
+        let message = LauncherMessage::RootCause(root_cause("x"));
+        assert!(deliver(&address, &message).is_none());
+        assert!(deliver("not an address", &message).is_none());
     }
 }

@@ -1,14 +1,17 @@
 //! Selection of the backend that a process uses, with the reason.
 
 use crate::backends::{self, CommBackend};
+use crate::communicator::Communicator;
 use crate::env::{self, BackendRequest, Environment, ShmConfig, TcpConfig};
 use crate::error::BackendError;
+use crate::process_managers::{self, ManagedJob};
+use crate::status_page::StatusPage;
 
 /// A backend and what it needs to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackendKind {
     /// Whatever the environment calls for: MPI under an MPI launcher, else TCP or shared memory where
-    /// their settings are present, else local.
+    /// their settings are present or a process manager started the ranks, else local.
     Auto,
     /// One process.
     Local,
@@ -18,6 +21,8 @@ pub enum BackendKind {
     Tcp(TcpConfig),
     /// Processes that an MPI launcher started.
     Mpi,
+    /// Processes that find each other through their process manager, over shared memory or sockets.
+    Managed(ManagedJob),
 }
 
 impl BackendKind {
@@ -53,6 +58,11 @@ impl BackendKind {
         if request != BackendRequest::Auto && !available.contains(&request.name()) {
             return Err(not_available(available, request.name(), why.to_owned()));
         }
+        if matches!(request, BackendRequest::Shm | BackendRequest::Tcp)
+            && let Some(job) = process_managers::find(env)?
+        {
+            return job.kind(request, env);
+        }
         Ok(match request {
             BackendRequest::Auto => Self::Auto,
             BackendRequest::Local => Self::Local,
@@ -70,6 +80,7 @@ impl BackendKind {
             Self::Shm(_) => "shm",
             Self::Tcp(_) => "tcp",
             Self::Mpi => "mpi",
+            Self::Managed(job) => job.backend,
         }
     }
 }
@@ -98,7 +109,7 @@ impl BackendSelection {
         env: &Environment<'_>,
     ) -> Result<Self, BackendError> {
         if kind == BackendKind::Auto {
-            let (request, reason) = automatic(available, env);
+            let (request, reason) = automatic(available, env)?;
             let kind = BackendKind::configured(available, request, &reason, env)?;
             return Ok(Self { kind, reason });
         }
@@ -111,32 +122,33 @@ impl BackendSelection {
     }
 }
 
-/// MPI under an MPI launcher, else TCP or shared memory where their settings are present, else
-/// local. What a launcher or a setting calls for is named even if it is not available: falling
+/// MPI under an MPI launcher, else TCP or shared memory where their settings are present or a process
+/// manager can connect the ranks, else local. What a launcher or a setting calls for is named even if it is not available: falling
 /// back to local would run N unconnected copies of one job over each other's results.
-fn automatic(available: &[&'static str], env: &Environment<'_>) -> (BackendRequest, String) {
+fn automatic(
+    available: &[&'static str],
+    env: &Environment<'_>,
+) -> Result<(BackendRequest, String), BackendError> {
     let launcher = env.mpi_launcher();
     if let Some(launcher) = &launcher
         && available.contains(&"mpi")
     {
         let reason = format!("an MPI launcher set {}", launcher.variable);
-        return (BackendRequest::Mpi, reason);
+        return Ok((BackendRequest::Mpi, reason));
     }
-    let settings = [
-        (env::TCP_COORDINATOR, BackendRequest::Tcp),
-        (env::TCP_RANK, BackendRequest::Tcp),
-        (env::TCP_SIZE, BackendRequest::Tcp),
-        (env::SHM_NAME, BackendRequest::Shm),
-        (env::SHM_RANK, BackendRequest::Shm),
-        (env::SHM_SIZE, BackendRequest::Shm),
-    ];
-    let found = settings
+    let managed = process_managers::find(env)?;
+    if let Some(job) = managed
+        && let Some(request) = job.backend(available)
+    {
+        return Ok((request, job.reason()));
+    }
+    let found = process_managers::SETTINGS
         .into_iter()
         .find(|(variable, _)| env.is_set(variable));
     if let Some((variable, request)) = found {
-        return (request, format!("{variable} is set"));
+        return Ok((request, format!("{variable} is set")));
     }
-    match launcher.and_then(|launcher| launcher.step) {
+    Ok(match launcher.and_then(|launcher| launcher.step) {
         Some((variable, ranks)) if ranks > 1 => {
             let reason = format!("an MPI launcher started {ranks} ranks ({variable}={ranks})");
             (BackendRequest::Mpi, reason)
@@ -145,7 +157,7 @@ fn automatic(available: &[&'static str], env: &Environment<'_>) -> (BackendReque
             BackendRequest::Local,
             "nothing asks for other ranks".to_owned(),
         ),
-    }
+    })
 }
 
 fn not_available(available: &[&'static str], requested: &'static str, why: String) -> BackendError {
@@ -165,14 +177,32 @@ pub fn available_backends() -> Vec<&'static str> {
 ///
 /// # Errors
 /// [`BackendError::BackendNotAvailable`] if it is not part of this build or, for
-/// [`BackendKind::Auto`], if an MPI launcher started several ranks of a build without MPI, which
+/// [`BackendKind::Auto`], if a launcher started several ranks that nothing can connect, which
 /// would otherwise run as so many unconnected jobs; missing or senseless settings; and whatever
 /// keeps the backend from starting.
 pub fn create_communicator(kind: BackendKind) -> Result<CommBackend, BackendError> {
-    let BackendSelection { kind, reason } = BackendSelection::new(kind, &Environment::process())?;
+    let env = Environment::process();
+    let BackendSelection { kind, reason } = BackendSelection::new(kind, &env)?;
     let name = kind.name();
-    backends::start(kind)
-        .unwrap_or_else(|| Err(not_available(&backends::available(), name, reason)))
+    // Rank 0's file lasts until the ranks have met.
+    let (kind, _file) = match kind {
+        BackendKind::Managed(job) => job.settle(&env)?,
+        kind => (kind, None),
+    };
+    let comm = backends::start(kind)
+        .unwrap_or_else(|| Err(not_available(&backends::available(), name, reason)))?;
+    show(&comm);
+    Ok(comm)
+}
+
+/// Makes it visible to `cobre top` which collective this rank is in. A job without it is only harder to look at.
+fn show(comm: &CommBackend) {
+    let (rank, size) = (comm.rank(), comm.size());
+    if let Some(lock) = comm.call_lock().filter(|_| size > 1)
+        && let Ok(page) = StatusPage::new(rank, size, comm.name())
+    {
+        lock.publish(page);
+    }
 }
 
 #[cfg(test)]
@@ -236,6 +266,19 @@ mod tests {
     }
 
     #[test]
+    fn ranks_of_a_process_manager_are_connected_without_mpi() {
+        let hydra = [&HYDRA[..], &[("PMI_FD", "8"), ("MPI_LOCALNRANKS", "4")]].concat();
+        assert_eq!(name(ALL, &hydra), "mpi");
+        let found = choose(NO_MPI, &hydra).unwrap();
+        assert_eq!(found.kind.name(), "shm");
+        assert!(found.reason.contains("PMI-1"), "{}", found.reason);
+        assert_eq!(name(&["local", "tcp"], &hydra), "tcp");
+        assert!(choose(&["local"], &hydra).is_err());
+        let asked = [&hydra[..], &[(env::COMM_BACKEND, "tcp")]].concat();
+        assert_eq!(name(ALL, &asked), "tcp");
+    }
+
+    #[test]
     fn half_of_a_jobs_settings_is_no_job_of_its_own() {
         let error = choose(ALL, &[(env::SHM_RANK, "0"), (env::SHM_SIZE, "4")]).unwrap_err();
         assert!(error.contains(env::SHM_NAME), "{error}");
@@ -245,6 +288,7 @@ mod tests {
     fn a_batch_script_or_a_step_of_one_rank_is_no_trap() {
         let batch = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "64")];
         assert_eq!(name(NO_MPI, &batch), "local");
+        assert_eq!(name(ALL, &batch), "local");
         assert_eq!(
             name(NO_MPI, &[("PMI_RANK", "0"), ("PMI_SIZE", "1")]),
             "local"

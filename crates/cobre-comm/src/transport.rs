@@ -4,9 +4,10 @@
 //! The traits are `pub` because they show through the public implementations below; the module is
 //! private, so nothing outside the crate can name them.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::arguments::{self, Partition, RegionParts, RootRank};
+use crate::arguments::{self, Partition, RegionParts, RootRank, RootedPartition};
 use crate::call_signature::{CallSignature, Collective};
 use crate::communicator::{Communicator, ReduceOp};
 use crate::data::{CommData, Reducible, refuse_unfit};
@@ -14,6 +15,7 @@ use crate::error::{Cause, CommError};
 use crate::error_kind::ErrorKind;
 use crate::region::{SharedMemoryProvider, SharedRegion};
 use crate::report;
+use crate::status_page::StatusPage;
 
 /// A backend's collectives, in checked arguments and bytes.
 ///
@@ -33,6 +35,15 @@ pub trait Transport: Send + Sync {
         send: &[u8],
         recv: &mut [u8],
         blocks: Partition<'_>,
+    ) -> Result<(), TransportFault>;
+
+    /// The root alone writes to `recv`; the others' may be of any length.
+    fn gatherv(
+        &self,
+        signature: &CallSignature,
+        send: &[u8],
+        recv: &mut [u8],
+        blocks: RootedPartition<'_>,
     ) -> Result<(), TransportFault>;
 
     /// `send` and `recv` have the same length.
@@ -139,6 +150,16 @@ pub struct CallLock {
     busy: AtomicBool,
     /// Collectives begun so far; written only by the thread that holds the lock.
     begun: AtomicU64,
+    /// The status page of this rank, for the communicator of a whole job.
+    page: OnceLock<StatusPage>,
+}
+
+impl CallLock {
+    /// Shows on this page from now on which collective this rank is in.
+    pub(crate) fn publish(&self, page: StatusPage) {
+        // A communicator has one page.
+        let _ = self.page.set(page);
+    }
 }
 
 /// The right to run one collective.
@@ -166,6 +187,9 @@ impl<'a> CallGuard<'a> {
         }
         let sequence = lock.begun.load(Ordering::Relaxed) + 1;
         lock.begun.store(sequence, Ordering::Relaxed);
+        if let Some(page) = lock.page.get() {
+            page.enter(sequence, operation);
+        }
         Ok(Self {
             call_lock,
             sequence,
@@ -177,6 +201,9 @@ impl Drop for CallGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(call_lock) = self.call_lock {
+            if let Some(page) = call_lock.page.get() {
+                page.leave(self.sequence);
+            }
             // Pairs with the swap in `take`.
             call_lock.busy.store(false, Ordering::Release);
         }
@@ -234,6 +261,29 @@ impl<B: Transport> Communicator for B {
     }
 
     #[inline]
+    fn gatherv<T: CommData>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+        displs: &[usize],
+        root: usize,
+    ) -> Result<(), CommError> {
+        refuse_unfit::<T>();
+        let position = (Transport::rank(self), Transport::size(self));
+        let blocks = RootedPartition::new(position, send, recv, (counts, displs), root);
+        let total = counts.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
+        let signature = CallSignature::new(Collective::Gatherv)
+            .elements::<T>(total)
+            .counts(counts)
+            .subject(root as u64);
+        collective(self, signature, blocks, |signature, blocks| {
+            let (send, recv) = (bytemuck::cast_slice(send), bytemuck::cast_slice_mut(recv));
+            Transport::gatherv(self, signature, send, recv, blocks)
+        })
+    }
+
+    #[inline]
     fn allreduce<T: Reducible>(
         &self,
         send: &[T],
@@ -252,7 +302,7 @@ impl<B: Transport> Communicator for B {
     #[inline]
     fn broadcast<T: CommData>(&self, buf: &mut [T], root: usize) -> Result<(), CommError> {
         refuse_unfit::<T>();
-        let checked = RootRank::new(root, Transport::size(self));
+        let checked = RootRank::new(Collective::Broadcast, root, Transport::size(self));
         let signature = CallSignature::new(Collective::Broadcast)
             .elements::<T>(buf.len())
             .subject(root as u64);

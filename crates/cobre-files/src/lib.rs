@@ -27,7 +27,11 @@
 
 mod below;
 mod content;
+mod directory;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod lock;
 mod proof;
 mod register;
@@ -36,6 +40,7 @@ mod regular;
 mod table;
 mod whole;
 
+pub use directory::{make_directories, make_directory};
 pub use error::FileError;
 pub use lock::Lock;
 pub use proof::replaceable;

@@ -16,7 +16,15 @@ pub(crate) const LOCK: &str = ".lock";
 /// ends, so nothing stale is ever in the way.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+/// Gives it back at once: a process that another thread is starting at this instant has a copy of the descriptor, and
+/// with it the lock, until it becomes its program.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -83,7 +91,7 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(format!("process {pid} on {host}\n").as_bytes()))
             .map_err(error())?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }
 
@@ -154,6 +162,16 @@ mod tests {
         assert!(source.to_string().contains(&pid), "{source}");
         drop(first);
         Lock::take(directory.path(), "here").expect("it is free again");
+    }
+
+    #[test]
+    fn a_lock_is_given_back_while_a_process_that_is_being_started_has_a_copy() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = Lock::take(directory.path(), "here").expect("nobody has it");
+        let copy = first.file.try_clone().expect("a descriptor");
+        drop(first);
+        Lock::take(directory.path(), "here").expect("it is free again");
+        drop(copy);
     }
 
     #[test]

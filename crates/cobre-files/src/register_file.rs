@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::below::{is_name, part_name};
 use crate::content::ContentProof;
+use crate::directory::sync_around;
 use crate::error::FileError;
 use crate::lock::LOCK;
 use crate::proof::replaceable;
@@ -131,7 +132,8 @@ impl RegisterFile {
             .read_to_end(&mut head)
             .map_err(refused())?;
         let mut text = String::new();
-        if is_cut_off(&head) {
+        let is_new = is_cut_off(&head);
+        if is_new {
             file.set_len(0).map_err(refused())?;
             text.push_str(&header(made));
         } else {
@@ -149,7 +151,12 @@ impl RegisterFile {
         }
         file.write_all(text.as_bytes())
             .and_then(|()| file.sync_data())
-            .map_err(refused())
+            .map_err(refused())?;
+        // Files that are written next must not outlive a loss of power without what shows that they are Cobre's.
+        if is_new {
+            sync_around(&path).map_err(refused())?;
+        }
+        Ok(())
     }
 
     /// Replaces it. The caller has the [turn](Self::turn).

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::below::part_name;
 use crate::content::ContentProof;
+use crate::directory::sync_around;
 use crate::error::FileError;
 use crate::register_file::RegisterFile;
 
@@ -95,14 +96,7 @@ impl WholeFile {
         }
         std::fs::rename(&self.beside, &self.place).map_err(error())?;
         self.in_place = true;
-        let directory = match self.place.parent() {
-            Some(directory) if directory.as_os_str().is_empty() => Path::new("."),
-            Some(directory) => directory,
-            None => return Ok(()),
-        };
-        File::open(directory)
-            .and_then(|opened| opened.sync_all())
-            .map_err(error())
+        sync_around(&self.place).map_err(error())
     }
 }
 

@@ -30,6 +30,15 @@ pub enum LaunchError {
         /// The names that would have worked.
         available: Vec<&'static str>,
     },
+    /// This backend does not connect ranks on several hosts that this launcher starts.
+    #[error(
+        "backend {asked:?} does not connect ranks that this launcher starts on several hosts; tcp does (for mpi, give \
+         the hosts to mpiexec)"
+    )]
+    BackendNotOnHosts {
+        /// The name asked for.
+        asked: String,
+    },
     /// Ranks of this backend are started by another program.
     #[error("ranks of backend {backend:?} are not started by this launcher but by their own")]
     BackendNotLaunched {
@@ -48,6 +57,20 @@ pub enum LaunchError {
         looked: String,
         /// The Debian package that has one.
         package: &'static str,
+    },
+    /// The ranks are to have more cores than there are.
+    #[error(
+        "{ranks} ranks on {each} cores each need {}, and this process may use {there}; start fewer ranks, or bind \
+         them to fewer cores",
+        ranks * each
+    )]
+    Cores {
+        /// Ranks asked for.
+        ranks: usize,
+        /// Cores asked for each.
+        each: usize,
+        /// Cores that this process may use.
+        there: usize,
     },
     /// The job needs more open files than this process may have.
     #[error(
@@ -111,6 +134,24 @@ pub enum LaunchError {
         /// The system's error.
         source: io::Error,
     },
+    /// A host is gone, or its agent never began. What of the job is on other hosts was ended.
+    #[error("host {host}: {reason}{}", tail_of(tail))]
+    HostLost {
+        /// The host.
+        host: String,
+        /// The way in which it was found out.
+        reason: String,
+        /// The last lines of the remote shell.
+        tail: Vec<String>,
+    },
+    /// A host cannot do its part, and would not on another try.
+    #[error("host {host}: {reason}")]
+    HostRefused {
+        /// The host.
+        host: String,
+        /// The reason.
+        reason: String,
+    },
     /// The process between launcher and ranks vanished; the ranks were killed.
     #[error(
         "internal error: the supervisor of the ranks or its guard (pid {pid}) died unexpectedly, so the job was ended"
@@ -133,8 +174,12 @@ impl ClassifiedError for LaunchError {
             Self::RankCount { .. } => ErrorKind::Usage,
             Self::BackendNotAvailable { .. }
             | Self::BackendNotLaunched { .. }
+            | Self::BackendNotOnHosts { .. }
+            | Self::Cores { .. }
             | Self::MpiexecNotFound { .. } => ErrorKind::Input,
-            Self::SupervisorLost { .. } | Self::Unkillable { .. } => ErrorKind::Rank,
+            Self::HostLost { .. } | Self::SupervisorLost { .. } | Self::Unkillable { .. } => {
+                ErrorKind::Rank
+            }
             _ => ErrorKind::Io,
         }
     }
@@ -142,7 +187,9 @@ impl ClassifiedError for LaunchError {
     fn fields(&self) -> Fields {
         let fields = Fields::default();
         match self {
-            Self::BackendNotAvailable { asked, .. } => fields.with(FieldName::Backend, asked),
+            Self::BackendNotAvailable { asked, .. } | Self::BackendNotOnHosts { asked } => {
+                fields.with(FieldName::Backend, asked)
+            }
             Self::BackendNotLaunched { backend } => fields.with(FieldName::Backend, *backend),
             Self::MpiexecNotFound { .. } => fields.with(FieldName::Backend, "mpi"),
             Self::ProgramNotFound { program, .. } | Self::ProgramNotExecutable { program, .. } => {
@@ -152,6 +199,9 @@ impl ClassifiedError for LaunchError {
                 .with(FieldName::Rank, *rank)
                 .with(FieldName::File, program),
             Self::Log { path, .. } => fields.with(FieldName::File, path.as_path()),
+            Self::HostLost { host, .. } | Self::HostRefused { host, .. } => {
+                fields.with(FieldName::Host, host)
+            }
             Self::Unkillable { ranks } => fields.with(FieldName::Ranks, &ranks[..]),
             _ => fields,
         }
@@ -165,5 +215,13 @@ impl LaunchError {
             action,
             source: source.into(),
         }
+    }
+}
+
+/// Lines behind a message, as part of it.
+fn tail_of(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        lines => format!(" ({})", lines.join("; ")),
     }
 }

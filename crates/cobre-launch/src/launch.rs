@@ -11,6 +11,7 @@ use cobre_comm::MAX_RANKS;
 
 use crate::binding::Bind;
 use crate::error::LaunchError;
+use crate::hosts::{self, HostProgram, Hosts, RelayedOutput};
 use crate::limits::reserve_descriptors;
 use crate::link::SupervisorLink;
 use crate::mpi_ranks::MpiRanks;
@@ -19,10 +20,11 @@ use crate::outcome::Outcome;
 use crate::output::{Console, Feed, Output};
 use crate::plan::{self, Plan, RankPlan};
 use crate::program::Executable;
-use crate::reports::Statements;
+use crate::reports::{Reports, Statements};
 use crate::settings;
 use crate::shutdown_policy::ShutdownPolicy;
 use crate::signals::SignalCatcher;
+use crate::topology::Topology;
 use crate::watch::{Ending, JobWatch, SupervisorState};
 
 /// Between asking a rank to end and killing it, unless set otherwise.
@@ -51,6 +53,17 @@ pub struct Launch {
     progress: Option<fn(Option<&str>)>,
     /// The launcher of an MPI library that `program` is, and that starts the ranks.
     through: Option<&'static str>,
+    hosts: Option<Hosts>,
+}
+
+/// The launcher's ends of what it watches.
+struct Connections {
+    link: SupervisorLink,
+    catch: Option<SignalCatcher>,
+    reports: Reports,
+    /// The address of the report pipe.
+    address: String,
+    feeds: Vec<Feed>,
 }
 
 impl Launch {
@@ -72,7 +85,24 @@ impl Launch {
             inherited: Vec::new(),
             progress: None,
             through: None,
+            hosts: None,
         }
+    }
+
+    /// Runs the ranks on these hosts, as many on each as the list says, in place of this machine. They are found by
+    /// `tcp`, on a single host by `shm`; their standard input is empty.
+    #[must_use]
+    pub fn hosts(mut self, hosts: Hosts) -> Self {
+        self.ranks = hosts.list.slots();
+        self.hosts = Some(hosts);
+        self
+    }
+
+    /// Replaces the program.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<OsString>) -> Self {
+        self.program = program.into();
+        self
     }
 
     /// Adds arguments of the program.
@@ -166,7 +196,7 @@ impl Launch {
     /// # Errors
     /// When there is no number for it that is not a standard stream's.
     pub fn inherit(&mut self, descriptor: OwnedFd) -> io::Result<RawFd> {
-        let descriptor = Arc::new(plan::above_stdio(descriptor)?);
+        let descriptor = Arc::new(cobre_comm::secret_memory::above_stdio(descriptor)?);
         let number = descriptor.as_raw_fd();
         self.inherited.push(descriptor);
         Ok(number)
@@ -183,8 +213,13 @@ impl Launch {
         if !(1..=MAX_RANKS).contains(&self.ranks) {
             return Err(LaunchError::RankCount { asked: self.ranks });
         }
-        let backend =
-            settings::backend(self.backend.as_deref(), &cobre_comm::available_backends())?;
+        let available = cobre_comm::available_backends();
+        if let Some(hosts) = &self.hosts {
+            let several = hosts.list.hosts().len() > 1;
+            let backend = settings::host_backend(self.backend.as_deref(), several, &available)?;
+            return self.job_on_hosts(hosts, backend);
+        }
+        let backend = settings::backend(self.backend.as_deref(), &available)?;
         match cobre_comm::mpi_library() {
             Some(library) if backend == "mpi" => self.through_mpiexec(&library)?.job(backend),
             _ => self.job(backend),
@@ -231,29 +266,92 @@ impl Launch {
             open_files: room.original,
             ranks,
         })?;
-        let watch = JobWatch {
+        let connections = Connections {
             link,
             catch,
-            caller_signals: self.caller_signals.clone(),
             reports,
             address,
-            output: &self.output,
             feeds,
+        };
+        let watch = self.watch(connections, start);
+        self.ended(watch.run()?, &environment)
+    }
+
+    fn ended(
+        &self,
+        ending: Ending,
+        environment: &[(OsString, OsString)],
+    ) -> Result<Outcome, LaunchError> {
+        let program = Executable {
+            name: &self.program,
+            environment,
+        };
+        match ending {
+            Ending::Outcome(outcome) => Ok(outcome),
+            Ending::NotStarted { rank, errno } => Err(program.not_started(rank, errno)),
+        }
+    }
+
+    fn watch(&self, connections: Connections, start: Instant) -> JobWatch<'_> {
+        let hosts = self.hosts.iter().flat_map(|hosts| hosts.list.hosts());
+        let hosts = hosts.flat_map(|host| std::iter::repeat_n(host.name.clone(), host.slots));
+        JobWatch {
+            link: connections.link,
+            catch: connections.catch,
+            caller_signals: self.caller_signals.clone(),
+            reports: connections.reports,
+            address: connections.address,
+            output: &self.output,
+            feeds: connections.feeds,
             console: Console::new(),
             progress: self.progress,
             policy: ShutdownPolicy::new(self.ranks, self.timeout, self.grace, start),
             supervisor_state: SupervisorState::nothing(self.ranks),
             mpi_ranks: MpiRanks::new(self.through),
             statements: Statements::default(),
-        };
-        let program = Executable {
-            name: &self.program,
-            environment: &environment,
-        };
-        match watch.run()? {
-            Ending::Outcome(outcome) => Ok(outcome),
-            Ending::NotStarted { rank, errno } => Err(program.not_started(rank, errno)),
+            hosts: hosts.collect(),
         }
+    }
+
+    fn job_on_hosts(&self, hosts: &Hosts, backend: &'static str) -> Result<Outcome, LaunchError> {
+        let room = reserve_descriptors(
+            self.ranks,
+            self.descriptors() + 8 * hosts.list.hosts().len() as u64,
+        )?;
+        let catch = self.catch_signals()?;
+        let (reports, report_writer, address) = plan::report_pipe()?;
+        self.make_log_directory()?;
+        let mut feeds = Vec::new();
+        let mut streams = Vec::new();
+        for rank in 0..self.ranks {
+            let (stdout, stderr, rank_feeds) = plan::streams(rank, &self.output)?;
+            feeds.extend(rank_feeds);
+            streams.extend([stdout, stderr]);
+        }
+        let mut environment: Vec<_> = std::env::vars_os().collect();
+        environment.retain(|(name, _)| cobre_comm::env::is_setting(name));
+        environment.extend(self.extra_environment.iter().cloned());
+        let program = HostProgram {
+            program: self.program.clone(),
+            args: self.args.clone(),
+            environment,
+            bind: self.bind.to_string(),
+            settings: settings::JobSettings::on_hosts(backend, self.ranks),
+        };
+        let output = RelayedOutput {
+            streams,
+            reports: report_writer,
+        };
+        let start = Instant::now();
+        let link = hosts::start(hosts, program, output, room.original)?;
+        let connections = Connections {
+            link,
+            catch,
+            reports,
+            address,
+            feeds,
+        };
+        self.ended(self.watch(connections, start).run()?, &[])
     }
 
     /// The plan of each rank, and the launcher's ends of its streams.
@@ -261,29 +359,35 @@ impl Launch {
         &self,
         job: &settings::JobSettings,
     ) -> Result<(Vec<RankPlan>, Vec<Feed>), LaunchError> {
-        if let Some(directory) = self.log_directory() {
-            std::fs::create_dir_all(directory).map_err(|source| LaunchError::Log {
-                path: directory.to_owned(),
-                source,
-            })?;
-        }
-        let allowed = cobre_comm::cpus::allowed();
+        self.make_log_directory()?;
+        let masks = self.bind.masks(self.ranks, &Topology::of_machine())?;
         let mut stdin = self.own_stdin.then(plan::own_stdin).flatten();
         let mut feeds = Vec::new();
         let mut ranks = Vec::new();
-        for rank in 0..self.ranks {
+        for (rank, processors) in masks.into_iter().enumerate() {
             let (stdout, stderr, rank_feeds) = plan::streams(rank, &self.output)?;
             feeds.extend(rank_feeds);
             ranks.push(RankPlan {
+                args: Vec::new(),
                 settings: job.rank(rank),
                 // The first takes it.
                 stdin: stdin.take(),
                 stdout,
                 stderr,
-                processor: self.bind.processor(rank, &allowed),
+                processors,
             });
         }
         Ok((ranks, feeds))
+    }
+
+    fn make_log_directory(&self) -> Result<(), LaunchError> {
+        let Some(directory) = self.log_directory() else {
+            return Ok(());
+        };
+        std::fs::create_dir_all(directory).map_err(|source| LaunchError::Log {
+            path: directory.to_owned(),
+            source,
+        })
     }
 
     fn log_directory(&self) -> Option<&Path> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -19,10 +19,18 @@ use crate::sys::fork;
 /// The time that supervisor and guard may take to end everything once the connection is closed.
 const SUPERVISOR_LIMIT: Duration = Duration::from_secs(6);
 
-/// A running supervisor, under its guard. Dropping this ends the job and waits until nothing of it is left.
+/// The other end of the connection.
+enum OtherEnd {
+    /// A guard, with the supervisor below it.
+    Guard(Pid),
+    /// The relay to the supervisors of several hosts; `None` once it was joined.
+    Relay(Option<JoinHandle<Result<(), LaunchError>>>),
+}
+
+/// A running supervisor, under its guard, or the relay to several. Dropping this ends the job and waits until nothing of it
+/// is left on this machine.
 pub(crate) struct SupervisorLink {
-    /// The guard.
-    pub(crate) pid: Pid,
+    other_end: OtherEnd,
     /// `None` only while it is dropped.
     socket: Option<OwnedFd>,
     events: Decoder,
@@ -37,10 +45,38 @@ impl SupervisorLink {
         let pid = fork(move || guard(plan, theirs, launcher))
             .map_err(LaunchError::system("fork the supervisor of the ranks"))?;
         Ok(Self {
-            pid,
+            other_end: OtherEnd::Guard(pid),
             socket: Some(ours),
             events: Decoder::default(),
         })
+    }
+
+    /// The connection to a relay that has the other end of `socket`.
+    pub(crate) fn of_relay(socket: OwnedFd, relay: JoinHandle<Result<(), LaunchError>>) -> Self {
+        Self {
+            other_end: OtherEnd::Relay(Some(relay)),
+            socket: Some(socket),
+            events: Decoder::default(),
+        }
+    }
+
+    /// True if the ranks are processes of this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self.other_end, OtherEnd::Guard(_))
+    }
+
+    /// The reason why the other end is gone before the job was over.
+    pub(crate) fn failure(&mut self) -> LaunchError {
+        let pid = match &mut self.other_end {
+            OtherEnd::Guard(pid) => *pid,
+            OtherEnd::Relay(relay) => match relay.take().map(JoinHandle::join) {
+                Some(Ok(Err(error))) => return error,
+                _ => rustix::process::getpid(),
+            },
+        };
+        LaunchError::SupervisorLost {
+            pid: pid.as_raw_pid(),
+        }
     }
 
     /// The descriptor to poll.
@@ -76,13 +112,21 @@ impl SupervisorLink {
 impl Drop for SupervisorLink {
     fn drop(&mut self) {
         self.socket = None;
+        let pid = match &mut self.other_end {
+            OtherEnd::Guard(pid) => *pid,
+            OtherEnd::Relay(relay) => {
+                // It sees the closed socket, and drops its own connection to a supervisor.
+                let _ = relay.take().map(JoinHandle::join);
+                return;
+            }
+        };
         let until = Instant::now() + SUPERVISOR_LIMIT;
         let mut pause = Duration::from_micros(50);
         // An error means that the program collects all its children elsewhere.
-        while let Ok(None) = waitpid(Some(self.pid), WaitOptions::NOHANG) {
+        while let Ok(None) = waitpid(Some(pid), WaitOptions::NOHANG) {
             if Instant::now() > until {
-                let _ = kill_process(self.pid, Signal::KILL);
-                let _ = waitpid(Some(self.pid), WaitOptions::empty());
+                let _ = kill_process(pid, Signal::KILL);
+                let _ = waitpid(Some(pid), WaitOptions::empty());
                 return;
             }
             sleep(pause);
@@ -91,7 +135,8 @@ impl Drop for SupervisorLink {
     }
 }
 
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+/// The two ends of a connection between launcher and supervisor.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     Ok((above_stdio(ours.into())?, above_stdio(theirs.into())?))
 }

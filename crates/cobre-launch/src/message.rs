@@ -79,7 +79,10 @@ pub(crate) fn message(outcome: &Outcome, name: &str) -> String {
 
 /// The first line: which rank, which process, what happened.
 fn root(rank: usize, outcome: &RankOutcome, root_cause: Option<&RootCause>) -> String {
-    let who = format!("rank {rank} (pid {})", outcome.pid);
+    let who = match &outcome.host {
+        Some(host) => format!("rank {rank} (host {host}, pid {})", outcome.pid),
+        None => format!("rank {rank} (pid {})", outcome.pid),
+    };
     let end = if outcome.ended {
         "did not end by itself and was killed".to_owned()
     } else {

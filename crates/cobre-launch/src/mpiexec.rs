@@ -83,11 +83,22 @@ impl Mpiexec {
     /// Its arguments for `ranks` of a program, up to the program's name.
     pub(crate) fn arguments(&self, ranks: usize, bind: Bind, output: &Output) -> Vec<OsString> {
         let tagged = matches!(output, Output::Forward | Output::Logs(_));
+        let cores = match bind {
+            Bind::Cores(count) if self.open_mpi => format!("slot:PE={count}"),
+            Bind::Cores(count) => format!("core:{count}"),
+            _ => String::new(),
+        };
         let mut words = match (self.open_mpi, bind) {
             (false, Bind::None) => vec![],
             (false, Bind::Core) => vec!["-bind-to", "core"],
+            (false, Bind::Cores(_)) => vec!["-bind-to", &cores],
+            (false, Bind::Socket) => vec!["-bind-to", "socket"],
+            (false, Bind::Numa) => vec!["-bind-to", "numa"],
             (true, Bind::None) => vec!["--oversubscribe", "--bind-to", "none"],
             (true, Bind::Core) => vec!["--oversubscribe", "--bind-to", "core"],
+            (true, Bind::Cores(_)) => vec!["--map-by", &cores, "--bind-to", "core"],
+            (true, Bind::Socket) => vec!["--oversubscribe", "--bind-to", "socket"],
+            (true, Bind::Numa) => vec!["--oversubscribe", "--bind-to", "numa"],
         };
         match self.open_mpi {
             false if tagged => words.push("-prepend-rank"),

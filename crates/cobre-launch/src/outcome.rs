@@ -38,6 +38,8 @@ impl Status {
 pub struct RankOutcome {
     /// Its process.
     pub pid: i32,
+    /// Its host, as the list of hosts named it; `None` for this machine.
+    pub host: Option<String>,
     /// The status with which that process ended.
     pub status: Status,
     /// The launcher had told it to end: its status is a consequence and not a cause.

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use cobre_comm::secret_memory::above_stdio;
 use cobre_comm::{env, report};
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -33,12 +34,15 @@ pub(crate) struct Plan {
 
 /// The settings in which one rank differs from the others.
 pub(crate) struct RankPlan {
+    /// Arguments behind those of all ranks.
+    pub(crate) args: Vec<OsString>,
     pub(crate) settings: Settings,
     /// `None` stands for `/dev/null`.
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
-    pub(crate) processor: Option<usize>,
+    /// The processors it may run on; all if there is none.
+    pub(crate) processors: Vec<usize>,
 }
 
 impl Plan {
@@ -84,9 +88,8 @@ pub(crate) fn streams(
         let (stdout, stderr) = log(&path).map_err(|source| LaunchError::Log { path, source })?;
         return Ok((stdout, stderr, Vec::new()));
     }
-    let action = "make the output pipes of the ranks";
-    let (out, stdout) = pipe().map_err(LaunchError::system(action))?;
-    let (err, stderr) = pipe().map_err(LaunchError::system(action))?;
+    let (out, stdout) = output_pipe()?;
+    let (err, stderr) = output_pipe()?;
     let feeds = vec![
         Feed::new(out, rank, Stream::Out, output),
         Feed::new(err, rank, Stream::Err, output),
@@ -121,19 +124,24 @@ pub(crate) fn own_stdin() -> Option<OwnedFd> {
     rustix::io::fcntl_dupfd_cloexec(stdin.as_fd(), 3).ok()
 }
 
+/// A pipe for the output of a rank; its reading end does not block.
+pub(crate) fn output_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    pipe().map_err(LaunchError::system("make the output pipes of the ranks"))
+}
+
+/// A pipe for the input of a process; both ends block.
+pub(crate) fn input_pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    let both = || -> io::Result<_> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok((above_stdio(reader)?, above_stdio(writer)?))
+    };
+    both().map_err(LaunchError::system("make the input pipe of a process"))
+}
+
 /// A pipe whose reading end does not block.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let (reader, writer) = (above_stdio(reader)?, above_stdio(writer)?);
     rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK)?;
     Ok((reader, writer))
-}
-
-/// Moves a descriptor out of 0 to 2: a process without standard streams would hand it to a rank as
-/// one of them.
-pub(crate) fn above_stdio(descriptor: OwnedFd) -> io::Result<OwnedFd> {
-    if descriptor.as_raw_fd() > 2 {
-        return Ok(descriptor);
-    }
-    Ok(rustix::io::fcntl_dupfd_cloexec(&descriptor, 3)?)
 }

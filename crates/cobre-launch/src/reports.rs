@@ -28,6 +28,11 @@ impl Reports {
         }
     }
 
+    /// The pipe itself, for one who passes reports on unread.
+    pub(crate) fn into_pipe(self) -> Option<OwnedFd> {
+        self.pipe
+    }
+
     /// The pipe to wait for; `None` at its end.
     pub(crate) fn pipe(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)

@@ -30,6 +30,33 @@ pub(crate) fn backend(
         })
 }
 
+/// The backend for ranks on hosts: the one asked for, else `tcp`, and `shm` if there is one host alone.
+pub(crate) fn host_backend(
+    asked: Option<&str>,
+    several: bool,
+    available: &[&'static str],
+) -> Result<&'static str, LaunchError> {
+    let fitting: &[&'static str] = if several {
+        &["tcp", "local"]
+    } else {
+        &["shm", "tcp", "local"]
+    };
+    let fits = |name: &&&'static str| available.contains(*name);
+    let best = fitting.iter().find(fits).copied().unwrap_or("local");
+    let wanted = asked.unwrap_or(if several { "tcp" } else { best });
+    let found = fitting.iter().find(|name| **name == wanted);
+    match found {
+        Some(name) if available.contains(name) => Ok(name),
+        Some(_) => Err(LaunchError::BackendNotAvailable {
+            asked: wanted.to_owned(),
+            available: available.to_vec(),
+        }),
+        None => Err(LaunchError::BackendNotOnHosts {
+            asked: wanted.to_owned(),
+        }),
+    }
+}
+
 /// The settings that the ranks of one job share.
 pub(crate) struct JobSettings {
     backend: &'static str,
@@ -73,6 +100,35 @@ impl JobSettings {
             common,
             inherited,
         })
+    }
+
+    /// A new job of `size` ranks on several hosts, whose agents add what they make themselves.
+    pub(crate) fn on_hosts(backend: &'static str, size: usize) -> Self {
+        let mut common = vec![
+            (env::COMM_BACKEND, backend.to_owned()),
+            (env::LAUNCH_SIZE, size.to_string()),
+        ];
+        if backend == "shm" {
+            let name = env::fresh_shm_name();
+            common.push((env::SHM_JOB, name.clone()));
+            common.push((env::SHM_NAME, name));
+        }
+        Self {
+            backend,
+            size,
+            common,
+            inherited: Vec::new(),
+        }
+    }
+
+    /// The backend that connects the ranks.
+    pub(crate) fn backend(&self) -> &'static str {
+        self.backend
+    }
+
+    /// Adds a setting of all ranks.
+    pub(crate) fn push(&mut self, name: &'static str, value: String) {
+        self.common.push((name, value));
     }
 
     /// The settings of `rank`.

@@ -34,13 +34,22 @@ pub(crate) fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
         .ok_or_else(io::Error::last_os_error)
 }
 
+/// The mask of these processors; `None` for all of them, if there is none.
+pub(crate) fn mask(processors: &[usize]) -> Option<CpuSet> {
+    let mut mask = CpuSet::new();
+    for &number in processors {
+        mask.set(number);
+    }
+    (!processors.is_empty()).then_some(mask)
+}
+
 /// The steps of a rank's process before it becomes the program.
 #[derive(Clone)]
 pub(crate) struct Setup {
     /// The supervisor: the rank dies with it.
     pub(crate) parent: Pid,
     pub(crate) open_files: Rlimit,
-    pub(crate) processor: Option<usize>,
+    pub(crate) processors: Option<CpuSet>,
     /// The reading end of a pipe whose other end the supervisor alone holds.
     pub(crate) death_pipe: Option<RawFd>,
 }
@@ -58,10 +67,8 @@ impl Setup {
             // The supervisor died before the line above could take effect.
             rustix::process::kill_process(rustix::process::getpid(), Signal::KILL)?;
         }
-        if let Some(processor) = self.processor {
-            let mut only = CpuSet::new();
-            only.set(processor);
-            rustix::thread::sched_setaffinity(None, &only)?;
+        if let Some(processors) = &self.processors {
+            rustix::thread::sched_setaffinity(None, processors)?;
         }
         rustix::process::setrlimit(Resource::Nofile, self.open_files)?;
         if let Some(death_pipe) = self.death_pipe {

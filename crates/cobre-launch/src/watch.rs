@@ -44,6 +44,8 @@ pub(crate) struct JobWatch<'a> {
     /// The ranks that an MPI launcher started, by their own messages.
     pub(crate) mpi_ranks: MpiRanks,
     pub(crate) statements: Statements,
+    /// The host of each rank, where there are several.
+    pub(crate) hosts: Vec<String>,
 }
 
 /// The supervisor's reports so far.
@@ -286,9 +288,7 @@ impl JobWatch<'_> {
         abandoned::end(&self.running_processes(), &self.address);
         self.drain(buffer);
         self.write();
-        LaunchError::SupervisorLost {
-            pid: self.link.pid.as_raw_pid(),
-        }
+        self.link.failure()
     }
 
     fn unkillable(self) -> LaunchError {
@@ -298,8 +298,11 @@ impl JobWatch<'_> {
         LaunchError::Unkillable { ranks }
     }
 
-    /// The processes of ranks that were started and not yet collected.
+    /// The processes of ranks on this machine that were started and not yet collected.
     fn running_processes(&self) -> Vec<i32> {
+        if !self.link.is_local() {
+            return Vec::new();
+        }
         let running = self.policy.running().into_iter();
         let processes = running.map(|rank| self.supervisor_state.pids[rank]);
         processes.filter(|pid| *pid != 0).collect()
@@ -322,6 +325,7 @@ impl JobWatch<'_> {
             .zip(self.supervisor_state.pids)
             .map(|(end, pid)| RankOutcome {
                 pid,
+                host: self.hosts.get(end.rank).cloned(),
                 status: end.status,
                 ended: end.ended,
                 stdout: captured(end.rank, Stream::Out),

@@ -60,16 +60,20 @@ fn the_rank_that_failed_is_the_cause_and_the_others_were_ended() {
 
 #[test]
 fn a_rank_that_ignores_the_request_to_end_is_killed() {
-    let words = "trap '' TERM; [ $COBRE_LAUNCH_RANK = 1 ] && { sleep 0.2; exit 1; }; \
-                 while :; do sleep 1; done";
+    let directory = tempfile::tempdir().unwrap();
+    let ready = directory.path().join("ready");
+    // Rank 1 fails when the other ignores it.
+    let words = "trap '' TERM; [ $COBRE_LAUNCH_RANK = 0 ] && touch $READY; \
+                 while [ $COBRE_LAUNCH_RANK = 0 ] || [ ! -e $READY ]; do sleep 0.02; done; exit 1";
     let start = Instant::now();
     let outcome = script(2, words)
+        .env("READY", &ready)
         .grace(Duration::from_millis(300))
         .run()
         .unwrap();
     assert_eq!(outcome.ranks[0].status, Status::Killed(9));
     assert_eq!((cause_rank(&outcome), outcome.exit_code()), (1, 1));
-    assert!(start.elapsed() >= Duration::from_millis(500));
+    assert!(start.elapsed() >= Duration::from_millis(300));
 }
 
 #[test]

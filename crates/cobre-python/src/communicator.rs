@@ -8,6 +8,7 @@ use cobre_comm::{CommBackend, Communicator as _, ErrorKind, LocalBackend, Reduce
 use numpy::{Element, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::element::{choose_element, kind, to_read, to_write, with_element};
 use crate::errors;
@@ -59,27 +60,49 @@ impl Communicator {
         })
     }
 
-    /// Joins a job as this rank: with `name` on this machine in shared memory, else over sockets, where rank 0
-    /// listens on `port` and the others reach it at `coordinator`.
+    /// Joins a job as this rank: with `name` on this machine in shared memory, with `tracker` and `secret` where a
+    /// `cobre.Tracker` says, else over sockets, where rank 0 listens on `port` and the others reach it at `coordinator`.
     #[staticmethod]
-    #[pyo3(signature = (rank, size, *, name=None, coordinator=None, port=None, bind=None, secret_file=None, timeout_secs=None))]
+    #[pyo3(signature = (rank, size, *, name=None, tracker=None, secret=None, coordinator=None, port=None, bind=None, secret_file=None, timeout_secs=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn join(
         py: Python<'_>,
         rank: usize,
         size: usize,
         name: Option<OsString>,
-        coordinator: Option<OsString>,
-        port: Option<u16>,
+        tracker: Option<String>,
+        secret: Option<Vec<u8>>,
+        mut coordinator: Option<OsString>,
+        mut port: Option<u16>,
         bind: Option<OsString>,
         secret_file: Option<PathBuf>,
         timeout_secs: Option<f64>,
     ) -> PyResult<Self> {
         let sockets = coordinator.is_some() || port.is_some() || bind.is_some();
-        if name.is_some() == sockets {
+        if [name.is_some(), sockets, tracker.is_some()]
+            .iter()
+            .filter(|given| **given)
+            .count()
+            != 1
+        {
             return Err(PyValueError::new_err(
-                "join: either name, of a job in shared memory, or coordinator and port, of one over sockets, is expected",
+                "join: either name, of a job in shared memory, or tracker and secret, or coordinator and port, of one over sockets, is expected",
             ));
+        }
+        if tracker.is_some() != secret.is_some() || (secret.is_some() && secret_file.is_some()) {
+            return Err(PyValueError::new_err(
+                "join: tracker and secret belong together, as Tracker.worker_args() gives them",
+            ));
+        }
+        let mut listener = None;
+        if let (Some(tracker), Some(secret)) = (tracker, &secret) {
+            let arguments = (rank, size, tracker, PyBytes::new(py, secret), timeout_secs);
+            let place = py
+                .import("cobre.tracker")?
+                .call_method1("meet", arguments)?;
+            coordinator = place.get_item("coordinator")?.extract()?;
+            port = place.get_item("port")?.extract()?;
+            listener = place.get_item("listener")?.extract()?;
         }
         let position = NamedJob {
             rank,
@@ -89,6 +112,8 @@ impl Communicator {
             port,
             bind,
             secret_file,
+            secret,
+            listener,
             timeout_secs,
         };
         Ok(Self {
@@ -171,15 +196,42 @@ impl Communicator {
             let from = from.as_slice()?;
             let counts = counts.unwrap_or_else(|| vec![from.len(); self.comm.size()]);
             let displs = displs.unwrap_or_else(|| starts(&counts));
-            let recv = recv.map_or_else(|| {
-                let ends = counts.iter().zip(&displs).map(|(count, start)| start.saturating_add(*count));
-                zeros::<T>(py, &[ends.max().unwrap_or(0)])
-            }, Ok)?;
+            let recv = recv.map_or_else(|| zeros::<T>(py, &[end(&counts, &displs)]), Ok)?;
             let mut into = to_write::<T>("allgatherv", "recv", &recv)?;
             let into = into.as_slice_mut()?;
             py.detach(|| self.comm.allgatherv(from, into, &counts, &displs))
                 .map_err(|error| errors::of(&error))?;
             Ok(recv)
+        })
+    }
+
+    /// Gathers the ranks' arrays into `recv` of rank `root`, rank by rank; returns it there, and `None` on the other
+    /// ranks, which need none. Counts and displacements as for `allgatherv`.
+    #[pyo3(signature = (send, recv=None, counts=None, displs=None, root=0))]
+    fn gatherv<'py>(
+        &self,
+        py: Python<'py>,
+        send: &Bound<'py, PyAny>,
+        recv: Option<Bound<'py, PyAny>>,
+        counts: Option<Vec<usize>>,
+        displs: Option<Vec<usize>>,
+        root: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        with_element!(send, "gatherv", "send", T => {
+            let from = to_read::<T>("gatherv", "send", send)?;
+            let from = from.as_slice()?;
+            let counts = counts.unwrap_or_else(|| vec![from.len(); self.comm.size()]);
+            if self.comm.rank() != root {
+                let outcome = py.detach(|| self.comm.gatherv(from, &mut [], &counts, &[], root));
+                return outcome.map(|()| None).map_err(|error| errors::of(&error));
+            }
+            let displs = displs.unwrap_or_else(|| starts(&counts));
+            let recv = recv.map_or_else(|| zeros::<T>(py, &[end(&counts, &displs)]), Ok)?;
+            let mut into = to_write::<T>("gatherv", "recv", &recv)?;
+            let into = into.as_slice_mut()?;
+            py.detach(|| self.comm.gatherv(from, into, &counts, &displs, root))
+                .map_err(|error| errors::of(&error))?;
+            Ok(Some(recv))
         })
     }
 
@@ -271,6 +323,13 @@ fn as_array<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         .py()
         .import("numpy")?
         .call_method1("asarray", (given,))
+}
+
+/// Elements that hold all blocks of these lengths at these places.
+fn end(counts: &[usize], displs: &[usize]) -> usize {
+    let blocks = counts.iter().zip(displs);
+    let ends = blocks.map(|(count, start)| start.saturating_add(*count));
+    ends.max().unwrap_or(0)
 }
 
 /// Where blocks of these lengths start that follow each other.

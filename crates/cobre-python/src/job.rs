@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cobre_comm::{
     BackendError, BackendKind, BackendSelection, CommBackend, CommError, Communicator as _,
-    Environment, ReduceOp, create_communicator, env,
+    Environment, ReduceOp, create_communicator, env, secret_memory,
 };
 use pyo3::prelude::*;
 
@@ -82,12 +83,16 @@ pub(crate) struct NamedJob {
     pub(crate) port: Option<u16>,
     pub(crate) bind: Option<OsString>,
     pub(crate) secret_file: Option<PathBuf>,
+    /// The secret itself, in place of its file.
+    pub(crate) secret: Option<Vec<u8>>,
+    /// The socket on which rank 0 listens, `descriptor:device:inode`, which the job takes over.
+    pub(crate) listener: Option<OsString>,
     pub(crate) timeout_secs: Option<f64>,
 }
 
 impl NamedJob {
     /// The variables that say the same.
-    fn variables(self) -> HashMap<&'static str, OsString> {
+    fn variables(self) -> std::io::Result<HashMap<&'static str, OsString>> {
         let (rank, size) = (self.rank.to_string(), self.size.to_string());
         let timeout = self.timeout_secs.map(|secs| secs.to_string());
         let mut found: Vec<(&'static str, Option<OsString>)> = match self.name {
@@ -109,15 +114,23 @@ impl NamedJob {
         };
         found.push((env::TCP_BIND, self.bind));
         found.push((env::TCP_SECRET_FILE, self.secret_file.map(Into::into)));
+        found.push((env::TCP_LISTENER, self.listener));
+        if let Some(secret) = self.secret {
+            let memory = secret_memory::hold(&secret)?;
+            let address = secret_memory::address(&memory)?;
+            found.push((env::TCP_SECRET, Some(address.into())));
+            // The backend takes it over by this address.
+            let _ = memory.into_raw_fd();
+        }
         let given = found
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)));
-        given.collect()
+        Ok(given.collect())
     }
 
     /// Joins that job. Settings that the position does not have are those of the environment.
     pub(crate) fn join(self, py: Python<'_>) -> PyResult<Arc<CommBackend>> {
-        let variables = self.variables();
+        let variables = self.variables()?;
         let env = Environment::from_lookup(|name| match variables.get(name) {
             Some(value) => Some(value.clone()),
             // Of another job than the one meant.

@@ -29,7 +29,7 @@ mod _native {
     #[pymodule_export]
     use super::policy::{load_policy, save_policy};
     #[pymodule_export]
-    use super::results::{read_table, write_report};
+    use super::results::{is_cost_kind, read_table, write_report};
     #[pymodule_export]
     use super::run::{check, simulate, train};
     #[pymodule_export]

@@ -21,6 +21,7 @@ pub(crate) struct Bare<'py> {
     bound: f64,
     states: Vec<(String, f64)>,
     nodes: Vec<String>,
+    start_dates: Vec<String>,
     sha256: String,
     /// The number of each cut's node.
     node: Bound<'py, PyArray1<i64>>,
@@ -54,6 +55,7 @@ impl<'py> Bare<'py> {
             bound: manifest.bound,
             states: states.map(|state| (state.name, state.initial)).collect(),
             nodes: manifest.nodes,
+            start_dates: manifest.start_dates,
             sha256: manifest.sha256,
             node: node.into_pyarray(py),
             slot: slot.into_pyarray(py),
@@ -100,6 +102,7 @@ impl<'py> Bare<'py> {
                     .map(|(name, initial)| InitialState { name, initial })
                     .collect(),
                 nodes: self.nodes,
+                start_dates: self.start_dates,
                 cuts: cuts.iter().map(Vec::len).sum(),
                 sha256: self.sha256,
             },

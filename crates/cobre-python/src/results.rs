@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use cobre_files::{Most, Table, TableError, Values};
 use cobre_report::Report;
+use cobre_results::layout::costs;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use rustix::fs::MemfdFlags;
@@ -69,6 +70,12 @@ fn columns(source: TablePlace) -> Result<Vec<(String, Values)>, TableError> {
         Ok((column.name.clone(), cells.values))
     });
     columns.collect()
+}
+
+/// True if a column of the table of costs is a kind of cost that somebody pays.
+#[pyfunction]
+pub(crate) fn is_cost_kind(column: &str) -> bool {
+    costs::is_kind(column)
 }
 
 /// Writes the report of a run, and its charts as pictures if there is a directory for them; returns the files.

@@ -36,7 +36,13 @@ pub(crate) struct Request {
     stop_when_all: bool,
     threads: NonZeroUsize,
     simulate: Option<usize>,
+    upper_bound: Option<usize>,
+    upper_bound_states: Option<NonZeroUsize>,
+    simulate_stages: Option<NonZeroUsize>,
+    path_stages: Option<NonZeroUsize>,
     solver: Option<String>,
+    /// In MiB.
+    basis_memory: Option<u64>,
     checkpoint: String,
     resume: bool,
     output: Option<PathBuf>,
@@ -51,6 +57,7 @@ impl Request {
         let stop = self.stop.iter().map(|rule| parse("stop", rule));
         let settings = Settings::default().with(case).with(Overrides {
             seed: self.seed,
+            simulate_seed: self.seed.map(|_| None),
             passes: self.forward_passes,
             selection: parsed("cut_selection", self.cut_selection.as_deref())?,
             stopping: Stopping::asked(
@@ -60,9 +67,13 @@ impl Request {
             ),
             threads: Some(self.threads),
             simulate: self.simulate,
+            path_stages: self.path_stages,
+            simulate_stages: self.simulate_stages.map(Some),
             sampling: None,
             solver: parsed("solver", self.solver.as_deref())?,
-            basis_memory: None,
+            basis_memory: self.basis_memory.map(|mebibytes| mebibytes << 20),
+            upper_bound: self.upper_bound,
+            upper_bound_states: self.upper_bound_states,
             checkpoints: Some(parse("checkpoint", &self.checkpoint)?),
             resume: Some(self.resume),
             output: Some(self.output),
@@ -90,6 +101,7 @@ pub(crate) struct IterationFields {
     cuts: usize,
     cuts_added: usize,
     lp_solves: u64,
+    upper_bound: Option<f64>,
     seconds: f64,
     forward_seconds: f64,
     backward_seconds: f64,
@@ -114,6 +126,7 @@ impl From<&Iteration> for IterationFields {
             cuts: iteration.cuts,
             cuts_added: iteration.cuts_added,
             lp_solves: lp.solves,
+            upper_bound: iteration.upper_bound,
             seconds: time.total,
             forward_seconds: time.forward,
             backward_seconds: time.backward,
@@ -151,6 +164,7 @@ impl Estimate {
 pub(crate) struct Found<'py> {
     sense: &'static str,
     bound: f64,
+    upper_bound: Option<f64>,
     estimate: Estimate,
     stop_reason: String,
     lp_solves: u64,
@@ -179,6 +193,7 @@ impl<'py> Found<'py> {
         Ok(Self {
             sense,
             bound: results.trained.bound,
+            upper_bound: results.trained.upper_bound,
             estimate: Estimate::new(estimate, source),
             stop_reason: results.trained.reason.to_string(),
             lp_solves: results.lp.solves,
@@ -352,6 +367,7 @@ struct Loaded {
 impl Loaded {
     fn new(py: Python<'_>, given: Given, request: Request) -> PyResult<Self> {
         let name = given.name();
+        given.check_output(request.output.as_deref())?;
         let case = given.load(py)?;
         let settings = request.settings(case.settings.clone(), case.problem.is_risk_neutral())?;
         Ok(Self {
@@ -365,6 +381,7 @@ impl Loaded {
 /// Finds what is wrong with a problem or with how it is to be solved.
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, given: Given, request: Request) -> PyResult<()> {
+    given.check_output(request.output.as_deref())?;
     let case = given.check(py)?;
     request.settings(case.settings, case.risk_neutral)?;
     Ok(())
@@ -389,7 +406,7 @@ pub(crate) fn train<'py>(
         let sense = case.problem.sense.name();
         let start = Start {
             about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
-            policy: policy.as_ref(),
+            policy: policy.as_ref().map(Into::into),
         };
         let found = cobre_sddp::run_from(comm, case.problem, &loaded.settings, &start, teller);
         Ok((sense, found?))
@@ -417,7 +434,7 @@ pub(crate) fn simulate<'py>(
         }
         let start = Start {
             about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
-            policy: Some(&policy),
+            policy: Some((&policy).into()),
         };
         let found = cobre_sddp::simulate(comm, case.problem, &settings, &start, teller);
         Ok((sense, found?))

@@ -1,12 +1,12 @@
 //! Sources of problems: a file, or a problem built in Python. The one place that loads either.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cobre_case::{Case, Checked, Options};
+use cobre_case::{Boundary, Case, Checked, Options, Scenarios};
 use cobre_sddp::{
-    Change, ColumnId, Draft, NodeId, Overrides, PlainTables, Problem, Risk, RowId, Sense, Settings,
-    Template, TemplateId,
+    Change, ColumnId, Draft, GivenStep, NodeId, Overrides, PlainTables, Problem, Risk, RowId,
+    Sense, Settings, Step, Template, TemplateId,
 };
 use pyo3::prelude::*;
 
@@ -39,6 +39,9 @@ type Row = (String, f64, f64, Vec<(usize, f64)>);
 /// Kind, column or row, column, number, number.
 type Changed = (String, usize, usize, f64, f64);
 
+/// The outcome at a node on a path: the number of the node, and changes of its program.
+type GivenChanges = (usize, Vec<Changed>);
+
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct GivenProgram {
@@ -66,6 +69,35 @@ pub(crate) struct Given {
     risk: Option<String>,
     /// Overrides of values in a case's `config.json`, as JSON.
     overrides: Option<String>,
+    /// The source of a terminal value: its path, and the stage there.
+    boundary: Option<(PathBuf, Option<String>)>,
+    paths: Option<FixedPaths>,
+}
+
+/// The paths that a policy is simulated on, as the caller gives them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct FixedPaths {
+    labels: Vec<String>,
+    files: Vec<PathBuf>,
+    /// By path, stage and plant.
+    inflows: Option<Vec<Vec<Vec<f64>>>>,
+    /// By path and stage.
+    openings: Option<Vec<Vec<usize>>>,
+    /// By path and stage of a built problem: the node, and what happens there.
+    steps: Option<Vec<Vec<GivenChanges>>>,
+}
+
+impl FixedPaths {
+    /// The scenarios of a case or a file.
+    fn scenarios(&self) -> Option<Scenarios> {
+        let inflows = self.inflows.as_ref().map(|values| Scenarios::Inflows {
+            labels: self.labels.clone(),
+            values: values.clone(),
+        });
+        let files = (!self.files.is_empty()).then(|| Scenarios::Files(self.files.clone()));
+        inflows.or(files)
+    }
 }
 
 /// Parses a setting; the error names it.
@@ -83,12 +115,23 @@ impl Given {
         }
     }
 
+    /// Refuses an output directory inside of a case.
+    pub(crate) fn check_output(&self, output: Option<&Path>) -> PyResult<()> {
+        let (ProblemSource::Path(case), Some(output)) = (&self.source, output) else {
+            return Ok(());
+        };
+        match cobre_case::output_inside(case, output) {
+            Some(problem) => Err(errors::invalid(&[problem])),
+            None => Ok(()),
+        }
+    }
+
     /// The settings that it asks for, if its files make sense. A file's problem is not built.
     pub(crate) fn check(self, py: Python<'_>) -> PyResult<Checked> {
         if let ProblemSource::Path(path) = &self.source {
             let options = self.options()?;
-            let checked =
-                py.detach(|| cobre_case::check(path, &options, self.overrides.as_deref()));
+            let overrides = self.config(path);
+            let checked = py.detach(|| cobre_case::check(path, &options, overrides.as_deref()));
             return checked.map_err(|error| errors::of(&error));
         }
         let case = self.load(py)?;
@@ -103,20 +146,55 @@ impl Given {
         Ok(Options {
             bound: self.bound,
             risk: risk.map(|risk| parse("risk", risk)).transpose()?,
+            scenarios: self.paths.as_ref().and_then(FixedPaths::scenarios),
         })
+    }
+
+    /// The terminal value of the caller.
+    fn boundary(&self) -> Option<Boundary> {
+        self.boundary
+            .clone()
+            .map(|(path, source_stage)| Boundary { path, source_stage })
+    }
+
+    /// The overrides of a case's `config.json`, with the terminal value among them.
+    fn config(&self, path: &Path) -> Option<String> {
+        match self.boundary().filter(|_| path.is_dir()) {
+            Some(boundary) => Some(boundary.merged(self.overrides.as_deref())),
+            None => self.overrides.clone(),
+        }
     }
 
     /// The problem, if it makes sense, and how it wants to be solved.
     pub(crate) fn load(self, py: Python<'_>) -> PyResult<Case> {
-        let options = self.options()?;
-        py.detach(|| match self.source {
+        let (options, boundary) = (self.options()?, self.boundary());
+        let config = match &self.source {
+            ProblemSource::Path(path) => self.config(path),
+            ProblemSource::Built(_) => None,
+        };
+        let bounded = |mut problem: Problem| {
+            let applied = boundary.as_ref().map(|own| own.apply(&mut problem));
+            let applied = applied.transpose().map(|_| problem);
+            applied.map_err(|findings| errors::invalid(&findings))
+        };
+        let mut case = py.detach(|| match self.source {
             ProblemSource::Path(path) => {
-                cobre_case::load_with(&path, &options, self.overrides.as_deref())
-                    .map_err(|error| errors::of(&error))
+                let case = cobre_case::load_with(&path, &options, config.as_deref());
+                let mut case = case.map_err(|error| errors::of(&error))?;
+                if !path.is_dir() {
+                    case.problem = bounded(case.problem)?;
+                }
+                Ok(case)
+            }
+            ProblemSource::Built(_) if options.scenarios.is_some() => {
+                let finding =
+                    "paths: a Problem has no inflows and no files; give openings by path and stage, or pairs of node and Opening";
+                Err(errors::invalid(&[finding.to_owned()]))
             }
             ProblemSource::Built(built) => {
-                let problem =
-                    built.problem(options.bound, options.risk.unwrap_or(Risk::EXPECTATION))?;
+                let risk = options.risk.unwrap_or(Risk::EXPECTATION);
+                let problem = built.problem(options.bound, risk, self.paths.as_ref())?;
+                let problem = bounded(problem)?;
                 Ok(Case {
                     kind: "problem",
                     tables: Arc::new(PlainTables::new(&problem)),
@@ -125,12 +203,24 @@ impl Given {
                     warnings: Vec::new(),
                 })
             }
-        })
+        })?;
+        if let Some(paths) = self.paths
+            && let Some(openings) = &paths.openings
+        {
+            let given = case.problem.give_openings(openings, &paths.labels);
+            given.map_err(|problem| errors::invalid(&[format!("paths: {problem}")]))?;
+        }
+        Ok(case)
     }
 }
 
 impl Built {
-    fn problem(self, bound: Option<f64>, risk: Risk) -> PyResult<Problem> {
+    fn problem(
+        self,
+        bound: Option<f64>,
+        risk: Risk,
+        paths: Option<&FixedPaths>,
+    ) -> PyResult<Problem> {
         let sense = match self.sense.as_str() {
             "min" => Sense::Minimize,
             "max" => Sense::Maximize,
@@ -149,6 +239,7 @@ impl Built {
             .into_iter()
             .map(|program| program.place(&mut draft))
             .collect();
+        let of_node: Vec<usize> = self.nodes.iter().map(|node| node.program).collect();
         let nodes: Vec<NodeId> = self
             .nodes
             .into_iter()
@@ -159,6 +250,21 @@ impl Built {
         }
         for (from, to, probability) in self.edges {
             draft.edge(nodes[from], nodes[to], probability);
+        }
+        if let Some(paths) = paths {
+            for (number, path) in paths.steps.iter().flatten().enumerate() {
+                let steps = path.iter().map(|(node, changes)| {
+                    let program = &programs[of_node[*node]];
+                    let changes = changes.iter().map(|change| program.change(change));
+                    GivenStep::Values(Step {
+                        node: nodes[*node],
+                        changes: changes.collect(),
+                    })
+                });
+                let label = paths.labels.get(number).cloned();
+                let label = label.unwrap_or_else(|| (number + 1).to_string());
+                draft.given(label, steps.collect());
+            }
         }
         let findings = |found: cobre_sddp::ProblemErrors| {
             let texts: Vec<String> = found.0.iter().map(ToString::to_string).collect();
@@ -173,6 +279,34 @@ struct Placed {
     id: TemplateId,
     columns: Vec<ColumnId>,
     rows: Vec<RowId>,
+}
+
+impl Placed {
+    /// A change of its numbers.
+    fn change(&self, (kind, at, column, one, other): &Changed) -> Change {
+        match kind.as_str() {
+            "row" => Change::RowBounds {
+                row: self.rows[*at],
+                lower: *one,
+                upper: *other,
+            },
+            "column" => Change::ColumnBounds {
+                column: self.columns[*at],
+                lower: *one,
+                upper: *other,
+            },
+            "cost" => Change::Cost {
+                column: self.columns[*at],
+                value: *one,
+            },
+            "coefficient" => Change::Coefficient {
+                row: self.rows[*at],
+                column: self.columns[*column],
+                value: *one,
+            },
+            _ => Change::Constant(*one),
+        }
+    }
 }
 
 impl GivenProgram {
@@ -208,31 +342,7 @@ impl Node {
         let program = &programs[self.program];
         let id = draft.node(self.name, program.id);
         for (probability, changes) in self.openings {
-            let changes =
-                changes
-                    .into_iter()
-                    .map(|(kind, at, column, one, other)| match kind.as_str() {
-                        "row" => Change::RowBounds {
-                            row: program.rows[at],
-                            lower: one,
-                            upper: other,
-                        },
-                        "column" => Change::ColumnBounds {
-                            column: program.columns[at],
-                            lower: one,
-                            upper: other,
-                        },
-                        "cost" => Change::Cost {
-                            column: program.columns[at],
-                            value: one,
-                        },
-                        "coefficient" => Change::Coefficient {
-                            row: program.rows[at],
-                            column: program.columns[column],
-                            value: one,
-                        },
-                        _ => Change::Constant(one),
-                    });
+            let changes = changes.iter().map(|change| program.change(change));
             draft.opening(id, probability, changes.collect());
         }
         id

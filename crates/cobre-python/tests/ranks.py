@@ -44,10 +44,20 @@ def gather_with_gaps(comm):
     return recv
 
 
-def shared(comm, dtype):
+def gather_at_root(comm):
+    root, counts = comm.size - 1, [rank + 1 for rank in range(comm.size)]
+    gathered = comm.gatherv(np.full(comm.rank + 1, comm.rank, dtype="int32"), counts=counts, root=root)
+    first = comm.gatherv(np.full(2, float(comm.rank)))
+    placed = np.full(comm.size + 1, -1.0) if comm.rank == root else None
+    displs = list(range(comm.size, 0, -1))
+    comm.gatherv(np.array([float(comm.rank)]), placed, counts=[1] * comm.size, displs=displs, root=root)
+    return [None if found is None else found.tolist() for found in (gathered, first, placed)]
+
+
+def shared(comm, dtype, every_rank_writes):
     table = comm.shared_array((2, 3), dtype)
     assert table.writing and table.shape == (2, 3) and table.dtype == dtype
-    if comm.rank == 0 or comm.backend != "shm":
+    if comm.rank == 0 or every_rank_writes:
         view = table.array
         view[:] = np.arange(6).reshape(2, 3)
     else:
@@ -181,13 +191,15 @@ def returns_what_cannot_be_loaded(comm):
     return Homesick()
 
 
-def watches_a_fence(comm):
-    """How far another thread gets while rank 0 waits in a fence for the others."""
+def watches_a_fence(comm, far_enough, seconds):
+    """True if another thread gets on while rank 0 waits in a fence for the others, which come when it has, or at last."""
     table = comm.shared_array(2)
     if comm.rank > 0:
-        time.sleep(0.5)
+        until = time.monotonic() + seconds
+        while not os.path.exists(far_enough) and time.monotonic() < until:
+            time.sleep(0.01)
         table.fence()
-        return 0
+        return os.path.exists(far_enough)
     steps = 0
     fence = threading.Thread(target=table.fence)
     fence.start()
@@ -195,9 +207,11 @@ def watches_a_fence(comm):
     watch.start()
     while fence.is_alive():
         steps += 1
+        if steps == 50:
+            open(far_enough, "w").close()
         time.sleep(0.001)
     watch.join()
-    return steps
+    return steps >= 50
 
 
 def forever(comm):

@@ -297,3 +297,15 @@ def test_a_limit_on_the_size_of_files_is_an_io_error(tmp_path):
     words = [sys.executable, "-c", limited, str(CASE), str(tmp_path / "out")]
     ended = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "File too large" in ended.stdout
+
+
+def test_results_inside_the_case_are_refused_as_on_the_command_line(tmp_path):
+    case = tmp_path / "case"
+    shutil.copytree(CASE, case)
+    for workers in (1, 2):
+        with pytest.raises(cobre.ValidationError, match="is inside the case"):
+            cobre.train(case, config_overrides=FEW, num_workers=workers, output=case / "results")
+    policy = cobre.train(case, config_overrides=FEW)
+    with pytest.raises(cobre.ValidationError, match="is inside the case"):
+        cobre.simulate(case, policy, output=case)
+    assert not (case / "results").exists()

@@ -40,9 +40,11 @@ def test_blocks_go_where_displacements_say():
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int8"])
-@pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_shared_arrays_are_written_by_the_leader_and_read_by_all(backend, dtype):
-    for before, after in cobre.spawn(ranks.shared, 2, backend=backend, args=(dtype,)):
+@pytest.mark.parametrize(("backend", "sharing"), [("shm", "auto"), ("tcp", "on"), ("tcp", "off")])
+def test_shared_arrays_are_written_by_the_leader_and_read_by_all(backend, sharing, dtype, monkeypatch):
+    # Where ranks share no memory, each is the leader of its own copy.
+    monkeypatch.setenv("COBRE_TCP_SHARED_MEMORY", sharing)
+    for before, after in cobre.spawn(ranks.shared, 2, backend=backend, args=(dtype, sharing == "off")):
         assert before.tolist() == [[0, 1, 2], [3, 4, 5]]
         assert after.tolist() == [[9, 1, 2], [3, 4, 5]]
 
@@ -50,6 +52,14 @@ def test_shared_arrays_are_written_by_the_leader_and_read_by_all(backend, dtype)
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 def test_every_rank_writes_its_part(backend):
     assert cobre.spawn(ranks.partitioned, 3, backend=backend) == [[0, 1, 1, 2, 2, 2]] * 3
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_the_root_alone_gets_what_is_gathered_at_it(backend):
+    first, middle, last = cobre.spawn(ranks.gather_at_root, 3, backend=backend)
+    assert first == [None, [0.0, 0.0, 1.0, 1.0, 2.0, 2.0], None]
+    assert middle == [None, None, None]
+    assert last == [[0, 1, 1, 2, 2, 2], None, [-1.0, 2.0, 1.0, 0.0]]
 
 
 def test_large_arrays_are_shared():
@@ -61,7 +71,7 @@ def test_alone_is_a_communicator_too():
     assert (comm.rank, comm.size, comm.backend) == (0, 1, "local")
     assert "rank 0 of 1" in repr(comm)
     assert ranks.partitioned(comm) == [0]
-    assert ranks.shared(comm, "float32")[1].tolist() == [[9, 1, 2], [3, 4, 5]]
+    assert ranks.shared(comm, "float32", True)[1].tolist() == [[9, 1, 2], [3, 4, 5]]
 
 
 def test_unfit_arrays_are_refused_with_the_reason():
@@ -94,6 +104,10 @@ def test_unfit_arrays_are_refused_with_the_reason():
         comm.allreduce(good, np.zeros(3))
     with pytest.raises(cobre.CommunicationError, match="root 7"):
         comm.broadcast(good, root=7)
+    with pytest.raises(cobre.CommunicationError, match="root 7"):
+        comm.gatherv(good, root=7)
+    with pytest.raises(cobre.CommunicationError, match="recv"):
+        comm.gatherv(good, np.zeros(3))
     with pytest.raises(MemoryError):
         comm.allgatherv(good, counts=[10**18])
     with pytest.raises(ValueError, match="dimension"):
@@ -124,8 +138,8 @@ def test_a_shared_array_is_handed_out_once_while_it_is_held():
     assert table.array.tolist() == [2.0, 1.0, 1.0]
 
 
-def test_other_threads_run_while_one_looks_at_an_array_in_a_fence():
-    assert cobre.spawn(ranks.watches_a_fence, 2)[0] > 50
+def test_other_threads_run_while_one_looks_at_an_array_in_a_fence(tmp_path):
+    assert all(cobre.spawn(ranks.watches_a_fence, 2, args=(str(tmp_path / "far"), 60.0)))
 
 
 def test_a_type_is_given_as_numpy_takes_it():

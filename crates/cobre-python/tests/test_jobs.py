@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -93,9 +94,19 @@ def by_hand(text, variables: dict[int, dict[str, str]], *args) -> list[tuple[int
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that nobody listens on, and none of those that the system chooses: no other process gets it meanwhile."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    count = first - 10_000
+    for number in range(count):
+        port = 10_000 + (os.getpid() * 257 + number) % count
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
 
 
 def tcp_variables(size: int, tmp_path: Path) -> dict[int, dict[str, str]]:
@@ -122,6 +133,17 @@ def test_ranks_of_a_named_segment_train_together(case, tmp_path, alone):
     variables = {rank: {**common, "COBRE_SHM_RANK": str(rank)} for rank in range(2)}
     assert by_hand(TRAIN, variables, case, tmp_path) == [(0, "", "")] * 2
     check_ranks(tmp_path, 2, "shm", alone)
+
+
+def test_ranks_of_mpiexec_train_together_without_mpi(case, tmp_path, alone):
+    launcher = shutil.which("mpiexec.mpich")
+    if launcher is None:
+        assert "CI" not in os.environ, "mpiexec.mpich is not installed"
+        pytest.skip("mpiexec.mpich is not installed")
+    words = [launcher, "-n", "4", sys.executable, "-c", TRAIN, case, tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    check_ranks(tmp_path, 4, "shm", alone)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

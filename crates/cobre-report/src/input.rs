@@ -18,22 +18,28 @@ pub(crate) struct ReportInput {
     pub(crate) maximised: bool,
     /// True if the bound is one of the mean; under a risk measure it is not.
     pub(crate) neutral: bool,
+    /// The stages of the simulated paths through a cyclic graph: they lack the cost of what follows.
+    pub(crate) path_stages: Option<u64>,
 }
 
 impl ReportInput {
-    /// Opens a directory.
+    /// Opens a directory; `chosen` scenarios are shown one by one in any case.
     ///
     /// # Errors
     /// When it holds no finished run, or a file in it is damaged.
-    pub(crate) fn open(path: &Path) -> Result<Self, ResultsError> {
+    pub(crate) fn open(path: &Path, chosen: &[String]) -> Result<Self, ResultsError> {
         let results = Rc::new(Results::open(path)?);
         let said = |key: &str| results.manifest.get(key).and_then(Value::as_str);
         let (sense, risk) = (said("sense"), said("risk"));
         Ok(Self {
             convergence: results.needed(convergence::TABLE)?,
-            simulation: SimulationData::open(&results)?,
+            simulation: SimulationData::open(&results, chosen)?,
             maximised: sense == Some("max"),
             neutral: risk == Some("expectation"),
+            path_stages: results
+                .run
+                .pointer("/settings/simulate_stages")
+                .and_then(Value::as_u64),
             results,
         })
     }

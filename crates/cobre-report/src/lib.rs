@@ -26,6 +26,7 @@
 //!         cuts: 4 * iteration,
 //!         cuts_added: 4,
 //!         lp_solves: 100 * iteration,
+//!         upper_bound: None,
 //!     };
 //!     rows.push(&row.cells());
 //! }
@@ -44,6 +45,7 @@ mod chart;
 mod dates;
 mod gather;
 mod grid;
+mod inflow_models;
 mod input;
 mod page;
 mod palette;
@@ -57,6 +59,8 @@ use std::path::{Path, PathBuf};
 
 use cobre_results::ResultsError;
 
+pub use self::inflow_models::{InflowPlant, InflowSeason};
+
 use self::chart::Section;
 use self::input::ReportInput;
 use self::simulation::Single;
@@ -68,11 +72,12 @@ pub struct Report {
     results: PathBuf,
     /// The name of the case.
     name: String,
-    /// The version of the program that ran.
-    version: String,
+    /// The line below the name: what the page is about, and by which version.
+    about: String,
     /// Figures to begin with: what they are, and what they say.
     headline: Vec<(String, String)>,
     sections: Vec<Section>,
+    footnote: &'static str,
     /// The scenarios that are shown one by one.
     singles: Vec<Single>,
 }
@@ -83,7 +88,15 @@ impl Report {
     /// # Errors
     /// When it holds no finished run, or a file in it is damaged or cannot be read.
     pub fn read(output: &Path) -> Result<Self, ResultsError> {
-        let input = ReportInput::open(output)?;
+        Self::read_with(output, &[])
+    }
+
+    /// As [`read`](Self::read); charts show these scenarios, by their labels or numbers.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), and a scenario that there is not.
+    pub fn read_with(output: &Path, scenarios: &[String]) -> Result<Self, ResultsError> {
+        let input = ReportInput::open(output, scenarios)?;
         let singles = input.simulation.as_ref().map(|of| of.single.clone());
         let version = input
             .results
@@ -93,11 +106,29 @@ impl Report {
         Ok(Self {
             results: output.to_owned(),
             name: input.name(),
-            version: version.unwrap_or("?").to_owned(),
+            about: format!("Results of a run of Cobre {}", version.unwrap_or("?")),
             headline: sections::headline(&input)?,
             singles: singles.unwrap_or_default(),
             sections: sections::all(&input)?,
+            footnote: page::FOOTNOTE,
         })
+    }
+
+    /// The page about inflow models that are estimated from the history of a case in a directory.
+    pub fn inflow_models(case: &Path, plants: &[InflowPlant]) -> Self {
+        let name = case.file_name().unwrap_or(case.as_os_str());
+        Self {
+            results: case.to_owned(),
+            name: name.to_string_lossy().into_owned(),
+            about: format!(
+                "Inflow models estimated by Cobre {}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            headline: inflow_models::headline(plants),
+            singles: Vec::new(),
+            sections: inflow_models::sections(plants),
+            footnote: "Charts have five significant digits; the Parquet tables have them all.",
+        }
     }
 
     /// Writes the page, all of it or nothing. A page that is there is replaced; another file is not.

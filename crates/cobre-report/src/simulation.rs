@@ -115,10 +115,14 @@ impl Quantity {
 
 impl SimulationData {
     /// Reads what all sections need; none if the run did not simulate.
-    pub(crate) fn open(results: &Rc<Results>) -> Result<Option<Self>, ResultsError> {
+    pub(crate) fn open(
+        results: &Rc<Results>,
+        chosen: &[String],
+    ) -> Result<Option<Self>, ResultsError> {
         let Some(table) = results.table(paths::TABLE)? else {
             return Ok(None);
         };
+        let names = names(&table)?;
         let totals = table.all_numbers(paths::VALUE)?;
         let numbers = table.all_integers(SCENARIO)?;
         let counted = numbers
@@ -141,7 +145,14 @@ impl SimulationData {
         }
         let labels = dates.into_iter();
         let labels = labels.map(|(number, date)| StageLabel { number, date });
-        let single = single(&totals);
+        let mut single = single(&totals, &names);
+        for asked in chosen {
+            let scenario = find(&names, asked).ok_or_else(|| {
+                let what = format!("there is no scenario {asked}: give its label or its number");
+                ResultsError::incomplete(&results.path, what)
+            })?;
+            choose(&mut single, scenario, &names[scenario]);
+        }
         Ok(Some(Self {
             results: Rc::clone(results),
             totals,
@@ -202,9 +213,53 @@ impl SimulationData {
     }
 }
 
+/// The name of each scenario: its label, else its number. Runs of earlier versions have no labels.
+fn names(table: &Table) -> Result<Vec<String>, ResultsError> {
+    let known = table.columns().iter().any(|column| column == paths::LABEL);
+    let mut found = Vec::new();
+    for group in 0..table.groups() {
+        let labels = if known {
+            table.texts(group, paths::LABEL)?
+        } else {
+            vec![String::new(); table.rows(group)]
+        };
+        found.extend(labels);
+    }
+    for (number, name) in found.iter_mut().enumerate() {
+        if name.is_empty() {
+            *name = format!("scenario {}", number + 1);
+        }
+    }
+    Ok(found)
+}
+
+/// The scenario of a label, else of a number.
+fn find(names: &[String], asked: &str) -> Option<usize> {
+    let by_name = names.iter().position(|name| name == asked);
+    let number = || asked.parse::<usize>().ok()?.checked_sub(1);
+    by_name.or_else(|| number().filter(|at| *at < names.len()))
+}
+
+/// Shows a scenario in all charts, first of all.
+fn choose(singles: &mut Vec<Single>, scenario: usize, name: &str) {
+    let there = singles
+        .iter()
+        .position(|single| single.scenario == scenario);
+    let mut single = there.map_or_else(
+        || Single {
+            scenario,
+            name: format!("{name}, chosen"),
+            shown: true,
+        },
+        |place| singles.remove(place),
+    );
+    single.shown = true;
+    singles.insert(0, single);
+}
+
 /// The scenarios to show one by one: the cheapest, the dearest and three between, by the order of their totals
 /// (and of their numbers where totals are equal).
-fn single(totals: &[f64]) -> Vec<Single> {
+fn single(totals: &[f64], names: &[String]) -> Vec<Single> {
     const SHARES: [(f64, &str); 5] = [
         (0.0, "lowest total"),
         (0.25, "lower quartile"),
@@ -219,7 +274,7 @@ fn single(totals: &[f64]) -> Vec<Single> {
     for (share, name) in SHARES {
         let scenario = order[(share * last).round() as usize];
         if singles.iter().all(|single| single.scenario != scenario) {
-            let name = format!("scenario {}, {name}", scenario + 1);
+            let name = format!("{}, {name}", names[scenario]);
             singles.push(Single {
                 scenario,
                 name,
@@ -242,14 +297,36 @@ mod tests {
     #[test]
     fn single_scenarios_are_chosen_by_the_order_of_totals() {
         let totals = [5.0, 1.0, 4.0, 2.0, 3.0];
-        let scenarios: Vec<usize> = single(&totals).iter().map(|of| of.scenario).collect();
+        let names = vec![String::new(); 5];
+        let singles = single(&totals, &names);
+        let scenarios: Vec<usize> = singles.iter().map(|of| of.scenario).collect();
         assert_eq!(scenarios, [1, 3, 4, 2, 0]);
     }
 
     #[test]
     fn a_scenario_is_shown_once() {
-        let singles = single(&[2.0]);
+        let singles = single(&[2.0], &["scenario 1".to_owned()]);
         assert_eq!(singles.len(), 1);
         assert_eq!(singles[0].name, "scenario 1, lowest total");
+    }
+
+    #[test]
+    fn a_chosen_scenario_is_shown_first() {
+        let names: Vec<String> = (1950..1960).map(|year| year.to_string()).collect();
+        let totals: Vec<f64> = (0..10).map(f64::from).collect();
+        let mut singles = single(&totals, &names);
+        assert_eq!(find(&names, "1953"), Some(3));
+        assert_eq!(find(&names, "2"), Some(1));
+        assert_eq!(find(&names, "11"), None);
+        choose(&mut singles, 3, &names[3]);
+        assert_eq!(
+            (&*singles[0].name, singles[0].shown),
+            ("1953, chosen", true)
+        );
+        choose(&mut singles, 9, &names[9]);
+        assert_eq!(
+            (&*singles[0].name, singles.len()),
+            ("1959, highest total", 6)
+        );
     }
 }

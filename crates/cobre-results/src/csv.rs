@@ -15,6 +15,11 @@ pub(crate) fn header(schema: &TableSchema) -> String {
     names.join(",") + "\n"
 }
 
+/// A table as the text of a CSV file.
+pub fn text(schema: &TableSchema, rows: &Rows) -> String {
+    header(schema) + &lines(rows)
+}
+
 /// Rows as lines of CSV. Numbers have as many digits as it takes to get the same number back.
 pub(crate) fn lines(rows: &Rows) -> String {
     let mut text = String::new();

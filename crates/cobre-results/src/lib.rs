@@ -29,6 +29,7 @@
 //!         cuts: number,
 //!         cuts_added: 1,
 //!         lp_solves: 4 * number,
+//!         upper_bound: None,
 //!     };
 //!     rows.push(&row.cells());
 //! }
@@ -47,6 +48,9 @@ mod csv;
 mod dictionary;
 mod earlier;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod layout;
 mod results;
 mod row_group;
@@ -57,6 +61,7 @@ mod table;
 mod table_file;
 mod writer;
 
+pub use csv::text as csv_text;
 pub use earlier::is_cuts;
 pub use error::ResultsError;
 pub use results::Results;

@@ -61,11 +61,7 @@ impl ResultsWriter {
             names.extend(tables.map(|table| layout::csv(table)));
         }
         survey(path, &names, proofs)?;
-        std::fs::create_dir_all(path).map_err(|source| FileError::Io {
-            action: "create the directory",
-            path: path.to_owned(),
-            source,
-        })?;
+        cobre_files::make_directories(path)?;
         let lock = Lock::take(path, host)?;
         // Again: another run may have been here meanwhile.
         let mut register = survey(path, &names, proofs)?;

@@ -54,6 +54,14 @@ pub enum SddpError {
         /// The iteration.
         iteration: usize,
     },
+    /// The machine has not the memory that training takes.
+    #[error("{detail}")]
+    OutOfMemory {
+        /// The bytes, by estimate.
+        bytes: u64,
+        /// The part of the run that takes them, and a remedy.
+        detail: String,
+    },
     /// A checkpoint that this run cannot go on from, or would lose.
     #[error("{0}")]
     Checkpoint(String),
@@ -82,6 +90,7 @@ impl ClassifiedError for SddpError {
             Self::Solver { .. } => ErrorKind::Solver,
             Self::Io { .. } => ErrorKind::Io,
             Self::Setting { .. } => ErrorKind::Usage,
+            Self::OutOfMemory { .. } => ErrorKind::Memory,
             Self::Communication(error) => error.kind(),
             Self::Divergence { .. } => ErrorKind::Communication,
             Self::Disagreement { .. }
@@ -113,6 +122,7 @@ impl ClassifiedError for SddpError {
             Self::Foreign(FileError::Foreign { path, .. }) | Self::Io { path, .. } => {
                 fields.with(FieldName::File, path.as_path())
             }
+            Self::OutOfMemory { bytes, .. } => fields.with(FieldName::Bytes, *bytes),
             Self::Foreign(_) | Self::Checkpoint(_) | Self::Misfit(_) => fields,
         }
     }

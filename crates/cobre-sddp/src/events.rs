@@ -4,7 +4,9 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use crate::lp::LpStatistics;
+use crate::spans::Span;
 use crate::training::Estimate;
+use crate::unit_times::UnitTimes;
 
 /// The state of training after an iteration, in the modeller's sense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +17,8 @@ pub struct Iteration {
     pub bound: f64,
     /// The policy's value on this iteration's forward passes.
     pub estimate: Estimate,
+    /// The bound from the other side, from above for a cost; `None` where none was computed or found.
+    pub upper_bound: Option<f64>,
     /// The distance of the estimate's mean from the bound, as [`gap`](crate::gap) has it; `None` under a risk measure.
     pub gap: Option<f64>,
     /// Linear programs solved so far, by all ranks.
@@ -48,6 +52,21 @@ pub trait Observer {
         let _ = iteration;
     }
 
+    /// An iteration is done, and these were the times of this rank's work units in it.
+    fn unit_times(&mut self, times: &UnitTimes) {
+        let _ = times;
+    }
+
+    /// Returns true to get the [`spans`](Self::spans) of this rank.
+    fn wants_spans(&self) -> bool {
+        false
+    }
+
+    /// The spans since the last call: after every iteration, after the simulation, and at the end.
+    fn spans(&mut self, spans: &[Span]) {
+        let _ = spans;
+    }
+
     /// This many simulated paths of all are done.
     fn simulated(&mut self, done: usize, all: usize) {
         let _ = (done, all);
@@ -67,6 +86,11 @@ pub trait Observer {
     /// same.
     fn keeps_tables(&self) -> bool {
         false
+    }
+
+    /// Returns false if the results of the first rank need not have the policy: a large one takes memory.
+    fn keeps_policy(&self) -> bool {
+        true
     }
 
     /// A table of simulated paths as the bytes of its Parquet file, on the first rank.

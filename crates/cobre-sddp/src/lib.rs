@@ -45,7 +45,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 extern crate self as cobre_sddp;
 
 mod agreement;
@@ -54,8 +54,12 @@ mod checkpoint;
 mod error;
 mod events;
 mod fingerprint;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod kernel;
 mod lp;
+mod memory_estimate;
 mod noise;
 mod output;
 mod packing;
@@ -69,27 +73,43 @@ mod run;
 mod settings;
 mod simulation;
 mod solver;
+mod spans;
 mod team;
 mod training;
+mod unit_times;
+mod upper_bound;
 
 pub use basis_memory::DEFAULT as DEFAULT_BASIS_MEMORY;
 pub use checkpoint::{Cadence, exists as has_checkpoint};
 pub use error::{ClassifiedError, ErrorKind, FieldName, Fields, SddpError};
 pub use events::{Iteration, Observer, TimeSplit};
 pub use lp::{LpFailure, LpFailureKind, LpStatistics, NodeSolution};
+pub use memory_estimate::MemoryEstimate;
 pub use noise::{Noise, Purpose, choose};
-pub use output::{About, PlainTables, Tables, Visited, read_policy, write_policy};
-pub use policy::{InitialState, Manifest, Policy, Selection, SelectionRule, StoredCut};
+pub use output::{
+    About, PlainTables, PolicyFile, Tables, Visited, cuts_csv, cuts_sddp_jl, read_policy,
+    read_policy_manifest, write_policy,
+};
+pub use policy::{
+    GivenPolicy, InitialState, Manifest, Policy, Selection, SelectionRule, StoredCut,
+};
 pub use problem::{
-    Change, ColumnId, Draft, Edge, Fictitious, Graph, LARGEST, LARGEST_COEFFICIENT, LpColumn,
-    LpRow, MOST_OPENING_NUMBERS, Magnitudes, Node, NodeId, Parts, Places, Problem, ProblemError,
-    ProblemErrors, RowId, SMALLEST, Sense, State, StateColumns, Step, Summary, Template,
-    TemplateId, ValidationStep, sum_of,
+    Change, ColumnId, Draft, Edge, Fictitious, GivenPath, GivenStep, Graph, LARGEST,
+    LARGEST_COEFFICIENT, LpColumn, LpRow, MOST_OPENING_NUMBERS, Magnitudes, Node, NodeId, Parts,
+    PathPoint, PathSource, PathSources, Places, Problem, ProblemError, ProblemErrors, RowId,
+    SMALLEST, Sense, State, StateColumns, Step, Summary, Template, TemplateId, TerminalCut,
+    TerminalValue, ValidationStep, sum_of,
 };
 pub use ranks::Backend;
 pub use risk::Risk;
 pub use run::{Results, Seconds, Start, run, run_from, simulate};
-pub use settings::{MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Settings};
+pub use settings::{
+    MAX_PASSES, MAX_PATH_STAGES, MAX_PATHS, MAX_THREADS, MAX_UPPER_BOUND_STATES, Overrides,
+    Settings,
+};
 pub use simulation::Sampling;
 pub use solver::Solver;
+pub use spans::{Span, SpanKind};
 pub use training::{Estimate, StopReason, StopRule, Stopping, TrainingResults, gap};
+pub use unit_times::UnitTimes;
+pub use upper_bound::DEFAULT_STATES as DEFAULT_UPPER_BOUND_STATES;

@@ -14,6 +14,12 @@ pub enum Purpose {
     Openings,
     /// The mean of cost that nobody pays.
     Fictitious,
+    /// Values of forward passes that are no openings.
+    OutOfSampleTraining,
+    /// Values of simulated paths that are no openings.
+    OutOfSampleSimulation,
+    /// The order in which forward passes take the scenarios that there are.
+    ScenarioOrder,
 }
 
 /// The random numbers of one run and purpose.
@@ -39,8 +45,24 @@ impl Noise {
         generator.set_stream(scenario as u64);
         // One block of 16 words per stage.
         generator.set_word_pos(16 * stage as u128);
-        [(); 2].map(|()| (generator.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64))
+        [(); 2].map(|()| unit(&mut generator))
     }
+
+    /// Numbers in [0, 1) for a stage of a path, one for each series.
+    pub fn fill(self, path: usize, stage: usize, numbers: &mut [f64]) {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&self.seed.to_le_bytes());
+        key[8] = self.purpose as u8;
+        key[16..24].copy_from_slice(&(stage as u64).to_le_bytes());
+        let mut generator = ChaCha8Rng::from_seed(key);
+        generator.set_stream(path as u64);
+        numbers.fill_with(|| unit(&mut generator));
+    }
+}
+
+/// The next number in [0, 1).
+fn unit(generator: &mut ChaCha8Rng) -> f64 {
+    (generator.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
 /// The outcome that `draw`, in [0, 1), selects among outcomes of these weights, which need not sum

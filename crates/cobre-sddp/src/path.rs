@@ -5,9 +5,9 @@ use bytemuck::{Pod, Zeroable};
 use cobre_results::Rows;
 
 use crate::lp::{Detail, LpFailure, NodeSolution, Visit};
-use crate::noise::{Noise, choose};
+use crate::noise::{Noise, Purpose, choose};
 use crate::output::{PathTables, Visited};
-use crate::problem::Problem;
+use crate::problem::{Edge, PathPoint, Problem, discount};
 use crate::rank_work::{NodeSolvers, TrainingState};
 use crate::ranks::Backend;
 use crate::solver::WarmStart;
@@ -21,19 +21,31 @@ pub(crate) struct TrialStage {
     cost: f64,
 }
 
+/// The node of a stage that a pass does not have.
+const NOWHERE: u64 = u64::MAX;
+
+impl TrialStage {
+    const NONE: Self = Self {
+        node: NOWHERE,
+        cost: 0.0,
+    };
+}
+
 /// A trial point: the node visited, or the root, and the state that it leaves.
 pub(crate) struct TrialPoint {
     pub(crate) node: Option<usize>,
     pub(crate) state: Vec<f64>,
 }
 
-/// The trial points of the forward passes of an iteration. Each pass has room for as many stages as the graph
-/// is deep; the last one in use is at a leaf.
+/// The trial points of the forward passes of an iteration. Each pass has room for as many stages as the longest can
+/// have, or has.
 #[derive(Debug, Default)]
 pub(crate) struct TrialPoints {
     pub(crate) stages: Vec<TrialStage>,
     /// The outgoing states of the stages.
     pub(crate) states: Vec<f64>,
+    /// Stages that a pass has room for.
+    pub(crate) room: usize,
 }
 
 impl TrialPoints {
@@ -43,43 +55,91 @@ impl TrialPoints {
         self.states.clear();
     }
 
-    /// The stages and states of a pass.
-    pub(crate) fn widths(problem: &Problem) -> (usize, usize) {
-        let depth = problem.graph.depth();
-        (depth, depth * problem.states.len())
+    /// Adds a pass, with this room.
+    pub(crate) fn push(&mut self, pass: &Self, room: usize) {
+        let states = pass.states.len() / pass.stages.len().max(1);
+        let more = room - pass.stages.len();
+        self.stages.extend_from_slice(&pass.stages);
+        let nothing = std::iter::repeat_n(TrialStage::NONE, more);
+        self.stages.extend(nothing);
+        self.states.extend_from_slice(&pass.states);
+        self.states.extend(std::iter::repeat_n(0.0, more * states));
+    }
+
+    /// The state that was left last, of so many numbers.
+    fn last(&self, width: usize) -> &[f64] {
+        &self.states[self.states.len() - width..]
     }
 
     /// The node and the outgoing state of each stage of a pass.
-    pub(crate) fn of_pass(
-        &self,
-        problem: &Problem,
-        pass: usize,
-    ) -> impl Iterator<Item = (usize, &[f64])> {
-        let (depth, width) = (problem.graph.depth(), problem.states.len());
-        let stages = self.stages[pass * depth..][..depth].iter().enumerate();
-        let mut ended = false;
-        stages.map_while(move |(stage, record)| {
-            let node = record.node as usize;
-            let before = std::mem::replace(&mut ended, !problem.has_future(node));
-            let at = (pass * depth + stage) * width;
-            (!before).then(|| (node, &self.states[at..at + width]))
-        })
+    pub(crate) fn of_pass(&self, pass: usize) -> impl Iterator<Item = (usize, &[f64])> {
+        (0..self.room).map_while(move |place| self.visit(pass, place))
+    }
+
+    /// The node and the outgoing state of the stage of a pass at a place, from 0.
+    pub(crate) fn visit(&self, pass: usize, place: usize) -> Option<(usize, &[f64])> {
+        let width = self.states.len() / self.stages.len().max(1);
+        let at = (place < self.room).then_some(pass * self.room + place)?;
+        let node = self.stages[at].node;
+        (node != NOWHERE).then(|| (node as usize, &self.states[at * width..][..width]))
+    }
+
+    /// The stages of the longest pass.
+    pub(crate) fn longest(&self) -> usize {
+        let in_use = |stages: &[TrialStage]| stages.iter().filter(|at| at.node != NOWHERE).count();
+        let passes = self.stages.chunks(self.room.max(1));
+        passes.map(in_use).max().unwrap_or(0)
     }
 
     /// The cost of each pass.
-    pub(crate) fn costs(&self, problem: &Problem) -> Vec<f64> {
-        let passes = self.stages.chunks(problem.graph.depth());
+    pub(crate) fn costs(&self) -> Vec<f64> {
+        let passes = self.stages.chunks(self.room);
         // Stages that are not in use cost nothing.
         let cost = |stages: &[TrialStage]| stages.iter().fold(0.0, |sum, stage| sum + stage.cost);
         passes.map(cost).collect()
     }
 }
 
-/// The sum of the probabilities of edges, which discounts what follows.
-fn discount(edges: &[crate::problem::Edge]) -> f64 {
-    let sum: f64 = edges.iter().map(|edge| edge.probability).sum();
-    // Thirds do not sum to 1 exactly, and mean no discount.
-    if (sum - 1.0).abs() < 1e-6 { 1.0 } else { sum }
+/// The end of paths through a cyclic graph; others end at a leaf, and their costs are discounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathEnd {
+    /// By chance, as probabilities that sum to less than 1 say, and after so many stages in any case. Costs are not
+    /// discounted, as paths end instead.
+    Sampled(usize),
+    /// After so many stages, whose costs are discounted.
+    Fixed(usize),
+}
+
+impl PathEnd {
+    /// The place of a draw among edges whose probabilities it is to be compared with; `None` if the path ends after
+    /// so many stages. A path never ends before its first stage.
+    fn step(self, stages: usize, edges: &[Edge], draw: f64) -> Option<f64> {
+        match self {
+            Self::Sampled(most) | Self::Fixed(most) if stages >= most => None,
+            Self::Sampled(_) if stages > 0 => {
+                let goes_on = discount(edges);
+                (draw < goes_on).then(|| draw / goes_on)
+            }
+            Self::Sampled(_) | Self::Fixed(_) => Some(draw),
+        }
+    }
+}
+
+/// The part of a solution's cost that a path pays at `node`: the terminal value after the last one, too.
+fn paid(problem: &Problem, node: usize, answer: &NodeSolution) -> f64 {
+    if problem.has_successors(node) {
+        answer.cost
+    } else {
+        answer.cost + answer.future
+    }
+}
+
+/// The factor of costs after edges: 1 where paths end by chance instead.
+fn discount_by(end: Option<PathEnd>, edges: &[Edge]) -> f64 {
+    match end {
+        Some(PathEnd::Sampled(_)) => 1.0,
+        Some(PathEnd::Fixed(_)) | None => discount(edges),
+    }
 }
 
 /// Records the decisions on a simulated path.
@@ -88,10 +148,73 @@ pub(crate) struct PathRecorder<'a> {
     pub(crate) rows: &'a mut [Rows],
     /// From 1.
     pub(crate) scenario: usize,
+    /// The name of the path; empty if it has none.
+    pub(crate) label: String,
+    /// The first day of the stage before; empty before the first stage.
+    pub(crate) start_date: String,
+}
+
+impl PathRecorder<'_> {
+    /// Records a stage, with the first day that it has.
+    fn stage(&mut self, visited: Visited<'_>) {
+        let tables = self.tables;
+        self.start_date = tables.start_date(visited.problem, visited.node, &self.start_date);
+        let start_date = &self.start_date;
+        let visited = Visited {
+            start_date,
+            ..visited
+        };
+        tables.stage(&visited, self.rows);
+    }
+
+    /// Ends a path of this cost.
+    fn end(&mut self, problem: &Problem, cost: f64) {
+        let name = (self.scenario, self.label.as_str());
+        PathTables::path(problem, name, cost, self.rows);
+    }
+}
+
+/// The draws of paths: by seed, purpose and number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PathDraws {
+    pub(crate) seed: u64,
+    pub(crate) purpose: Purpose,
+    /// Forward passes per iteration.
+    pub(crate) passes: usize,
+}
+
+impl PathDraws {
+    /// The number of the path of a pass.
+    pub(crate) fn path(&self, (iteration, pass): (usize, usize)) -> usize {
+        iteration * self.passes + pass
+    }
+}
+
+/// A step of a path: a node, and one of its openings or values in the place of one.
+pub(crate) struct PathStep {
+    pub(crate) node: usize,
+    pub(crate) opening: usize,
+    pub(crate) given: Option<Vec<f64>>,
+}
+
+impl PathStep {
+    /// Its values, out of those of all openings.
+    fn values<'v>(&'v self, problem: &Problem, values: &'v [f64]) -> &'v [f64] {
+        let own = || problem.opening(values, self.node, self.opening);
+        self.given.as_deref().unwrap_or_else(own)
+    }
+
+    /// The opening, unless it has values of its own.
+    fn drawn(&self, problem: &Problem) -> Option<usize> {
+        let openings = problem.nodes[self.node].probabilities.len();
+        (self.given.is_none() && self.opening < openings).then_some(self.opening)
+    }
 }
 
 /// Simulates paths one after the other, each warm-started from the bases of the one before.
 pub(crate) struct PathSimulator {
+    /// The end of sampled paths in a cyclic graph.
+    end: Option<PathEnd>,
     /// By node.
     pub(crate) warm_starts: Vec<WarmStart>,
     /// The last path.
@@ -101,12 +224,18 @@ pub(crate) struct PathSimulator {
 }
 
 impl PathSimulator {
-    pub(crate) fn new(problem: &Problem) -> Self {
+    pub(crate) fn new(problem: &Problem, end: Option<PathEnd>) -> Self {
         Self {
+            end: end.filter(|_| problem.graph.is_cyclic()),
             warm_starts: problem.nodes.iter().map(|_| WarmStart::default()).collect(),
             trial: TrialPoints::default(),
             costs: Vec::new(),
         }
+    }
+
+    /// Discounts the costs of paths, whose ends their steps say.
+    pub(crate) fn discounts(&mut self) {
+        self.end = None;
     }
 
     /// Simulates a sampled path.
@@ -114,11 +243,14 @@ impl PathSimulator {
         &mut self,
         shared: &TrainingState<'_, C>,
         solvers: &mut NodeSolvers,
-        noise: Noise,
+        draws: PathDraws,
         (iteration, scenario): (usize, usize),
         recorder: Option<&mut PathRecorder<'_>>,
     ) -> Result<(), Box<LpFailure>> {
         let mut depth = 0;
+        let end = self.end;
+        let PathDraws { seed, purpose, .. } = draws;
+        let (noise, source) = (Noise::new(seed, purpose), shared.problem.paths.of(purpose));
         let next = |before: Option<usize>| {
             let edges = before.map_or(&shared.problem.graph.root[..], |node| {
                 shared.problem.graph.successors(node)
@@ -126,74 +258,92 @@ impl PathSimulator {
             if edges.is_empty() {
                 return None;
             }
-            let [where_to, what] = noise.draw(iteration, scenario, depth);
-            depth += 1;
+            let [mut where_to, what] = noise.draw(iteration, scenario, depth);
+            if let Some(end) = end {
+                where_to = end.step(depth, edges, where_to)?;
+            }
             let node = edges[choose(edges.iter().map(|edge| edge.probability), where_to)].node;
             let probabilities = &shared.problem.nodes[node].probabilities;
-            Some((node, choose(probabilities.iter().copied(), what)))
+            let opening = choose(probabilities.iter().copied(), what);
+            let given = source.map(|source| {
+                let at = PathPoint {
+                    seed,
+                    purpose,
+                    path: draws.path((iteration, scenario)),
+                    stage: depth,
+                    node,
+                    opening,
+                };
+                shared.problem.values_at(source, &at)
+            });
+            depth += 1;
+            Some(PathStep {
+                node,
+                opening,
+                given,
+            })
         };
         self.simulate(shared, solvers, next, recorder)
     }
 
-    /// Simulates a path; `next` gives each stage's node and opening after the node before.
+    /// Simulates a path; `next` gives each step after the node before.
     pub(crate) fn simulate<C: Backend>(
         &mut self,
         shared: &TrainingState<'_, C>,
         solvers: &mut NodeSolvers,
-        mut next: impl FnMut(Option<usize>) -> Option<(usize, usize)>,
+        mut next: impl FnMut(Option<usize>) -> Option<PathStep>,
         mut recorder: Option<&mut PathRecorder<'_>>,
     ) -> Result<(), Box<LpFailure>> {
         let problem = shared.problem;
         let detail = recorder.as_ref().map_or(Detail::State, |_| Detail::Full);
-        let (trial, widths) = (&mut self.trial, TrialPoints::widths(problem));
+        let trial = &mut self.trial;
         trial.clear();
-        let (mut before, mut state) = (None, problem.initial_state());
+        let (mut first, mut before, mut state) = (None, None, problem.initial_state());
         let (mut weight, mut cost) = (discount(&problem.graph.root), 0.0);
-        while let Some((node, opening)) = next(before) {
+        while let Some(step) = next(before) {
+            let node = step.node;
             let visit = Visit {
                 incoming: &state,
-                openings: opening..opening + 1,
+                openings: step.opening..step.opening + 1,
                 detail,
             };
-            let fictitious = problem.fictitious_cost(shared.values.read(), node, opening, &state);
+            let first = *first.get_or_insert(node);
+            let values = step.values(problem, shared.values.read());
+            let fictitious = problem.fictitious_cost(values, node, &state);
             let keep = &mut |_: usize, answer: &NodeSolution| {
                 let record = TrialStage {
                     node: node as u64,
-                    cost: weight * (answer.cost - fictitious),
+                    cost: weight * (paid(problem, node, answer) - fictitious),
                 };
                 cost += record.cost;
                 trial.stages.push(record);
                 trial.states.extend_from_slice(&answer.outgoing);
                 if let Some(recorder) = &mut recorder {
-                    let values = problem.opening(shared.values.read(), node, opening);
-                    let visited = Visited {
+                    recorder.stage(Visited {
                         problem,
                         scenario: recorder.scenario,
-                        stage: problem.stage_number(node, trial.stages.len()),
-                        start_date: &problem.nodes[node].start_date,
+                        stage: problem.stage_number(first, node, trial.stages.len()),
+                        start_date: "",
                         node,
-                        opening,
+                        opening: step.drawn(problem),
                         discount: weight,
                         incoming: &state,
                         answer,
                         fictitious,
                         parts: problem.nodes[node].places.split(values),
-                    };
-                    recorder.tables.stage(&visited, recorder.rows);
+                    });
                 }
             };
-            solvers.solve(shared, node, &visit, &mut self.warm_starts[node], keep)?;
-            let outgoing = trial.states.len() - state.len();
-            state.copy_from_slice(&trial.states[outgoing..]);
+            let (given, warm_start) = (step.given.as_deref(), &mut self.warm_starts[node]);
+            solvers.solve_given(shared, (node, given), &visit, warm_start, keep)?;
+            state.copy_from_slice(trial.last(problem.states.len()));
             before = Some(node);
-            weight *= discount(problem.graph.successors(node));
+            weight *= discount_by(self.end, problem.graph.successors(node));
         }
         if let Some(recorder) = recorder {
-            PathTables::path(problem, recorder.scenario, cost, recorder.rows);
+            recorder.end(problem, cost);
         }
         self.costs.push(cost);
-        trial.stages.resize(widths.0, TrialStage::zeroed());
-        trial.states.resize(widths.1, 0.0);
         Ok(())
     }
 }

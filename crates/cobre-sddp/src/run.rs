@@ -1,9 +1,13 @@
 //! A run: train, simulate, validate, write.
 
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
-use cobre_comm::host_name;
+use cobre_comm::{host_name, memory};
 use cobre_results::layout::validation;
 use cobre_results::{MemoryTable, RowGroup, TableFile, note};
 
@@ -13,18 +17,24 @@ use crate::checkpoint::{self, Cadence, Checkpoints, Provenance};
 use crate::error::{ClassifiedError, SddpError};
 use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
+use crate::kernel::PresolvedNodes;
 use crate::lp::LpStatistics;
+use crate::memory_estimate::MemoryEstimate;
+use crate::noise::Purpose;
 use crate::output::{About, Facts, PathTables, PlainTables, RunOutput};
 use crate::path::TrialPoints;
-use crate::policy::{CutPool, InitialState, Manifest, Policy};
+use crate::policy::{CutPool, GivenPolicy, InitialState, Manifest, Policy};
 use crate::problem::{Fictitious, Problem};
 use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
 use crate::ranks::{Backend, ByteBlocks, Ranks, split};
 use crate::settings::Settings;
+use crate::simulation::Sampling;
+use crate::spans::SpanKind;
 use crate::team::with_team;
 use crate::training::{
     Estimate, Progress, StopReason, StopRule, Stopping, Trainer, TrainingResults,
 };
+use crate::upper_bound::{self, UpperBound};
 
 /// The seconds of the parts of a run, by this rank's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -44,6 +54,9 @@ pub struct Results {
     pub trained: TrainingResults,
     /// The policy's value on simulated paths, if any were asked for.
     pub simulated: Option<Estimate>,
+    /// The stages of those paths, if paths of a cyclic graph were simulated for so many: the value of what follows is
+    /// not theirs.
+    pub simulated_stages: Option<usize>,
     /// Its value on each of them.
     pub values: Vec<f64>,
     /// The value of each of the modeller's validation scenarios.
@@ -70,15 +83,17 @@ const CONTRADICTION: &str = "the bound is on the wrong side of the estimate by m
 
 impl Results {
     /// Warns of a bound that contradicts the estimate.
-    fn warn(&self, problem: &Problem, observer: &mut dyn Observer) {
-        if self.contradicts(problem) {
+    fn warn(&self, problem: &Problem, settings: &Settings, observer: &mut dyn Observer) {
+        // Paths that are cut short lack a part of the cost.
+        if settings.cut_short(&problem.graph).is_none() && self.contradicts(problem) {
             observer.warning(CONTRADICTION);
         }
     }
 
     /// True if the bound contradicts the estimate by more than sampling error.
     fn contradicts(&self, problem: &Problem) -> bool {
-        let estimate = self.simulated.unwrap_or(self.trained.estimate);
+        let simulated = self.simulated.filter(|_| self.simulated_stages.is_none());
+        let estimate = simulated.unwrap_or(self.trained.estimate);
         let Some(half) = estimate.half_width_95.filter(|_| problem.is_risk_neutral()) else {
             return false;
         };
@@ -88,12 +103,40 @@ impl Results {
         problem.sense.sign() * (bound - estimate.mean) > margin
     }
 
-    /// Has the policy that training began with, to the bit, if nothing was added to it.
-    fn keep_given(&mut self, given: Option<&Policy>) {
-        if let Some(policy) = given.filter(|_| self.trained.iterations.is_empty()) {
-            self.policy_sha256 = policy.sha256();
-            self.policy = self.policy.take().map(|_| policy.clone());
+    /// Writes training and the policy, which the first rank keeps if the observer wants it. It is the one that training
+    /// began with, to the bit, if nothing was added to it.
+    fn keep_policy<C: Backend>(
+        &mut self,
+        job: &Trainer<'_, '_, '_, C>,
+        directory: Option<&RunOutput>,
+        start: &Start<'_>,
+        settings: &Settings,
+        observer: &dyn Observer,
+    ) -> Result<(), SddpError> {
+        let is_given = self.trained.iterations.is_empty();
+        let given = start.policy.filter(|_| is_given);
+        if let Some(given) = given {
+            self.policy_sha256 = given.sha256();
         }
+        if !job.ranks.is_first() || (directory.is_none() && !observer.keeps_policy()) {
+            return Ok(());
+        }
+        // The first rank leads its node.
+        let whole = given.map(GivenPolicy::whole).transpose()?.flatten();
+        let policy = whole.unwrap_or_else(|| {
+            let shared = job.work.read();
+            let (problem, pool) = (shared.problem, &shared.pool);
+            Cow::Owned(Policy {
+                manifest: manifest(problem, self, settings, pool.used()),
+                cuts: pool.stored(problem),
+            })
+        });
+        if let Some(directory) = directory {
+            directory.write_training(&self.trained)?;
+            directory.write_policy(&policy)?;
+        }
+        self.policy = observer.keeps_policy().then(|| policy.into_owned());
+        Ok(())
     }
 
     /// The part of the run that was interrupted.
@@ -128,7 +171,7 @@ pub struct Start<'a> {
     /// The tables and facts of the case.
     pub about: About<'a>,
     /// The policy of a warm start. Its cuts stay in use, whatever cut selection does.
-    pub policy: Option<&'a Policy>,
+    pub policy: Option<GivenPolicy<'a>>,
 }
 
 impl<'a> Start<'a> {
@@ -156,12 +199,15 @@ pub fn run_from<C: Backend>(
     observer: &mut dyn Observer,
 ) -> Result<Results, SddpError> {
     let ranks = &Ranks::new(comm);
+    ranks.spans.keep(observer.wants_spans());
     let found = run_on(ranks, problem, settings, start, observer);
+    ranks.report_spans(observer);
     // Errors that the other ranks do not know of.
     if let Err(
         error @ (SddpError::Solver { .. }
         | SddpError::Io { .. }
         | SddpError::Setting { .. }
+        | SddpError::OutOfMemory { .. }
         | SddpError::Checkpoint(_)
         | SddpError::Foreign(_)
         | SddpError::Misfit(_)),
@@ -193,6 +239,7 @@ pub fn simulate<C: Backend>(
 ) -> Result<Results, SddpError> {
     let settings = Settings {
         stopping: Stopping::any(vec![StopRule::Iterations(0)]),
+        upper_bound: 0,
         checkpoints: Cadence::Never,
         resume: false,
         ..settings.clone()
@@ -211,12 +258,20 @@ fn run_on<C: Backend>(
     // Before the values of openings move to shared memory.
     let provenance = Provenance {
         problem: Fingerprint::of(&problem),
-        policy: start.policy.map(Policy::sha256),
+        policy: start.policy.map(GivenPolicy::sha256),
     };
     agree(ranks, &provenance, settings)?;
     settings.check(problem.is_risk_neutral())?;
+    settings.check_graph(&problem.graph)?;
+    if let Some(warning) = settings.cut_short(&problem.graph) {
+        observer.warning(&warning);
+    }
+    if settings.upper_bound > 0 {
+        upper_bound::check(&problem)?;
+    }
+    check_memory(ranks, &problem, settings, observer)?;
     if let Some(policy) = start.policy {
-        policy.fits(&problem).map_err(SddpError::Misfit)?;
+        policy.fits(&problem, ranks.is_leader())?;
     }
     let values = std::mem::take(&mut problem.values);
     let values = ranks.share_table(values.len(), |shared| shared.copy_from_slice(&values))?;
@@ -224,10 +279,7 @@ fn run_on<C: Backend>(
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
-    let mut pool = CutPool::new(&problem, settings.passes.get(), settings.selection);
-    if let Some(policy) = start.policy {
-        pool.give(ranks, &problem, policy)?;
-    }
+    let pool = pool(ranks, &problem, settings, start)?;
     let shared = TrainingState {
         problem: &problem,
         values,
@@ -239,9 +291,10 @@ fn run_on<C: Backend>(
     };
     let work = RankWork::new(shared, ranks, settings);
     let basis_bytes = basis_memory::per_basis(&problem, &work.units, settings);
+    let presolved = &Arc::new(PresolvedNodes::new(problem.nodes.len()));
     with_team(
         settings.threads.get(),
-        || NodeSolvers::new(&problem, settings.solver, basis_bytes),
+        || NodeSolvers::new(&problem, presolved, settings.solver, basis_bytes),
         |task, unit, solvers| work.run_unit(task, unit, solvers),
         |team| {
             let trainer = Trainer {
@@ -252,6 +305,51 @@ fn run_on<C: Backend>(
             run_job(trainer, &provenance, settings, start, observer)
         },
     )
+}
+
+/// The pool of cuts that training begins with. Collective.
+fn pool<C: Backend>(
+    ranks: &Ranks<'_, C>,
+    problem: &Problem,
+    settings: &Settings,
+    start: &Start<'_>,
+) -> Result<CutPool<C>, SddpError> {
+    let mut pool = CutPool::new(problem, settings.passes.get(), settings.selection);
+    if let Some(policy) = start.policy {
+        pool.give(ranks, problem, policy)?;
+    }
+    Ok(pool)
+}
+
+/// Refuses training that the memory of this machine does not hold, and warns where it may not. Collective.
+fn check_memory<C: Backend>(
+    ranks: &Ranks<'_, C>,
+    problem: &Problem,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<(), SddpError> {
+    let estimate = MemoryEstimate::of(problem, settings);
+    // The same on all ranks: so is the number of collectives.
+    let hosts = if estimate.is_small() {
+        1
+    } else {
+        hosts(ranks)?
+    };
+    let warning = estimate.check(memory::available() as u64, hosts as u64)?;
+    if let Some(warning) = warning.filter(|_| ranks.is_first()) {
+        observer.warning(&warning);
+    }
+    Ok(())
+}
+
+/// The number of hosts that ranks run on. Collective.
+fn hosts<C: Backend>(ranks: &Ranks<'_, C>) -> Result<usize, SddpError> {
+    let mut hasher = DefaultHasher::new();
+    host_name().hash(&mut hasher);
+    let mut hosts = ranks.gather_one(hasher.finish())?;
+    hosts.sort_unstable();
+    hosts.dedup();
+    Ok(hosts.len())
 }
 
 /// Trains, writes, simulates, validates and writes again.
@@ -268,19 +366,15 @@ fn run_job<C: Backend>(
     let mut checkpoints = Checkpoints::new(directory.as_ref(), provenance, settings)?;
     let progress = resume(&mut checkpoints, &job, settings, observer)?;
     let start = Instant::now();
-    let trained = job.train(&settings.stopping, progress, &mut checkpoints, observer)?;
+    let trained = train(&mut job, progress, settings, &mut checkpoints, observer)?;
     let seconds = Seconds {
         train: start.elapsed().as_secs_f64(),
         ..Seconds::default()
     };
     let start = Instant::now();
     let mut results = results_of_training(&job, trained, settings, seconds);
-    results.keep_given(start_from.policy);
     // Training first: its results stay if something below fails.
-    if let (Some(directory), Some(policy)) = (&directory, &results.policy) {
-        directory.write_training(&results.trained)?;
-        directory.write_policy(policy)?;
-    }
+    results.keep_policy(&job, directory.as_ref(), start_from, settings, observer)?;
     results.seconds.write = start.elapsed().as_secs_f64();
     if !results.interrupted {
         let start = Instant::now();
@@ -293,7 +387,7 @@ fn run_job<C: Backend>(
         )?;
         results.seconds.simulate = start.elapsed().as_secs_f64();
     }
-    results.warn(problem, observer);
+    results.warn(problem, settings, observer);
     results.lp = job.statistics()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
     // The last checkpoint was written in the meantime.
@@ -304,6 +398,7 @@ fn run_job<C: Backend>(
             results: &results,
             settings,
             risk: problem.risk_name(),
+            kinds: kinds(problem, settings),
             provenance,
             hosts,
             threads,
@@ -315,7 +410,25 @@ fn run_job<C: Backend>(
     Ok(results)
 }
 
-/// The results before any path is simulated; the first rank's have the policy.
+/// Trains as the settings say.
+fn train<C: Backend>(
+    job: &mut Trainer<'_, '_, '_, C>,
+    progress: Progress,
+    settings: &Settings,
+    checkpoints: &mut Checkpoints,
+    observer: &mut dyn Observer,
+) -> Result<TrainingResults, SddpError> {
+    let mut upper = UpperBound::new(settings.upper_bound, settings.upper_bound_states.get());
+    job.train(
+        &settings.stopping,
+        progress,
+        &mut upper,
+        checkpoints,
+        observer,
+    )
+}
+
+/// The results before any path is simulated, without the policy.
 fn results_of_training<C: Backend>(
     job: &Trainer<'_, '_, '_, C>,
     trained: TrainingResults,
@@ -324,7 +437,7 @@ fn results_of_training<C: Backend>(
 ) -> Results {
     let shared = job.work.read();
     let (problem, pool) = (shared.problem, &shared.pool);
-    let mut results = Results {
+    Results {
         policy_sha256: pool.sha256(problem),
         policy: None,
         lp: LpStatistics::default(),
@@ -333,15 +446,11 @@ fn results_of_training<C: Backend>(
         interrupted: trained.reason == StopReason::Interrupted,
         trained,
         simulated: None,
+        simulated_stages: settings.simulate_stages.map(NonZeroUsize::get),
         values: Vec::new(),
         validation: Vec::new(),
         seconds,
-    };
-    results.policy = job.ranks.is_first().then(|| Policy {
-        manifest: manifest(problem, &results, settings, pool.used()),
-        cuts: pool.stored(problem),
-    });
-    results
+    }
 }
 
 fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usize) -> Manifest {
@@ -359,9 +468,20 @@ fn manifest(problem: &Problem, results: &Results, settings: &Settings, cuts: usi
         bound: results.trained.bound,
         states: states.collect(),
         nodes: problem.nodes.iter().map(|node| node.name.clone()).collect(),
+        start_dates: start_dates(problem),
         cuts,
         sha256: results.policy_sha256.clone(),
     }
+}
+
+/// The first day of each node's stage; none if some stage has no date.
+fn start_dates(problem: &Problem) -> Vec<String> {
+    let dates = problem.nodes.iter().map(|node| node.start_date.clone());
+    let dates: Vec<String> = dates.collect();
+    if dates.iter().any(String::is_empty) {
+        return Vec::new();
+    }
+    dates
 }
 
 /// Simulates and validates, unless interrupted.
@@ -378,7 +498,15 @@ fn simulate_policy<C: Backend>(
             let mut files = files.iter_mut().zip(row_groups);
             files.try_for_each(|(file, row_group)| file.splice(row_group))
         };
-        let values = job.simulate(settings.simulate, settings.sampling, observer, sink)?;
+        let problem = job.work.read().problem;
+        let count = match settings.sampling {
+            Sampling::Fresh => problem.simulated_paths(settings.simulate),
+            Sampling::InSample => settings.simulate,
+        };
+        let start = Instant::now();
+        job.ranks.spans.iteration(0);
+        let values = job.simulate(count, settings.sampling, observer, sink)?;
+        job.ranks.spans.note(SpanKind::Simulation, start);
         let Some(values) = values else {
             results.interrupted = true;
             return Ok(());
@@ -486,6 +614,16 @@ fn directory<C: Backend>(
     let mut names: Vec<&str> = simulated.iter().map(|table| &*table.name).collect();
     names.extend((!shared.problem.validation.is_empty()).then_some(validation::TABLE));
     RunOutput::create(path, settings.csv, &names).map(Some)
+}
+
+/// The kinds of the paths of training and simulation, where they are not drawn from openings.
+fn kinds(problem: &Problem, settings: &Settings) -> [Option<String>; 2] {
+    let simulation = match settings.sampling {
+        Sampling::InSample => Purpose::Training,
+        Sampling::Fresh => Purpose::Simulation,
+    };
+    let kind = |purpose| problem.path_kind(purpose).map(str::to_owned);
+    [Purpose::Training, simulation].map(kind)
 }
 
 /// The host and the threads of each rank, on the first rank. Collective.

@@ -1,20 +1,24 @@
 //! The collectives of training: their number per iteration, and ranks whose cuts differ.
 
 mod counted;
+#[path = "../../cobre-testkit/tests/port/mod.rs"]
+mod port;
 #[path = "../../cobre-case/src/sample.rs"]
 mod sample;
 
-use std::net::TcpListener;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cobre_comm::{
-    BackendKind, CommBackend, LocalBackend, TcpConfig, TcpProtection, TcpTopology,
+    BackendKind, CommBackend, LocalBackend, TcpConfig, TcpProtection, TcpSharedMemory, TcpTopology,
     create_communicator, env,
 };
-use cobre_sddp::{Iteration, Observer, Problem, SddpError, Settings, StopRule, Stopping, run};
+use cobre_sddp::{
+    Iteration, Observer, Problem, SddpError, Settings, StopRule, Stopping, UnitTimes, run,
+};
 use counted::Counted;
+use port::free_port;
 use sample::{Hydrothermal, hydrothermal};
 
 const STAGES: usize = 12;
@@ -50,15 +54,32 @@ fn settings(passes: usize, iterations: usize) -> Settings {
     }
 }
 
-/// Notes the collectives at the end of each iteration.
+/// Notes the collectives and their bytes at the end of each iteration.
 struct Counts {
     count: Arc<AtomicUsize>,
     seen: Vec<usize>,
+    gathered: Arc<AtomicUsize>,
+    bytes: Vec<usize>,
+    /// Bytes that the engine announces for each iteration.
+    announced: usize,
 }
 
 impl Observer for Counts {
     fn iteration(&mut self, _: &Iteration) {
         self.seen.push(self.count.load(Ordering::Relaxed));
+        self.bytes.push(self.gathered.load(Ordering::Relaxed));
+    }
+
+    fn unit_times(&mut self, times: &UnitTimes) {
+        let solved = times
+            .backward
+            .iter()
+            .skip(1)
+            .flatten()
+            .chain(&times.forward);
+        assert!(solved.clone().count() > 0 && solved.clone().all(|&seconds| seconds > 0.0));
+        // The first rank adds four times to its counts.
+        self.announced = times.messages.iter().sum::<usize>() + times.counts + 32;
     }
 }
 
@@ -68,9 +89,17 @@ fn per_iteration(cvar: bool, passes: usize) -> Vec<usize> {
     let mut counts = Counts {
         count: comm.count(),
         seen: Vec::new(),
+        gathered: comm.gathered(),
+        bytes: Vec::new(),
+        announced: 0,
     };
     let settings = settings(passes, ITERATIONS);
     run(&comm, problem(cvar), &settings, &mut counts).expect("it runs");
+    let bytes = counts.bytes.windows(2).map(|two| two[1] - two[0]);
+    assert_eq!(
+        bytes.collect::<Vec<_>>(),
+        [counts.announced; ITERATIONS - 1]
+    );
     counts.seen.windows(2).map(|two| two[1] - two[0]).collect()
 }
 
@@ -95,9 +124,7 @@ fn an_iteration_has_few_collectives() {
 fn two_ranks<R: Send>(work: impl Fn(CommBackend) -> R + Sync) -> Vec<R> {
     let secret = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(secret.path(), "a secret of thirty-two characters").expect("it is written");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    drop(listener);
+    let port = free_port();
     let config = |rank: usize| TcpConfig {
         rank,
         size: 2,
@@ -108,6 +135,8 @@ fn two_ranks<R: Send>(work: impl Fn(CommBackend) -> R + Sync) -> Vec<R> {
         runtime_directory: None,
         protection: TcpProtection::None,
         topology: TcpTopology::Auto,
+        shared_memory: TcpSharedMemory::Off,
+        host: None,
         job: None,
         listener: None,
         secret_descriptor: None,

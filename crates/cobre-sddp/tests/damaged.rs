@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, Policy, Problem, Results, SddpError, Settings, Solver, StopRule, Stopping,
+    Cadence, Policy, PolicyFile, Problem, Results, SddpError, Settings, Solver, StopRule, Stopping,
     read_policy, run, write_policy,
 };
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -184,7 +184,14 @@ fn mutants_of_a_policy_are_an_error() {
                 bytes[at] = random.below(256) as u8;
             }
             std::fs::write(&place, &bytes).expect("it is written");
-            if let Ok(found) = read_policy(directory.path()) {
+            let found = read_policy(directory.path());
+            let by_node = PolicyFile::open(directory.path());
+            assert_eq!(
+                by_node.is_ok(),
+                found.is_ok(),
+                "{name}, round {round} of seed {seed}"
+            );
+            if let Ok(found) = found {
                 assert_eq!(
                     found.cuts, policy.cuts,
                     "{name}, round {round} of seed {seed}"

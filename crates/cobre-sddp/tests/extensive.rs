@@ -7,7 +7,7 @@ mod tree;
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
     Cadence, Change, ColumnId, Draft, NodeId, Problem, Risk, RowId, Sense, Settings, Solver,
-    StopRule, Stopping, Template, TemplateId, run,
+    StopReason, StopRule, Stopping, Template, TemplateId, TerminalValue, run,
 };
 use random::Random;
 use std::num::NonZero;
@@ -226,6 +226,249 @@ fn no_bound_on_the_way_passes_the_optimum() {
             )
             .expect("it runs");
         }
+    }
+}
+
+/// Cuts on the cost after the end, for the states of a problem.
+fn terminal_value(seed: u64, problem: &Problem) -> TerminalValue {
+    let random = &mut Random(seed);
+    let states = problem.states.iter().map(|state| state.name.clone());
+    let states: Vec<String> = states.collect();
+    let cuts = (0..=random.below(4)).map(|_| {
+        let slopes = states.iter().map(|_| random.number(-4.0, 1.0));
+        let slopes = slopes.collect();
+        (random.number(0.0, 20.0), slopes)
+    });
+    TerminalValue {
+        cuts: cuts.collect(),
+        states: states.clone(),
+    }
+}
+
+#[test]
+fn a_terminal_value_is_part_of_the_extensive_form() {
+    let mut counts = 0;
+    for seed in 300..330 {
+        for solver in [Solver::Kernel, Solver::Highs] {
+            let mut problem = problem(seed);
+            let sign = problem.sense.sign();
+            let without = sign * tree::optimum(&problem);
+            let value = terminal_value(seed, &problem);
+            problem
+                .set_terminal_value(&value, |_| false)
+                .expect("it fits");
+            let expected = sign * tree::optimum(&problem);
+            counts += usize::from((expected - without).abs() > 1e-3);
+            let settings = settings(60, "level1", solver);
+            let results = run(&LocalBackend, problem, &settings, &mut ()).expect("it runs");
+            let found = results.trained.bound;
+            assert!(
+                (found - expected).abs() <= 1e-6 * (1.0 + expected.abs()),
+                "seed {seed}, {}: {found} instead of {expected}",
+                solver.name()
+            );
+        }
+    }
+    assert!(counts > 30, "terminal values change {counts} optima");
+}
+
+#[test]
+fn a_policy_with_a_terminal_value_belongs_to_it() {
+    let mut problem = problem(301);
+    let value = terminal_value(301, &problem);
+    problem
+        .set_terminal_value(&value, |_| false)
+        .expect("it fits");
+    let given = settings(5, "none", Solver::Auto);
+    let results = run(&LocalBackend, problem.clone(), &given, &mut ()).expect("it runs");
+    let policy = results.policy.expect("this is the first rank");
+    assert_eq!(policy.fits(&problem), Ok(()));
+    let mut other = value.clone();
+    other.cuts[0].0 += 1.0;
+    problem
+        .set_terminal_value(&other, |_| false)
+        .expect("it fits");
+    let error = policy.fits(&problem).expect_err("another terminal value");
+    assert!(
+        error.contains("its terminal value after node 2.0"),
+        "{error}"
+    );
+    let error = policy.fits(&self::problem(301)).expect_err("none");
+    assert!(error.contains("which nothing follows"), "{error}");
+}
+
+/// The exact upper bound with these settings, and the bound.
+fn bounds(problem: Problem, settings: &Settings) -> (Option<f64>, f64) {
+    let results = run(&LocalBackend, problem, settings, &mut ()).expect("it runs");
+    (results.trained.upper_bound, results.trained.bound)
+}
+
+#[test]
+fn the_upper_bound_reaches_the_extensive_form() {
+    let (mut averse, mut several) = (0, 0);
+    for seed in 0..40 {
+        let mut problem = problem(seed);
+        if seed % 4 == 0 {
+            let value = terminal_value(seed, &problem);
+            problem
+                .set_terminal_value(&value, |_| false)
+                .expect("it fits");
+        }
+        let sign = problem.sense.sign();
+        let expected = sign * tree::optimum(&problem);
+        averse += usize::from(!problem.is_risk_neutral());
+        several += usize::from(problem.nodes.len() > 3);
+        let settings = Settings {
+            upper_bound: 100,
+            upper_bound_states: NonZero::new(1000).expect("not 0"),
+            ..settings(100, "level1", Solver::Auto)
+        };
+        let (upper, bound) = bounds(problem, &settings);
+        let upper = upper.unwrap_or_else(|| panic!("seed {seed}: no upper bound"));
+        assert!(
+            sign * (upper - bound) >= 0.0,
+            "seed {seed}: {upper}, {bound}"
+        );
+        assert!(
+            (upper - expected).abs() <= 1e-6 * (1.0 + expected.abs()),
+            "seed {seed}: {upper} instead of {expected}"
+        );
+    }
+    assert!(averse > 10 && several > 10, "{averse}, {several}");
+}
+
+#[test]
+fn no_upper_bound_on_the_way_passes_the_optimum() {
+    struct Above {
+        sign: f64,
+        expected: f64,
+        found: usize,
+    }
+    impl cobre_sddp::Observer for Above {
+        fn iteration(&mut self, iteration: &cobre_sddp::Iteration) {
+            let Some(upper) = iteration.upper_bound else {
+                return;
+            };
+            self.found += 1;
+            let below = self.sign * (self.expected - upper);
+            assert!(below <= 1e-6 * (1.0 + self.expected.abs()), "{below}");
+            assert!(self.sign * (upper - iteration.bound) >= 0.0);
+        }
+    }
+    for seed in 100..110 {
+        let problem = problem(seed);
+        let sign = problem.sense.sign();
+        let mut above = Above {
+            sign,
+            expected: sign * tree::optimum(&problem),
+            found: 0,
+        };
+        let settings = Settings {
+            upper_bound: 1,
+            upper_bound_states: NonZero::new(2).expect("not 0"),
+            ..settings(6, "none", Solver::Auto)
+        };
+        run(&LocalBackend, problem, &settings, &mut above).expect("it runs");
+        assert_eq!(above.found, 6, "seed {seed}");
+    }
+}
+
+/// Asks to end when it is asked for the so many-th time.
+struct Impatient {
+    patience: usize,
+    uppers: Vec<Option<u64>>,
+}
+
+impl cobre_sddp::Observer for Impatient {
+    fn interrupted(&mut self) -> bool {
+        self.patience = self.patience.saturating_sub(1);
+        self.patience == 0
+    }
+
+    fn iteration(&mut self, iteration: &cobre_sddp::Iteration) {
+        self.uppers.push(iteration.upper_bound.map(f64::to_bits));
+    }
+}
+
+#[test]
+fn an_evaluation_ends_when_asked_and_a_resumed_run_makes_up_for_it() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let train = |name: &str, patience: usize, resume: bool| {
+        let settings = Settings {
+            upper_bound: 3,
+            output: Some(scratch.path().join(name)),
+            resume,
+            checkpoints: Cadence::Iterations(1),
+            ..settings(8, "lml1", Solver::Auto)
+        };
+        let mut observer = Impatient {
+            patience,
+            uppers: Vec::new(),
+        };
+        let results = run(&LocalBackend, problem(3), &settings, &mut observer).expect("it runs");
+        let upper = results.trained.upper_bound.map(f64::to_bits);
+        (
+            results.trained.reason,
+            (results.policy_sha256, upper),
+            observer,
+        )
+    };
+    let (reason, whole, observer) = train("whole", usize::MAX, false);
+    assert_eq!(reason, StopReason::IterationLimit);
+    // Once per iteration, and after each batch of an evaluation.
+    let asked = usize::MAX - observer.patience;
+    assert!(asked > 8 + 3, "{asked}");
+    let mut lacking = 0;
+    for patience in 1..=asked {
+        let name = patience.to_string();
+        let (reason, _, observer) = train(&name, patience, false);
+        assert_eq!(reason, StopReason::Interrupted, "{patience}");
+        let done = observer.uppers.len();
+        lacking += usize::from(done.is_multiple_of(3) && observer.uppers[done - 1].is_none());
+        let (reason, resumed, _) = train(&name, usize::MAX, true);
+        assert_eq!(
+            (reason, &resumed),
+            (StopReason::IterationLimit, &whole),
+            "{patience}"
+        );
+    }
+    assert!(lacking > 0, "some were interrupted in an evaluation");
+}
+
+#[test]
+fn training_ends_when_both_bounds_meet() {
+    let settings = Settings {
+        upper_bound: 5,
+        stopping: Stopping::any(vec![
+            StopRule::Iterations(200),
+            StopRule::Gap { tolerance: 1e-6 },
+        ]),
+        ..settings(0, "none", Solver::Auto)
+    };
+    let results = run(&LocalBackend, problem(3), &settings, &mut ()).expect("it runs");
+    assert_eq!(results.trained.reason, StopReason::Gap);
+    let without = Settings {
+        upper_bound: 0,
+        ..settings
+    };
+    let error = run(&LocalBackend, problem(3), &without, &mut ()).expect_err("no upper bound");
+    assert!(error.to_string().contains("--upper-bound"), "{error}");
+}
+
+#[test]
+fn training_ends_when_the_policy_stays_the_same() {
+    for (rule, reason) in [
+        ("first_stage:10,1e-6", StopReason::FirstStage),
+        ("simulation:5,40,1e-6", StopReason::Simulation),
+    ] {
+        let rules = vec![StopRule::Iterations(200), rule.parse().expect("a rule")];
+        let settings = Settings {
+            stopping: Stopping::any(rules),
+            ..settings(0, "none", Solver::Auto)
+        };
+        let results = run(&LocalBackend, problem(3), &settings, &mut ()).expect("it runs");
+        assert_eq!(results.trained.reason, reason);
+        assert!(results.trained.iterations.len() >= 10);
     }
 }
 

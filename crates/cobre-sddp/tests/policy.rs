@@ -5,9 +5,9 @@ mod sample;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, ClassifiedError, ErrorKind, PlainTables, Policy, Problem, Results, SddpError,
-    Settings, Start, StopRule, Stopping, StoredCut, read_policy, run, run_from, simulate,
-    write_policy,
+    Cadence, ClassifiedError, ErrorKind, GivenPolicy, PlainTables, PolicyFile, Problem, Results,
+    SddpError, Settings, Start, StopRule, Stopping, StoredCut, read_policy, run, run_from,
+    simulate, write_policy,
 };
 use sample::{Hydrothermal, hydrothermal};
 use std::num::NonZero;
@@ -39,8 +39,8 @@ fn settings() -> Settings {
 }
 
 /// Trains, or only simulates, with the cuts of a policy from the start.
-fn from(
-    policy: &Policy,
+fn from<'a>(
+    policy: impl Into<GivenPolicy<'a>>,
     stages: usize,
     settings: &Settings,
     train: bool,
@@ -48,7 +48,7 @@ fn from(
     let problem = problem(stages);
     let tables = PlainTables::new(&problem);
     let start = Start {
-        policy: Some(policy),
+        policy: Some(policy.into()),
         ..Start::plain(&tables)
     };
     let run = if train { run_from } else { simulate };
@@ -77,13 +77,55 @@ fn a_stored_policy_is_worth_what_it_was() {
 }
 
 #[test]
+fn a_policy_that_is_read_node_by_node_is_the_same() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    let directory = tempfile::tempdir().expect("a directory");
+    write_policy(directory.path(), &policy).expect("it is written");
+    let file = PolicyFile::open(directory.path()).expect("it is sound");
+    let tried = from(&file, 4, &settings(), false).expect("it is tried");
+    assert_eq!(tried.values, trained.values);
+    // Nothing is added: the policy stays what it was, slots and manifest included.
+    assert_eq!(tried.policy_sha256, trained.policy_sha256);
+    assert_eq!(tried.policy.expect("this is the first rank"), policy);
+    let grown = |from: Result<Results, SddpError>| from.expect("it trains").policy_sha256;
+    let (whole, stored) = (
+        from(&policy, 4, &settings(), true),
+        from(&file, 4, &settings(), true),
+    );
+    assert_eq!(grown(whole), grown(stored));
+}
+
+#[test]
 fn a_policy_of_another_problem_is_refused() {
     let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
     let policy = trained.policy.expect("this is the first rank");
-    let refused = from(&policy, 5, &settings(), false);
-    let error = refused.expect_err("it has other nodes");
-    assert_eq!(error.kind(), ErrorKind::Input);
-    assert!(error.to_string().contains("list of nodes"), "{error}");
+    let directory = tempfile::tempdir().expect("a directory");
+    write_policy(directory.path(), &policy).expect("it is written");
+    let file = PolicyFile::open(directory.path()).expect("it is sound");
+    for given in [GivenPolicy::Whole(&policy), GivenPolicy::Stored(&file)] {
+        let refused = from(given, 5, &settings(), false);
+        let error = refused.expect_err("it has other nodes");
+        assert_eq!(error.kind(), ErrorKind::Input);
+        assert!(error.to_string().contains("list of nodes"), "{error}");
+    }
+}
+
+#[test]
+fn cuts_that_vanish_before_they_are_read_are_an_error() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    let directory = tempfile::tempdir().expect("a directory");
+    write_policy(directory.path(), &policy).expect("it is written");
+    let file = PolicyFile::open(directory.path()).expect("it is sound");
+    let place = directory.path().join("cuts.parquet");
+    let length = std::fs::metadata(&place).expect("it is there").len();
+    let cut = std::fs::OpenOptions::new().write(true).open(&place);
+    let cut = cut.and_then(|cut| cut.set_len(length / 4));
+    cut.expect("it is shortened");
+    let refused = from(&file, 4, &settings(), false);
+    let error = refused.expect_err("most cuts are gone");
+    assert_eq!(error.kind(), ErrorKind::Io);
 }
 
 #[test]
@@ -110,4 +152,20 @@ fn training_goes_on_from_the_cuts_of_a_policy() {
             assert!(after.zip(before).all(|(after, before)| after == before));
         }
     }
+}
+
+#[test]
+fn a_leader_without_the_cuts_of_a_policy_is_refused() {
+    let trained = run(&LocalBackend, problem(4), &settings(), &mut ()).expect("it trains");
+    let policy = trained.policy.expect("this is the first rank");
+    let problem = problem(4);
+    let tables = PlainTables::new(&problem);
+    let start = Start {
+        policy: Some(GivenPolicy::Elsewhere(&policy.manifest)),
+        ..Start::plain(&tables)
+    };
+    let refused = run_from(&LocalBackend, problem, &settings(), &start, &mut ());
+    let error = refused.expect_err("nobody has the cuts");
+    assert_eq!(error.kind(), ErrorKind::Input);
+    assert!(error.to_string().contains("whole policy"), "{error}");
 }

@@ -5,7 +5,8 @@ mod sample;
 
 use cobre_comm::LocalBackend;
 use cobre_sddp::{
-    Cadence, DEFAULT_BASIS_MEMORY, Iteration, Observer, Problem, Settings, StopRule, Stopping, run,
+    Cadence, DEFAULT_BASIS_MEMORY, Iteration, MemoryEstimate, Observer, Problem, Settings,
+    StopRule, Stopping, run,
 };
 use sample::{Hydrothermal, hydrothermal};
 use std::num::NonZero;
@@ -33,6 +34,24 @@ impl Observer for Trace {
         let bits = (iteration.bound.to_bits(), iteration.estimate.mean.to_bits());
         self.0.push((bits.0, bits.1, iteration.cuts));
     }
+}
+
+#[test]
+fn less_memory_for_bases_is_less_memory_of_training() {
+    let estimate = |basis_memory: u64| {
+        let settings = Settings {
+            passes: NonZero::new(1_000_000).expect("not 0"),
+            basis_memory,
+            ..Settings::default()
+        };
+        MemoryEstimate::of(&problem(), &settings)
+    };
+    let (usual, none) = (estimate(DEFAULT_BASIS_MEMORY), estimate(0));
+    assert_eq!(usual.per_iteration, none.per_iteration);
+    assert_eq!(usual.units - none.units, DEFAULT_BASIS_MEMORY);
+    // The warning of a machine that is too small names the setting.
+    let warning = usual.warning(none.units, 1).expect("it does not fit");
+    assert!(warning.contains("--basis-memory"), "{warning}");
 }
 
 #[test]

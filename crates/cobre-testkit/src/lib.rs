@@ -14,6 +14,7 @@ pub mod check;
 pub mod contract;
 pub mod counters;
 pub mod element;
+pub mod hosts;
 pub mod layout;
 pub mod mutant;
 pub mod number;

@@ -131,6 +131,18 @@ fn the_feature_matrix_has_the_features_and_the_defaults() {
     assert_eq!(quoted(default[1]), built);
 }
 
+/// The name of a variant as a command has it: `ExportCuts` is `export-cuts`.
+fn kebab(variant: &str) -> String {
+    let mut name = String::new();
+    for letter in variant.chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
+}
+
 #[test]
 fn every_command_is_in_the_introduction_and_in_the_readme() {
     let commands = variants(&text("crates/cobre-cli/src/main.rs"), "Command");
@@ -138,7 +150,7 @@ fn every_command_is_in_the_introduction_and_in_the_readme() {
     for page in ["README.md", "book/src/introduction.md"] {
         let text = text(page);
         for command in &commands {
-            let command = command.to_lowercase();
+            let command = kebab(command);
             let names = [format!("`cobre {command}`"), format!("`{command}`")];
             let found = rows(&text)
                 .concat()
@@ -296,6 +308,23 @@ fn every_dependency_has_its_row_with_the_crates_that_use_it() {
 }
 
 #[test]
+fn every_dependency_is_reviewed() {
+    let page = text("book/src/reference/dependencies.md");
+    let names = |heading: &str| -> BTreeSet<String> {
+        let rows = rows(section(&page, heading)).into_iter().skip(1);
+        rows.map(|row| {
+            assert!(
+                row.len() == 3 && row[1..].iter().all(|cell| !cell.is_empty()),
+                "an empty cell: {row:?}"
+            );
+            quoted(row[0])[0].to_owned()
+        })
+        .collect()
+    };
+    assert_eq!(names("## Review"), names("## Rust libraries"));
+}
+
+#[test]
 fn every_python_library_has_its_row() {
     let page = text("book/src/reference/dependencies.md");
     let manifest = text("crates/cobre-python/pyproject.toml");
@@ -340,6 +369,23 @@ fn the_figures_of_the_readme_are_on_the_pages_that_it_links_to() {
                 .any(|other| other.trim_end_matches(['.', ',']) == figure);
             assert!(found, "{figure} is not on the page of {row:?}");
         }
+    }
+}
+
+#[test]
+fn the_largest_nodes_of_the_kernel_are_those_of_the_code() {
+    let source = text("crates/cobre-sddp/src/kernel/mod.rs");
+    let limits = source.split("FASTER_THAN_HIGHS: Self = Self {").nth(1);
+    let limits = limits.and_then(|rest| rest.split('}').next()).unwrap();
+    let figure = |field: &str| {
+        let line = limits.lines().find(|line| line.contains(field)).unwrap();
+        let (_, figure) = line.trim_end_matches(',').split_once(": ").unwrap();
+        figure.replace('_', ",")
+    };
+    let (equalities, rows) = (figure("equalities"), figure("rows"));
+    let stated = format!("{equalities} equality rows and {rows} rows");
+    for page in ["README.md", "book/src/reference/kernel.md"] {
+        assert!(text(page).contains(&stated), "{page} lacks: {stated}");
     }
 }
 

@@ -77,6 +77,7 @@ fn all_learn(how: &str, word: &str, end: impl Fn(ExitStatus) -> bool) {
         "allreduce",
         "large-allreduce",
         "allgatherv",
+        "gatherv",
         "broadcast",
         "fence",
         "split",

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::json::{Json, Read, expected};
+use super::table::{Cell, Column};
 use crate::finding::{Findings, Place};
 
 /// A day, counted from 1970-01-01.
@@ -12,7 +13,8 @@ use crate::finding::{Findings, Place};
 pub(crate) struct Date(pub(crate) i64);
 
 impl Date {
-    fn parse(text: &str) -> Option<Self> {
+    /// The day of a text such as `2026-01-31`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('-').collect();
         let [year, month, day] = parts[..] else {
             return None;
@@ -31,24 +33,14 @@ impl Date {
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The year cannot be later than this, and is that or one before.
-        let mut year = 1970 + self.0.div_euclid(365);
-        while days(year, 1) > self.0 {
-            year -= 1;
-        }
-        let month = (1..=12).rev().find(|month| days(year, *month) <= self.0);
-        let month = month.unwrap_or(1);
-        write!(
-            f,
-            "{year:04}-{month:02}-{:02}",
-            self.0 - days(year, month) + 1
-        )
+        let (year, month, day) = self.calendar();
+        write!(f, "{year:04}-{month:02}-{day:02}")
     }
 }
 
 impl Date {
-    /// Its month, from 0, and the days of that month.
-    pub(crate) fn month(self) -> (usize, i64) {
+    /// The year, the month from 1 and the day of the month from 1.
+    pub(crate) fn calendar(self) -> (i64, i64, i64) {
         // No year has more than 366 days, so this one is not after that of the date.
         let mut year = 1970 + self.0.div_euclid(366) - i64::from(self.0 < 0);
         while days(year + 1, 1) <= self.0 {
@@ -56,7 +48,32 @@ impl Date {
         }
         let month = (1..=12).rev().find(|month| days(year, *month) <= self.0);
         let month = month.unwrap_or(1);
+        (year, month, self.0 - days(year, month) + 1)
+    }
+
+    /// A day by its year, month from 1 and day; days beyond the end of the month are its last.
+    pub(crate) fn of(year: i64, month: i64, day: i64) -> Self {
+        Self(days(year, month) + day.min(length(year, month)) - 1)
+    }
+
+    /// Its month, from 0, and the days of that month.
+    pub(crate) fn month(self) -> (usize, i64) {
+        let (year, month, _) = self.calendar();
         (usize::try_from(month - 1).unwrap_or(0), length(year, month))
+    }
+
+    /// The first day of its ISO week, a Monday.
+    pub(crate) fn monday(self) -> Self {
+        // 1970-01-01 is a Thursday.
+        Self(self.0 - (self.0 + 3).rem_euclid(7))
+    }
+
+    /// Its ISO year, and its week from 1.
+    pub(crate) fn week(self) -> (i64, i64) {
+        // The year of a week is that of its Thursday.
+        let thursday = Self(self.monday().0 + 3);
+        let (year, _, _) = thursday.calendar();
+        (year, (thursday.0 - days(year, 1)) / 7 + 1)
     }
 }
 
@@ -78,6 +95,18 @@ fn days(year: i64, month: i64) -> i64 {
     let before = year - 1;
     let to_year = 365 * before + before / 4 - before / 100 + before / 400 - 719_162;
     to_year + (1..month).map(|month| length(year, month)).sum::<i64>()
+}
+
+/// The first and the last day that files may have: 0001-01-01 and 9999-12-31.
+const DAYS: std::ops::RangeInclusive<f64> = -719_162.0..=2_932_896.0;
+
+impl Cell for Date {
+    const COLUMN: Column = Column::Date;
+    const WHAT: &'static str = "a day (date32) from 0001-01-01 to 9999-12-31";
+
+    fn of(value: f64) -> Option<Self> {
+        DAYS.contains(&value).then_some(Self(value as i64))
+    }
 }
 
 impl Read for Date {
@@ -123,6 +152,19 @@ mod tests {
         assert_eq!(month("1969-12-31"), Some((11, 31)));
         assert_eq!(month("0001-01-01"), Some((0, 31)));
         assert_eq!(month("9999-11-30"), Some((10, 30)));
+    }
+
+    #[test]
+    fn weeks_are_those_of_iso_8601() {
+        let week = |text| Date::parse(text).map(Date::week);
+        assert_eq!(week("2024-01-01"), Some((2024, 1)));
+        assert_eq!(week("2023-01-01"), Some((2022, 52)));
+        assert_eq!(week("2021-01-03"), Some((2020, 53)));
+        assert_eq!(week("2018-12-31"), Some((2019, 1)));
+        let day = Date::of(2024, 2, 31);
+        assert_eq!(day.to_string(), "2024-02-29");
+        assert_eq!(day.calendar(), (2024, 2, 29));
+        assert_eq!(day.monday().to_string(), "2024-02-26");
     }
 
     #[test]

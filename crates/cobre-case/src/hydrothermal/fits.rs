@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use super::files::Files;
-use super::size;
 use super::system::{PlantFit, System};
-use crate::finding::{Finding, Findings};
+use crate::finding::Finding;
 
 /// Hyperplanes fitted to the production function of a plant.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,14 +46,7 @@ pub struct FittedPlane {
 
 /// The fits of the case in a directory, or everything that is wrong with it.
 pub(crate) fn read(path: &Path) -> Result<Vec<ProductionFit>, Vec<Finding>> {
-    let mut findings = Findings::default();
-    let Some(files) = Files::read(path, None, &mut findings) else {
-        return Err(findings.sorted());
-    };
-    if !size::check(&files, &mut findings) {
-        return Err(findings.sorted());
-    }
-    let system = System::resolve(&files, &mut findings);
+    let (files, system, findings) = super::resolve_system(path, None)?;
     if findings.any_wrong() {
         return Err(findings.sorted());
     }

@@ -45,7 +45,10 @@ pub(super) fn lowest(system: &System, sampling: &OpeningSampler) -> Vec<Vec<f64>
     if system.non_negativity != NonNegativity::BoundedNoise {
         return found;
     }
-    let safe = |plant: &Hydro| plant.inflow.stages.iter().all(InflowModel::stays_above);
+    let safe = |plant: &Hydro| {
+        let mut stages = 0..system.stages.len();
+        stages.all(|stage| plant.inflow.models(stage).all(InflowModel::stays_above))
+    };
     if system.hydros.iter().all(safe) {
         return found;
     }
@@ -58,8 +61,11 @@ pub(super) fn lowest(system: &System, sampling: &OpeningSampler) -> Vec<Vec<f64>
         let past = plant.inflow.past.iter();
         let mut past: Vec<[f64; 2]> = past.map(|past| [*past; 2]).collect();
         for (stage, model) in plant.inflow.stages.iter().enumerate() {
-            let outcomes = drawn[stage].iter();
-            let outcomes = outcomes.map(|drawn| model.drawn(drawn[place]));
+            let models = plant.inflow.models(stage);
+            let outcomes = models.flat_map(|model| {
+                let drawn = drawn[stage].iter();
+                drawn.map(|drawn| model.drawn(drawn[place]))
+            });
             let mut range = outcomes.fold([f64::INFINITY, f64::NEG_INFINITY], |range, value| {
                 [range[0].min(value), range[1].max(value)]
             });
@@ -71,10 +77,11 @@ pub(super) fn lowest(system: &System, sampling: &OpeningSampler) -> Vec<Vec<f64>
             if range[0] < -NOISE {
                 found[place][stage] = range[0];
             }
-            past.rotate_right(1);
-            if let Some(newest) = past.first_mut() {
-                *newest = range;
-            }
+            past = model
+                .carried
+                .iter()
+                .map(|carried| carried.range(&past, range))
+                .collect();
         }
     }
     found

@@ -5,37 +5,56 @@
 //! solutions mean.
 
 mod date;
+mod estimation;
 mod files;
 mod fits;
 mod hydraulic_warnings;
+mod inflow_fits;
 mod inflow_sign;
 mod inflow_variance;
 mod json;
+mod keyed;
 mod model;
 mod number;
+mod paths;
+mod release18;
 mod results;
 mod sampling;
 mod settings;
 mod size;
 mod system;
 mod table;
+mod terminal;
 mod warnings;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use cobre_sddp::{Overrides, Risk};
+use cobre_sddp::{Overrides, Problem, Risk};
 
 use self::files::Files;
+use self::model::StageProblems;
+use self::paths::{PathPlan, PathPlans};
 use self::results::SimulationTables;
 use self::sampling::OpeningSampler;
 use self::system::System;
 use crate::finding::{Finding, Findings, Place};
 use crate::{Case, Checked, Options};
 
+pub use self::estimation::InflowDiagnostics;
 pub(crate) use self::fits::read as read_fits;
 pub use self::fits::{FittedPlane, ProductionFit};
+pub(crate) use self::inflow_fits::read as read_inflow_fits;
+pub use self::inflow_fits::{InflowFit, InflowFits, SeasonModel};
+pub(crate) use self::release18::migrate;
+pub use self::release18::{Migrated, Release};
 pub use self::results::simulation_tables;
+
+/// Days from 1970-01-01 to the first of a month, from 0.
+pub(crate) fn days_to_month(year: i32, month: usize) -> i32 {
+    let first = date::Date::of(year.into(), i64::try_from(month + 1).unwrap_or(1), 1);
+    i32::try_from(first.0).unwrap_or(i32::MAX)
+}
 
 /// True if a directory looks like a case.
 pub(crate) fn is_case(path: &Path) -> bool {
@@ -58,30 +77,38 @@ struct Resolved {
     system: System,
     settings: Overrides,
     sampling: OpeningSampler,
+    paths: PathPlans,
     findings: Findings,
 }
 
 impl Resolved {
     fn read(path: &Path, options: &Options, overrides: Option<&str>) -> Result<Self, Vec<Finding>> {
-        let mut findings = Findings::default();
-        let Some(files) = Files::read(path, overrides, &mut findings) else {
-            return Err(findings.sorted());
-        };
-        if !size::check(&files, &mut findings) {
-            return Err(findings.sorted());
-        }
-        let system = System::resolve(&files, &mut findings);
-        let settings = settings::resolve(&files.config, &mut findings);
+        let (files, mut system, mut findings) = resolve_system(path, overrides)?;
+        system.terminal = terminal::resolve(path, &files, &system, &mut findings);
+        let mut settings = settings::resolve(&files.config, &mut findings);
         inflow_sign::refuse(&system, options, &mut findings);
         let sampling = OpeningSampler::resolve(&files, &system, &mut findings);
+        let paths = if findings.any_wrong() {
+            PathPlans::default()
+        } else {
+            paths::resolve(&files, &system, options, &mut findings)
+        };
         if findings.any_wrong() {
             return Err(findings.sorted());
+        }
+        let plan = paths
+            .simulation
+            .as_ref()
+            .filter(|_| options.scenarios.is_some());
+        if let Some(count) = plan.and_then(PathPlan::count) {
+            settings.simulate = Some(count);
         }
         Ok(Self {
             files,
             system,
             settings,
             sampling,
+            paths,
             findings,
         })
     }
@@ -106,6 +133,23 @@ pub(crate) fn check(
     })
 }
 
+/// The files of the case in a directory and what they mean, with the findings so far; everything that is wrong if they
+/// cannot be read or are too large.
+fn resolve_system(
+    path: &Path,
+    overrides: Option<&str>,
+) -> Result<(Files, System, Findings), Vec<Finding>> {
+    let mut findings = Findings::default();
+    let Some(files) = Files::read(path, overrides, &mut findings) else {
+        return Err(findings.sorted());
+    };
+    if !size::check(&files, &mut findings) {
+        return Err(findings.sorted());
+    }
+    let system = System::resolve(&files, &mut findings);
+    Ok((files, system, findings))
+}
+
 /// The case in a directory, with everything that looks wrong, or everything that is wrong.
 pub(crate) fn read(
     path: &Path,
@@ -117,13 +161,21 @@ pub(crate) fn read(
         system,
         settings,
         sampling,
+        paths,
         mut findings,
     } = Resolved::read(path, options, overrides)?;
-    let lowest = inflow_sign::lowest(&system, &sampling);
+    let mut lowest = inflow_sign::lowest(&system, &sampling);
     warnings::find(&files, &system, &lowest, &mut findings);
-    match model::build(&system, &sampling, &lowest, options) {
-        Ok((problem, layouts)) => {
+    paths.lower(&mut lowest);
+    match model::build(&system, &sampling, &lowest, &paths, options) {
+        Ok(StageProblems {
+            mut problem,
+            layouts,
+            series,
+        }) => {
+            put_terminal(&files, &system, &mut problem, &mut findings)?;
             warnings::scale(&problem, &mut findings);
+            problem.paths = paths::sources(paths, &system, series, sampling);
             Ok(Case {
                 kind: "hydrothermal",
                 problem,
@@ -139,6 +191,24 @@ pub(crate) fn read(
             Err(findings.sorted())
         }
     }
+}
+
+/// Puts the terminal value of a case after its last stage.
+fn put_terminal(
+    files: &Files,
+    system: &System,
+    problem: &mut Problem,
+    findings: &mut Findings,
+) -> Result<(), Vec<Finding>> {
+    let is_table = !files.terminal_water_values.is_empty();
+    let Err(problems) = terminal::put(&system.terminal, is_table, problem) else {
+        return Ok(());
+    };
+    let at = Place::file(files::config::FILE).key("policy.boundary");
+    for problem in problems {
+        findings.wrong(&at, problem);
+    }
+    Err(std::mem::take(findings).sorted())
 }
 
 /// The JSON Schemas of the files of a case: the file's path below the case, and the schema.

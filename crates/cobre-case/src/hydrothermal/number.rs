@@ -1,6 +1,6 @@
 //! Numbers that mean something: each kind has one check, for JSON and for tables.
 
-use cobre_sddp::{LARGEST, MAX_PASSES, MAX_PATHS};
+use cobre_sddp::{LARGEST, MAX_PASSES, MAX_PATH_STAGES, MAX_PATHS, MAX_UPPER_BOUND_STATES};
 use serde_json::{Value, json};
 
 use super::json::{Json, Read, expected};
@@ -134,38 +134,46 @@ const MOST_OPENINGS: usize = 100_000;
 /// The most stages by which a thermal plant is committed ahead.
 const MOST_LEAD_STAGES: usize = 120;
 
-/// A count, from one to the largest that makes sense.
+/// A count, from one, or another least number, to the largest that makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Count<const MOST: usize = ANY_COUNT>(pub(crate) usize);
+pub(crate) struct Count<const MOST: usize = ANY_COUNT, const LEAST: usize = 1>(pub(crate) usize);
 
 /// Forward passes of an iteration.
 pub(crate) type Passes = Count<MAX_PASSES>;
+/// Stages of a path of a cyclic study.
+pub(crate) type PathStages = Count<MAX_PATH_STAGES>;
 /// Paths of a simulation.
 pub(crate) type Paths = Count<MAX_PATHS>;
+/// Visited states of an upper bound.
+pub(crate) type UpperBoundStates = Count<MAX_UPPER_BOUND_STATES>;
 /// Stages between a commitment and what is committed.
 pub(crate) type LeadStages = Count<MOST_LEAD_STAGES>;
 /// Openings of a stage.
 pub(crate) type Openings = Count<MOST_OPENINGS>;
+/// The order of an estimated model.
+pub(crate) type ModelOrder = Count<12, 0>;
 
-impl<const MOST: usize> Read for Count<MOST> {
+impl<const MOST: usize, const LEAST: usize> Read for Count<MOST, LEAST> {
     fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
         let value = match json {
             Json::Integer(value) => usize::try_from(*value).ok(),
             _ => None,
         };
-        let count = value.filter(|value| (1..=MOST).contains(value)).map(Self);
+        let count = value
+            .filter(|value| (LEAST..=MOST).contains(value))
+            .map(Self);
         count.or_else(|| {
             let what = if MOST == ANY_COUNT {
-                "a whole number that is at least 1".to_owned()
+                format!("a whole number that is at least {LEAST}")
             } else {
-                format!("a whole number from 1 to {MOST}")
+                format!("a whole number from {LEAST} to {MOST}")
             };
             expected(&what, json, at, findings)
         })
     }
 
     fn schema() -> Value {
-        json!({"type": "integer", "minimum": 1, "maximum": MOST})
+        json!({"type": "integer", "minimum": LEAST, "maximum": MOST})
     }
 }
 

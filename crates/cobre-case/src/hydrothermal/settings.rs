@@ -8,12 +8,16 @@ use cobre_sddp::{Overrides, Selection, SelectionRule, StopRule, Stopping};
 use super::files::config::{
     self, Config, CutMethod, StoppingKind, StoppingMode, StoppingRule, Training,
 };
+use super::number::NonNegative;
 use crate::finding::{Findings, Place};
 
 /// Where the paths of forward passes come from if the case does not say it.
 const SEED: u64 = 42;
 /// Paths to simulate if the case does not say it.
 const SCENARIOS: usize = 2000;
+
+/// Iterations from one upper bound to the next if the case does not say it.
+const UPPER_BOUND: usize = 10;
 
 /// The settings of a case; says what cannot be honoured.
 pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> Overrides {
@@ -27,19 +31,32 @@ pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> Overrides {
         .map_or(SEED, |seed| seed.0);
     let simulation = config.simulation.as_ref();
     let own = simulation.and_then(|simulation| simulation.scenario_source.as_ref());
-    if let Some(own) = own.and_then(|own| own.seed).filter(|own| own.0 != seed) {
-        let message = format!("{} is not the {seed} of training; there is one seed", own.0);
-        findings.wrong(&file.key("simulation.scenario_source.seed"), message);
-    }
+    let own = own.and_then(|own| own.seed).filter(|own| own.0 != seed);
+    unread(training, &at, findings);
     let simulated = simulation.filter(|simulation| simulation.enabled == Some(true));
+    let upper = config.upper_bound_evaluation.as_ref();
+    let upper = upper.filter(|upper| upper.enabled == Some(true));
     Overrides {
         passes: NonZeroUsize::new(training.forward_passes.0),
         stopping: Some(stopping(training, &at, findings)),
         seed: Some(seed),
+        simulate_seed: own.map(|own| Some(own.0)),
         selection: Some(selection(training)),
         simulate: Some(simulated.map_or(0, |simulation| {
             simulation.num_scenarios.map_or(SCENARIOS, |count| count.0)
         })),
+        upper_bound: upper.map(|upper| {
+            upper
+                .interval_iterations
+                .map_or(UPPER_BOUND, |count| count.0)
+        }),
+        upper_bound_states: upper.and_then(|upper| NonZeroUsize::new(upper.states?.0)),
+        path_stages: training
+            .path_stages
+            .and_then(|most| NonZeroUsize::new(most.0)),
+        simulate_stages: simulation
+            .and_then(|simulation| simulation.num_stages)
+            .map(|stages| NonZeroUsize::new(stages.0)),
         ..Overrides::default()
     }
 }
@@ -68,13 +85,12 @@ fn switches(config: &Config, file: &Place, findings: &mut Findings) {
             false,
             "results have no switches",
         ),
-        (
-            "exports.stochastic",
-            exports.and_then(|it| it.stochastic),
-            false,
-            "results have no switches",
-        ),
     ];
+    if exports.and_then(|it| it.stochastic) == Some(true) {
+        let message =
+            "nothing is written for it: cobre fit DIR --output NEW writes estimated inflow models";
+        findings.doubtful(&file.key("exports.stochastic"), message);
+    }
     for (key, value, expected, why) in found {
         if value.is_some_and(|value| value != expected) {
             findings.wrong(
@@ -82,6 +98,51 @@ fn switches(config: &Config, file: &Place, findings: &mut Findings) {
                 format!("{} is not supported: {why}", !expected),
             );
         }
+    }
+}
+
+/// Says which settings of other programs' speed are there, which change nothing here.
+fn unread(training: &Training, at: &Place, findings: &mut Findings) {
+    if training.parallelism.is_some() {
+        let message =
+            "nothing reads it: backward passes are divided among ranks and threads by themselves";
+        findings.doubtful(&at.key("parallelism"), message);
+    }
+    let Some(cuts) = &training.cut_selection else {
+        return;
+    };
+    let (always, value, tie) = (
+        "cuts are selected after every iteration, at all trial points",
+        "cuts are compared by value",
+        "values that differ by 1e-10 of their size are equal",
+    );
+    let every = cuts.check_frequency.is_some_and(|every| every.0 > 1);
+    let above = |number: Option<NonNegative>| number.is_some_and(|number| number.0 > 0.0);
+    let found = [
+        ("check_frequency", every, always),
+        ("threshold", above(cuts.threshold), always),
+        ("memory_window", above(cuts.memory_window), always),
+        (
+            "cut_activity_tolerance",
+            above(cuts.cut_activity_tolerance),
+            value,
+        ),
+        (
+            "row_activity_tolerance",
+            above(cuts.row_activity_tolerance),
+            value,
+        ),
+        ("tie_tolerance", above(cuts.tie_tolerance), tie),
+        ("domination_epsilon", above(cuts.domination_epsilon), tie),
+        (
+            "domination_tolerance",
+            above(cuts.domination_tolerance),
+            tie,
+        ),
+    ];
+    for (key, _, why) in found.into_iter().filter(|(_, there, _)| *there) {
+        let at = at.key("cut_selection").key(key);
+        findings.doubtful(&at, format!("nothing reads it: {why}"));
     }
 }
 
@@ -100,36 +161,52 @@ fn stopping(training: &Training, at: &Place, findings: &mut Findings) -> Stoppin
 }
 
 fn stopping_rule(rule: &StoppingRule, at: &Place, findings: &mut Findings) -> Option<StopRule> {
-    let keys = [
-        ("limit", rule.limit.is_some(), StoppingKind::IterationLimit),
-        ("seconds", rule.seconds.is_some(), StoppingKind::TimeLimit),
+    use StoppingKind::{BoundStalling, FirstStage, Gap, IterationLimit, Simulation, TimeLimit};
+    let keys: [(&str, bool, &[StoppingKind]); 7] = [
+        ("limit", rule.limit.is_some(), &[IterationLimit]),
+        ("seconds", rule.seconds.is_some(), &[TimeLimit]),
         (
             "iterations",
             rule.iterations.is_some(),
-            StoppingKind::BoundStalling,
+            &[BoundStalling, FirstStage],
         ),
         (
             "tolerance",
             rule.tolerance.is_some(),
-            StoppingKind::BoundStalling,
+            &[BoundStalling, FirstStage, Gap],
         ),
+        ("period", rule.period.is_some(), &[Simulation]),
+        ("replications", rule.replications.is_some(), &[Simulation]),
+        ("distance_tol", rule.distance_tol.is_some(), &[Simulation]),
     ];
-    for (key, given, kind) in keys {
-        match (given, kind == rule.r#type) {
+    for (key, given, kinds) in keys {
+        match (given, kinds.contains(&rule.r#type)) {
             (true, false) => findings.wrong(&at.key(key), "the rule has no such key"),
             (false, true) => findings.wrong(&at.key(key), "the key is missing"),
             _ => {}
         }
     }
     match rule.r#type {
-        StoppingKind::IterationLimit => rule.limit.map(|limit| StopRule::Iterations(limit.0)),
-        StoppingKind::TimeLimit => {
+        IterationLimit => rule.limit.map(|limit| StopRule::Iterations(limit.0)),
+        TimeLimit => {
             let limit = Duration::try_from_secs_f64(rule.seconds?.0);
             limit.map(StopRule::TimeLimit).ok()
         }
-        StoppingKind::BoundStalling => Some(StopRule::BoundStalling {
+        BoundStalling => Some(StopRule::BoundStalling {
             window: rule.iterations?.0,
             tolerance: rule.tolerance?.0,
+        }),
+        Gap => Some(StopRule::Gap {
+            tolerance: rule.tolerance?.0,
+        }),
+        FirstStage => Some(StopRule::FirstStage {
+            window: rule.iterations?.0,
+            tolerance: rule.tolerance?.0,
+        }),
+        Simulation => Some(StopRule::Simulation {
+            period: rule.period?.0,
+            paths: rule.replications?.0.max(1),
+            tolerance: rule.distance_tol?.0,
         }),
     }
 }
@@ -143,7 +220,7 @@ fn selection(training: &Training) -> Selection {
         return Selection::ALL;
     };
     let rule = match asked.method {
-        None | Some(CutMethod::Level1) => SelectionRule::Level1,
+        None | Some(CutMethod::Level1 | CutMethod::Domination) => SelectionRule::Level1,
         Some(CutMethod::Lml1) => SelectionRule::LimitedMemoryLevel1,
     };
     Selection {

@@ -40,11 +40,16 @@ pub(super) fn check(files: &Files, findings: &mut Findings) -> bool {
         return false;
     }
     // An opening changes the inflow of each plant, and in each block the load of a bus and the most of a source.
+    let graph = files.stages.policy_graph.nodes.as_deref();
     let numbers = list.iter().map(|stage| {
+        let of_stage = graph.iter().copied().flatten();
+        let nodes = of_stage.filter(|node| node.stage_id == stage.id).count();
         let by_block = (buses + 2 * sources).saturating_mul(stage.blocks.len());
         let numbers = hydros.saturating_mul(2).saturating_add(by_block);
         let numbers = numbers.saturating_mul(2).saturating_add(1);
-        numbers.saturating_mul(stage.num_scenarios.0)
+        numbers
+            .saturating_mul(stage.num_scenarios.0)
+            .saturating_mul(nodes.max(1))
     });
     let numbers = numbers.fold(0, usize::saturating_add);
     if numbers > MOST_OPENING_NUMBERS {

@@ -48,15 +48,27 @@ pub(super) struct Realization {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Scenario {
-    Named { scenario: Vec<ScenarioStep> },
+    Named {
+        scenario: Vec<ScenarioStep>,
+        #[serde(default)]
+        name: String,
+    },
     Steps(Vec<ScenarioStep>),
 }
 
 impl Scenario {
     pub(super) fn steps(&self) -> &[ScenarioStep] {
         match self {
-            Self::Named { scenario } => scenario,
+            Self::Named { scenario, .. } => scenario,
             Self::Steps(steps) => steps,
+        }
+    }
+
+    /// Its name; may be empty.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Named { name, .. } => name,
+            Self::Steps(_) => "",
         }
     }
 }

@@ -7,14 +7,14 @@ mod subproblem;
 
 use std::collections::{HashMap, HashSet};
 
-use cobre_sddp::{Change, Draft, NodeId, Problem, Risk, Sense, Step, TemplateId};
+use cobre_sddp::{Change, Draft, GivenStep, NodeId, Problem, Risk, Sense, Step, TemplateId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::entries::Entries;
 use self::file::{File, Node, Scenario, Subproblem};
 use self::subproblem::SubproblemTemplate;
-use crate::{Options, duplicate_keys};
+use crate::{Options, Scenarios, duplicate_keys};
 
 /// Everything that is wrong with a file, with where it is.
 type Errors = Vec<String>;
@@ -67,7 +67,17 @@ pub(crate) fn read(text: &[u8], options: &Options) -> Result<Problem, Errors> {
     graph.add_nodes(&nodes, &mut errors);
     graph.add_steps(&file.root.successors, &nodes, &mut errors);
     find_unreachable(&file.root.successors, &nodes, &mut errors);
-    graph.add_scenarios(&file.validation_scenarios, &mut errors);
+    let validation = graph.scenarios(
+        "validation_scenarios",
+        &file.validation_scenarios,
+        &mut errors,
+    );
+    for path in validation {
+        graph.draft.validate(path);
+    }
+    if let Some(scenarios) = &options.scenarios {
+        graph.add_given(scenarios, &mut errors);
+    }
     let is_too_large = draft.is_too_large();
     match draft.build() {
         Ok(problem) if errors.is_empty() => Ok(problem),
@@ -208,14 +218,50 @@ impl<'f> Graph<'_, 'f> {
         }
     }
 
-    fn add_scenarios(&mut self, scenarios: &[Scenario], errors: &mut Errors) {
+    /// Adds the paths that are simulated in the place of sampled ones.
+    fn add_given(&mut self, scenarios: &Scenarios, errors: &mut Errors) {
+        let Scenarios::Files(files) = scenarios else {
+            errors.push(
+                "only hydrothermal cases have inflows and past years; give a file".to_owned(),
+            );
+            return;
+        };
+        for file in files {
+            let name = file.display().to_string();
+            let found = match scenarios_of(file) {
+                Ok(found) => found,
+                Err(error) => {
+                    errors.push(format!("{name}: {error}"));
+                    continue;
+                }
+            };
+            let paths = self.scenarios(&name, &found, errors);
+            for (number, (scenario, path)) in found.iter().zip(paths).enumerate() {
+                let label = match scenario.name() {
+                    "" => (number + 1).to_string(),
+                    name => name.to_owned(),
+                };
+                let steps = path.into_iter().map(GivenStep::Values).collect();
+                self.draft.given(label, steps);
+            }
+        }
+    }
+
+    /// The paths of scenarios; `list` is where they are.
+    fn scenarios(
+        &mut self,
+        list: &str,
+        scenarios: &[Scenario],
+        errors: &mut Errors,
+    ) -> Vec<Vec<Step>> {
+        let mut paths = Vec::new();
         for (number, scenario) in scenarios.iter().enumerate() {
             if self.draft.is_too_large() {
-                return;
+                break;
             }
             let mut path = Vec::new();
             for (stage, step) in scenario.steps().iter().enumerate() {
-                let place = format!("validation_scenarios[{number}].scenario[{stage}]");
+                let place = format!("{list}[{number}].scenario[{stage}]");
                 let Some((node, program)) = self.find(&place, &step.node, errors) else {
                     continue;
                 };
@@ -225,9 +271,23 @@ impl<'f> Graph<'_, 'f> {
                 };
                 path.push(Step { node, changes });
             }
-            self.draft.validate(path);
+            paths.push(path);
         }
+        paths
     }
+}
+
+/// The scenarios of a file of their own: a list, as a problem has for validation.
+fn scenarios_of(path: &std::path::Path) -> Result<Vec<Scenario>, String> {
+    let text = cobre_files::read(path, cobre_files::MOST_TEXT_BYTES);
+    let text = text.map_err(|error| format!("it cannot be read: {error}"))?;
+    let scenarios: Vec<Scenario> = serde_json::from_slice(&text).map_err(|error| {
+        format!("a JSON list of scenarios is expected, each a list of {{\"node\", \"support\"}}: {error}")
+    })?;
+    if scenarios.is_empty() {
+        return Err("there is no scenario".to_owned());
+    }
+    Ok(scenarios)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, Repetition, Type as Physical, ZstdLevel};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{DoubleType, Int32Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -25,11 +25,45 @@ pub enum TemplateColumn {
     Ids(Vec<i32>),
     /// Numbers.
     Numbers(Vec<f64>),
+    /// Days since 1970-01-01.
+    Days(Vec<i32>),
     /// Numbers, or none.
     Maybe(Vec<Option<f64>>),
+    /// Whole numbers, or none.
+    MaybeIds(Vec<Option<i32>>),
 }
 
 impl TemplateColumn {
+    /// Its values as numbers, by row.
+    pub fn numbers(&self) -> Vec<Option<f64>> {
+        let whole = |value: &i32| Some(f64::from(*value));
+        match self {
+            Self::Ids(values) | Self::Days(values) => values.iter().map(whole).collect(),
+            Self::Numbers(values) => values.iter().copied().map(Some).collect(),
+            Self::Maybe(values) => values.clone(),
+            Self::MaybeIds(values) => {
+                let values = values.iter();
+                values.map(|value| value.map(f64::from)).collect()
+            }
+        }
+    }
+
+    /// Adds the values of another column, of the same kind or with none among them.
+    pub(crate) fn extend(&mut self, more: &Self) {
+        match (&mut *self, more) {
+            (Self::Ids(own), Self::Ids(more)) | (Self::Days(own), Self::Days(more)) => {
+                own.extend_from_slice(more);
+            }
+            (Self::Numbers(own), Self::Numbers(more)) => own.extend_from_slice(more),
+            (Self::Maybe(own), more) => own.extend(more.numbers()),
+            (own, more) => {
+                let mut all = own.numbers();
+                all.extend(more.numbers());
+                *own = Self::Maybe(all);
+            }
+        }
+    }
+
     /// A column of places.
     pub fn of_places(places: Vec<usize>) -> Self {
         let id = |place: usize| i32::try_from(place).unwrap_or(i32::MAX);
@@ -83,6 +117,13 @@ impl CaseFiles {
         }
         self.0
             .insert(path.to_owned(), format!("{value:#}\n").into_bytes());
+    }
+
+    /// The value of a JSON file; null if it is not there.
+    pub(super) fn read_json(&self, path: &str) -> Value {
+        let bytes = self.0.get(path);
+        let value = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
+        value.unwrap_or_default()
     }
 
     /// Adds the schemas that JSON files name.
@@ -148,14 +189,27 @@ impl Made {
     }
 }
 
+/// The definition level of each value: 1 if it is there.
+fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
+    let values = values.iter();
+    values.map(|value| i16::from(value.is_some())).collect()
+}
+
 fn table(columns: &[(&str, TemplateColumn)]) -> Result<Vec<u8>, ParquetError> {
     let field = |(name, column): &(&str, TemplateColumn)| {
         let (physical, repetition) = match column {
-            TemplateColumn::Ids(_) => (Physical::INT32, Repetition::REQUIRED),
+            TemplateColumn::Ids(_) | TemplateColumn::Days(_) => {
+                (Physical::INT32, Repetition::REQUIRED)
+            }
             TemplateColumn::Numbers(_) => (Physical::DOUBLE, Repetition::REQUIRED),
             TemplateColumn::Maybe(_) => (Physical::DOUBLE, Repetition::OPTIONAL),
+            TemplateColumn::MaybeIds(_) => (Physical::INT32, Repetition::OPTIONAL),
         };
         let kind = Type::primitive_type_builder(name, physical);
+        let kind = match column {
+            TemplateColumn::Days(_) => kind.with_logical_type(Some(LogicalType::Date)),
+            _ => kind,
+        };
         kind.with_repetition(repetition).build().map(Arc::new)
     };
     let fields: Result<Vec<_>, _> = columns.iter().map(field).collect();
@@ -172,7 +226,7 @@ fn table(columns: &[(&str, TemplateColumn)]) -> Result<Vec<u8>, ParquetError> {
     for (_, column) in columns {
         if let Some(mut writer) = group.next_column()? {
             match column {
-                TemplateColumn::Ids(values) => writer
+                TemplateColumn::Ids(values) | TemplateColumn::Days(values) => writer
                     .typed::<Int32Type>()
                     .write_batch(values, None, None)?,
                 TemplateColumn::Numbers(values) => writer
@@ -180,13 +234,15 @@ fn table(columns: &[(&str, TemplateColumn)]) -> Result<Vec<u8>, ParquetError> {
                     .write_batch(values, None, None)?,
                 TemplateColumn::Maybe(values) => {
                     let there: Vec<f64> = values.iter().flatten().copied().collect();
-                    let levels: Vec<i16> = values
-                        .iter()
-                        .map(|value| i16::from(value.is_some()))
-                        .collect();
                     writer
                         .typed::<DoubleType>()
-                        .write_batch(&there, Some(&levels), None)?
+                        .write_batch(&there, Some(&levels(values)), None)?
+                }
+                TemplateColumn::MaybeIds(values) => {
+                    let there: Vec<i32> = values.iter().flatten().copied().collect();
+                    writer
+                        .typed::<Int32Type>()
+                        .write_batch(&there, Some(&levels(values)), None)?
                 }
             };
             writer.close()?;

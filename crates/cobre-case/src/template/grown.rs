@@ -2,7 +2,7 @@
 
 use cobre_sddp::{Noise, Purpose};
 
-use super::files::CaseFiles;
+use super::files::{CaseFiles, TemplateColumn};
 use super::parts::{self, Months, TemplateHydro};
 
 const REGIONS: [&str; 4] = ["south", "centre", "coast", "north"];
@@ -28,24 +28,66 @@ pub(super) fn five_years(files: &mut CaseFiles) {
     };
     let months = months(60, vec![("peak", 0.3), ("rest", 0.7)], 10, 2);
     grow(&size, &months, &[1.15, 0.9357], files);
+    terminal_value(files);
 }
+
+/// By plant, the most storage in hm³ and the value of its water at the end of the fourth year of the demo without a
+/// terminal value, in $/hm³.
+const WATER: [(f64, f64); 8] = [
+    (8965.91, 46_100.0),
+    (1803.43, 20_400.0),
+    (10_662.16, 48_900.0),
+    (71.73, 27_500.0),
+    (4993.67, 79_800.0),
+    (506.52, 40_400.0),
+    (8766.67, 43_200.0),
+    (1315.0, 20_900.0),
+];
+
+/// Writes what water is worth after the last stage: its full value while little is left, four tenths of it above a third
+/// of all storage.
+fn terminal_value(files: &mut CaseFiles) {
+    let (mut plants, mut cuts) = (Vec::new(), Vec::new());
+    let (mut values, mut storages) = (Vec::new(), Vec::new());
+    for (cut, worth, full) in [(1, 1.0, 0.6), (2, 0.4, 1.0)] {
+        for (plant, (most, value)) in WATER.into_iter().enumerate() {
+            plants.push(plant);
+            cuts.push(cut);
+            values.push(parts::round(worth * value));
+            storages.push(parts::round(full * most));
+        }
+    }
+    files.table(
+        "system/terminal_water_values.parquet",
+        &[
+            ("hydro_id", TemplateColumn::of_places(plants)),
+            ("water_value", TemplateColumn::Numbers(values)),
+            ("storage_hm3", TemplateColumn::Numbers(storages)),
+            ("cut_id", TemplateColumn::of_places(cuts)),
+        ],
+    );
+}
+
+/// The hydro plants of a system of the size of a large country.
+const LARGE_HYDROS: usize = 100;
 
 /// A system of the size of a large country.
 pub(super) fn large(files: &mut CaseFiles) {
+    of_hydros(LARGE_HYDROS, files);
+}
+
+/// A system like [`large`] with so many hydro plants; returns them.
+pub(super) fn of_hydros(hydros: usize, files: &mut CaseFiles) -> Vec<TemplateHydro> {
     files.json("config.json", parts::config(4, 10, 0, "truncation"));
     let size = Size {
-        hydros: 100,
+        hydros,
         river: 5,
-        thermals: 120,
-        load: 60_000.0,
+        thermals: hydros * 6 / 5,
+        load: 600.0 * hydros as f64,
     };
     let blocks = vec![("peak", 0.15), ("day", 0.5), ("night", 0.35)];
-    grow(
-        &size,
-        &months(24, blocks, 20, 1),
-        &[1.15, 1.05, 0.8643],
-        files,
-    );
+    let months = months(24, blocks, 20, 1);
+    grow(&size, &months, &[1.15, 1.05, 0.8643], files)
 }
 
 fn months(
@@ -64,8 +106,8 @@ fn months(
     }
 }
 
-/// Grows a system; `load` are the factors of its blocks.
-fn grow(size: &Size, months: &Months, load: &[f64], files: &mut CaseFiles) {
+/// Grows a system; `load` are the factors of its blocks. Returns its hydro plants.
+fn grow(size: &Size, months: &Months, load: &[f64], files: &mut CaseFiles) -> Vec<TemplateHydro> {
     let noise = Noise::new(2026, Purpose::Openings);
     let number = |kind: usize, thing: usize, low: f64, high: f64| {
         parts::round(low + (high - low) * noise.draw(kind, thing, 0)[0])
@@ -138,7 +180,8 @@ fn grow(size: &Size, months: &Months, load: &[f64], files: &mut CaseFiles) {
             },
         }
     });
-    parts::hydros(&plants.collect::<Vec<_>>(), months, files);
+    let plants: Vec<TemplateHydro> = plants.collect();
+    parts::hydros(&plants, months, files);
     let river = size.river;
     let region = move |plant: usize| plant / river % 4;
     let together = move |a: usize, b: usize| {
@@ -151,4 +194,5 @@ fn grow(size: &Size, months: &Months, load: &[f64], files: &mut CaseFiles) {
         }
     };
     parts::correlation(size.hydros, together, files);
+    plants
 }

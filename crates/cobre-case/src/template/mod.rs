@@ -5,8 +5,11 @@ mod cascade;
 mod files;
 mod four_regions;
 mod grown;
+mod history;
+mod hyperplanes;
 mod one_reservoir;
 mod parts;
+mod wet_and_dry;
 
 pub use self::brazil_like::BRAZIL_LIKE_HYDROS;
 pub use self::files::{CaseFiles, TemplateColumn};
@@ -22,16 +25,26 @@ pub struct Template {
 }
 
 /// All of them.
-pub const TEMPLATES: [Template; 6] = [
+pub const TEMPLATES: [Template; 8] = [
     Template {
         name: "one-reservoir",
         about: "one reservoir and two thermal plants, 12 monthly stages",
         make: one_reservoir::make,
     },
     Template {
+        name: "wet-and-dry",
+        about: "the same reservoir with wet and dry regimes of inflow that follow each other by chance",
+        make: wet_and_dry::make,
+    },
+    Template {
         name: "cascade",
         about: "two reservoirs on one river, two blocks per stage, PAR(1) inflows",
         make: cascade::make,
+    },
+    Template {
+        name: "history",
+        about: "the same river with 60 years of inflows in place of a model, which is estimated from them",
+        make: history::make,
     },
     Template {
         name: "four-regions",
@@ -66,6 +79,17 @@ impl Template {
         let mut files = CaseFiles::default();
         let (least, most) = (BRAZIL_LIKE_HYDROS.start(), BRAZIL_LIKE_HYDROS.end());
         brazil_like::make(hydros.clamp(*least, *most), &mut files);
+        files
+    }
+
+    /// The files of a case like the template large, with so many hydro plants; with hyperplane production functions for
+    /// all of them if `hyperplanes` is set.
+    pub fn grown(hydros: usize, hyperplanes: bool) -> CaseFiles {
+        let mut files = CaseFiles::default();
+        let plants = grown::of_hydros(hydros, &mut files);
+        if hyperplanes {
+            hyperplanes::add(&plants, &mut files);
+        }
         files
     }
 

@@ -3,26 +3,21 @@
 use super::files::CaseFiles;
 use super::parts::{self, Months, TemplateHydro};
 
-pub(super) fn make(files: &mut CaseFiles) {
-    let months = Months {
+/// A year.
+pub(super) fn months() -> Months {
+    Months {
         count: 12,
         blocks: vec![("all", 1.0)],
         openings: 10,
         discount: 0.08,
         cvar: None,
         before: 0,
-    };
-    files.schemas();
-    files.json("config.json", parts::config(4, 60, 200, "truncation"));
-    files.json("penalties.json", parts::penalties());
-    months.write(files);
-    parts::buses(&[("city", 100.0)], &[], &months, &[1.0], files);
-    let plants = [
-        ("gas".to_owned(), 0, 50.0, 60.0),
-        ("oil".to_owned(), 0, 50.0, 180.0),
-    ];
-    parts::thermals(&plants, files);
-    let plant = TemplateHydro {
+    }
+}
+
+/// The reservoir.
+pub(super) fn lake() -> TemplateHydro {
+    TemplateHydro {
         name: "lake".to_owned(),
         bus: 0,
         downstream: None,
@@ -35,6 +30,20 @@ pub(super) fn make(files: &mut CaseFiles) {
         spread: 0.3,
         wet_month: 1.0,
         memory: vec![],
-    };
-    parts::hydros(&[plant], &months, files);
+    }
+}
+
+pub(super) fn make(files: &mut CaseFiles) {
+    let months = months();
+    files.schemas();
+    files.json("config.json", parts::config(4, 60, 200, "truncation"));
+    files.json("penalties.json", parts::penalties());
+    months.write(files);
+    parts::buses(&[("city", 100.0)], &[], &months, &[1.0], files);
+    let plants = [
+        ("gas".to_owned(), 0, 50.0, 60.0),
+        ("oil".to_owned(), 0, 50.0, 180.0),
+    ];
+    parts::thermals(&plants, files);
+    parts::hydros(&[lake()], &months, files);
 }

@@ -160,7 +160,7 @@ impl TemplateHydro {
     }
 
     /// The mean inflow of a month.
-    fn mean(&self, month: usize) -> f64 {
+    pub(super) fn mean(&self, month: usize) -> f64 {
         round(self.inflow * wave(month, self.wet_month, 0.55))
     }
 }

@@ -90,13 +90,29 @@ config.json | /training/pases | 4 | training.pases: unknown key; forward_passes,
 config.json | /training/stopping_rules | [] | training.stopping_rules: there is no rule
 config.json | /training/stopping_rules/0/limit | 0 | training.stopping_rules[0].limit: a whole number that is at least 1
 config.json | /training/stopping_rules/0/seconds | 9 | stopping_rules[0].seconds: the rule has no such key
-config.json | /training/cut_selection/method | "domination" | cut_selection.method: "domination" is not supported
-config.json | /training/scenario_source/inflow/scheme | "historical" | inflow.scheme: "historical" is not supported
+config.json | /training/cut_selection/method | "luck" | cut_selection.method: "luck" is none of level1, lml1, domination
+config.json | /training/selection | {"method": "enumerated"} | training.selection
+config.json | /training/scenario_source/inflow/scheme | "lucky" | inflow.scheme: "lucky" is none of in_sample, out_of_sample, external, historical
 config.json | /policy | {"mode": "warm_start"} | policy.mode: "warm_start" is not supported
 config.json | /exports | {"states": true} | exports.states: true is not supported
 config.json | /modeling/inflow_non_negativity/method | "hope" | method: "hope" is none of none, penalty, truncation
-stages.json | /policy_graph/type | "cyclic" | policy_graph.type: "cyclic" is not supported
-stages.json | /season_definitions | {} | season_definitions: not supported
+stages.json | /policy_graph/type | "endless" | policy_graph.type: "endless" is none of finite_horizon, cyclic
+stages.json | /policy_graph | {"type": "cyclic", "annual_discount_rate": 0.0} | policy_graph.annual_discount_rate: a cyclic study costs infinitely much without a discount
+stages.json | /season_definitions | {} | season_definitions.cycle_type: the key is missing
+stages.json | /season_definitions | {"cycle_type": "monthly", "seasons": [{"id": 0}]} | season_definitions.seasons[0].month_start: the key is missing
+stages.json | /season_definitions | {"cycle_type": "monthly", "seasons": [{"id": 0, "month_start": 1}, {"id": 0, "month_start": 1}]} | season_definitions.seasons[1].id: season 0 is there already
+stages.json | /season_definitions | {"cycle_type": "weekly", "seasons": [{"id": 52}]} | season_definitions.seasons[0].id: a week from 0 to 51 is expected, 52 is found
+stages.json | /season_definitions | {"cycle_type": "custom", "seasons": [{"id": 0, "month_start": 2, "day_start": 30}]} | season_definitions.seasons[0].day_start: month 2 has no day 30
+stages.json | /season_definitions | {"cycle_type": "monthly", "seasons": [{"id": 0, "month_start": 1}]} | stages[1].season_id: there is no season 1 in season_definitions
+stages.json | /stages/0/sampling_method | "selective" | stages[0].sampling_method: "selective" is not supported
+stages.json | /stages/0/sampling_method | "historical_residuals" | stages[0].sampling_method: historical_residuals needs a year
+config.json | /estimation | {"max_order": 13} | estimation.max_order: a whole number from 0 to 12 is expected, 13 is found
+config.json | /estimation | {"order_selection": "aic"} | estimation.order_selection: "aic" is none of pacf, pacf_annual
+initial_conditions.json | /recent_observations | [{"hydro_id": 0, "start_date": "2025-12-20", "end_date": "2026-01-01", "value_m3s": 3}] | recent_observations: they need season_definitions in stages.json
+stages.json | /policy_graph/transitions | [{"source_id": 0, "target_id": 2, "probability": 1}] | policy_graph.transitions[0].target_id: 2 does not follow stage 0: 1 follows it
+stages.json | /policy_graph/transitions | [{"source_id": 0, "target_id": 1, "probability": 0.5}] | policy_graph.transitions[0].probability: 0.5 is found, 1 is expected
+stages.json | /policy_graph/transitions | [{"source_id": 0, "target_id": 1, "probability": 1}] | policy_graph.transitions: there is none from stage 1
+stages.json | /policy_graph/transitions | [{"source_id": 99, "target_id": 1, "probability": 1}] | policy_graph.transitions[0].source_id: there is no stage 99
 stages.json | /stages/3/start_date | "2026-02-30" | stages[3].start_date: a date such as
 stages.json | /stages/3/start_date | "2026-05-02" | stages[3].start_date: it is not the end of the stage before
 stages.json | /stages/3/id | 7 | stages[3].id: 7 does not follow 2
@@ -119,7 +135,7 @@ system/hydros.json | /hydros/1/downstream_id | 0 | hydros[1].downstream_id: wate
 system/hydros.json | /hydros/0/downstream_id | 5 | hydros[0].downstream_id: there is no hydro plant 5
 system/hydros.json | /hydros/0/generation/max_turbined_m3s | -1 | hydros[0].generation.max_turbined_m3s: a number that is at least 0 is expected, -1 is found
 system/hydros.json | /hydros/0/generation/min_turbined_m3s | 999 | hydros[0].generation.min_turbined_m3s: 999 is above the most, 180
-system/hydros.json | /hydros/0/specific_productivity_mw_per_m3s_per_m | 0.009 | hydros[0].specific_productivity_mw_per_m3s_per_m: not supported
+system/hydros.json | /hydros/0/specific_productivity_mw_per_m3s_per_m | -1 | hydros[0].specific_productivity_mw_per_m3s_per_m: a number that is at least 0
 system/hydros.json | /hydros/0/generation/model | "fpha" | hydros[0].generation.model: fpha needs an entry of the plant in system/hydro_production_models.json
 system/hydros.json | /hydros/0/generation/productivity_mw_per_m3s | null | hydros[0].generation.productivity_mw_per_m3s: the key is missing, and stages 0, 1, 2
 system/hydros.json | /hydros/0/evaporation | {"coefficients_mm": [1, 2]} | hydros[0].evaporation.coefficients_mm: 12 numbers are expected, one per month; 2 are found
@@ -204,11 +220,11 @@ fn a_key_that_is_there_twice_is_an_error() {
 #[test]
 fn files_that_are_refused_or_unknown_are_named() {
     let mut files = sound();
-    files.insert("constraints/generic_parameters.json", "{}");
+    files.insert("scenarios/external_scenarios.parquet", "x");
     files.insert("scenarios/inflow_seasonal_stat.parquet", "x");
     let found = errors(&files);
     assert!(
-        found[0].contains("constraints/generic_parameters.json: not supported"),
+        found[0].contains("scenarios/external_scenarios.parquet: not supported"),
         "{found:#?}"
     );
     assert!(

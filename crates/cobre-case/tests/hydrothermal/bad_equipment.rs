@@ -44,13 +44,13 @@ system/hydros.json | /hydros/0/unit_groups/1/id | 0 | unit_groups[1].id: group o
 system/hydros.json | /hydros/0/unit_groups/0/min_turbined_m3s | 900 | unit_groups[0].min_turbined_m3s: 900 is above the most
 constraints/exchange_factors.json | /exchange_factors/0/line_id | 3 | exchange_factors[0].line_id: there is no line 3
 constraints/exchange_factors.json | /exchange_factors/0/block_factors/0/block_id | 9 | exchange_factors[0].block_factors[0].block_id: stage 1 has no block 9
-constraints/generic_constraints.json | /constraints/0/expression | "thermal_genration(1)" | constraints[0].expression: there is no variable thermal_genration; there are hydro_storage, hydro_evaporation,
+constraints/generic_constraints.json | /constraints/0/expression | "thermal_genration(1)" | constraints[0].expression: there is no variable thermal_genration; there are hydro_storage, hydro_storage_initial,
 constraints/generic_constraints.json | /constraints/0/expression | "" | constraints[0].expression: the expression is empty
 constraints/generic_constraints.json | /constraints/0/expression | "2 * thermal_generation(7)" | constraints[0].expression: there is no thermal plant 7
 constraints/generic_constraints.json | /constraints/0/expression | "thermal_generation(1) * 2" | + or - between terms is expected at letter 23
 constraints/generic_constraints.json | /constraints/1/expression | "hydro_storage(0, 1)" | hydro_storage is one value of a stage: leave the block out
 constraints/generic_constraints.json | /constraints/0/expression | "thermal_generation(1, 7)" | thermal_generation(1, 7): stage 0, in which the constraint holds, has no block 7
-constraints/generic_constraints.json | /constraints/0/expression | "contract_import(1)" | contract_import(1): contract 1 is of the other type
+constraints/generic_constraints.json | /constraints/0/expression | "contract_import(1)" | contract_import(1): the contract is of the other type
 constraints/generic_constraints.json | /constraints/0/sense | "<" | constraints[0].sense: "<" is none of >=, <=, ==
 constraints/generic_constraints.json | /constraints/0/sense | null | the constraint has no sense: give bound_lower or bound_upper, not bound
 constraints/generic_constraints.json | /constraints/3/sense | ">=" | the constraint has a sense: give bound, and nothing else
@@ -205,7 +205,7 @@ fn more_wrong_tables() -> Vec<WrongTable> {
         (
             "constraints/penalty_overrides_ncs.parquet",
             vec![
-                ("ncs_id", ids(&[0])),
+                ("plant_id", ids(&[0])),
                 stage(&[0]),
                 ("curtailment_cost", numbers(&[1.0])),
             ],

@@ -74,7 +74,7 @@ fn wrong_production_models_are_named_with_their_place() {
     for (model, part) in [
         (
             whole(json!({})),
-            "stage_ranges[0].fpha_config: the key is missing, which fpha needs",
+            "hydro plant 0 (upper lake): there is no plane for stage 0, whose model is precomputed fpha",
         ),
         (
             whole(json!({"fpha_config": given, "productivity_override": 1.0})),
@@ -112,7 +112,7 @@ fn wrong_production_models_are_named_with_their_place() {
         ),
         (
             json!({"hydro_id": 0, "selection_mode": "seasonal", "default_model": "fpha", "seasons": []}),
-            "production_models[0].default_model: fpha needs fpha_config",
+            "hydro plant 0 (upper lake): there is no plane for stage 0, whose model is precomputed fpha",
         ),
         (
             json!({"hydro_id": 0, "selection_mode": "seasonal", "stage_ranges": []}),

@@ -85,7 +85,11 @@ fn on_disk(files: &CaseFiles) -> tempfile::TempDir {
 }
 
 fn with_risk(path: &Path, risk: Option<Risk>) -> Result<cobre_case::Case, CaseError> {
-    load(path, &Options { risk, bound: None })
+    let options = Options {
+        risk,
+        ..Options::default()
+    };
+    load(path, &options)
 }
 
 fn trained(problem: Problem, simulate: usize) -> Results {

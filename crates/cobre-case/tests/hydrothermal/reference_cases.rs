@@ -36,9 +36,13 @@ const VALUES: &[(&str, f64, f64)] = &[
     ("x04-exchange-factors", 4_148_050.0, 1e-6),
     ("x15-contracts-b", 5_400_910.0, 1e-6),
     ("x16-ncs-b", 263_714.75, 1e-6),
+    ("x10-estimated-par-openings", 50_607_484.905_810_1, 1e-6),
+    ("x11-par-annual", 7_618_964.788_011_698, 1e-6),
+    ("x17-weekly-lags-b", 3_944_555.327_746_879, 1e-6),
+    ("x12-discount-override", 4_671_280.443_731_592, 1e-6),
 ];
 
-fn reference() -> Option<PathBuf> {
+pub fn reference() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let candidates = [
         root.join("shared/reference/cases"),

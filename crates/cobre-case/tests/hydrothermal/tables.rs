@@ -107,7 +107,7 @@ pub fn sums(results: &Results) {
         .keys()
         .filter(|name| !none.contains(&name.as_str()))
         .collect();
-    assert_eq!(kinds.len(), 25);
+    assert_eq!(kinds.len(), 26);
     let mut values: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
     for row in 0..costs.rows() {
         let paid = kinds.iter().filter(|kind| kind.as_str() != UNPAID);

@@ -366,6 +366,17 @@ mod tests {
             Ok(())
         }
 
+        fn gatherv<T: cobre_comm::CommData>(
+            &self,
+            send: &[T],
+            recv: &mut [T],
+            counts: &[usize],
+            displs: &[usize],
+            _: usize,
+        ) -> Result<(), CommError> {
+            self.allgatherv(send, recv, counts, displs)
+        }
+
         fn allreduce<T: cobre_comm::Reducible>(
             &self,
             send: &[T],

@@ -1,10 +1,13 @@
 //! `cobre bench`: measures what this machine and this build reach.
 
+mod against_highs;
 mod collectives;
 mod peers;
+mod predict;
 mod region;
 mod samples;
 mod sddp;
+mod systems;
 
 use std::ffi::OsString;
 
@@ -116,7 +119,10 @@ fn join(args: &CollectivesArgs) -> u8 {
     let talks = comm.rank() == 0;
     if talks && !args.json {
         let ranks = if comm.size() == 1 { "rank" } else { "ranks" };
-        say!("{} {ranks} on {}", comm.size(), comm.name());
+        let topology = comm.topology();
+        let topology = topology.map(|it| format!("; small messages: {it}"));
+        let topology = topology.unwrap_or_default();
+        say!("{} {ranks} on {}{topology}", comm.size(), comm.name());
         say!(
             "{:<14} {:>10} {:>9} {:>12} {:>12}",
             "op",
@@ -144,7 +150,7 @@ fn join(args: &CollectivesArgs) -> u8 {
 }
 
 fn json_line(comm: &CommBackend, case: BenchCase, measured: &Measured) -> Value {
-    serde_json::json!({
+    let mut line = serde_json::json!({
         "backend": comm.name(),
         "op": case.kind.name(),
         "ranks": comm.size(),
@@ -152,7 +158,11 @@ fn json_line(comm: &CommBackend, case: BenchCase, measured: &Measured) -> Value 
         "iterations": measured.iterations,
         "p50_us": measured.p50_us,
         "p99_us": measured.p99_us,
-    })
+    });
+    if let Some(topology) = comm.topology() {
+        line["topology"] = topology.into();
+    }
+    line
 }
 
 fn line(case: BenchCase, measured: &Measured) -> String {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use cobre_comm::cpus;
+use cobre_comm::{cpus, env};
 use cobre_launch::{Launch, Output};
 use serde::Deserialize;
 
@@ -238,7 +238,9 @@ fn own(args: &Args) -> Result<String, String> {
         &seconds,
     ];
     let backend = ["--backend", &args.backend];
-    finished(Launch::new(program, 1).args(options).args(backend))
+    let job = Launch::new(program, 1).args(options).args(backend);
+    // Its peers on tcp are kept from shared memory too.
+    finished(job.env(env::TCP_SHARED_MEMORY, "off"))
 }
 
 fn measure(args: &Args, peer: &Peer, program: &Path) -> Result<String, String> {

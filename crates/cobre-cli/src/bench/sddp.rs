@@ -4,12 +4,15 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use cobre_case::Options;
-use cobre_case::sample::{Hydrothermal, hydrothermal};
-use cobre_comm::{BackendKind, ClassifiedError, CommBackend, Communicator, create_communicator};
+use cobre_comm::{
+    BackendKind, ClassifiedError, CommBackend, Communicator, LocalBackend, create_communicator,
+};
 use cobre_launch::Bind;
-use cobre_sddp::{Cadence, Problem, Settings, Solver, StopRule, Stopping, run as run_job};
+use cobre_sddp::{Cadence, Settings, Solver, StopRule, Stopping, run as run_job};
 
+use super::against_highs;
+use super::predict::{self, NETWORKS, Network, Profile, Recorder};
+use super::systems::{BenchProblem, BenchSystem, own_problem, system};
 use crate::exit::{self, say};
 use crate::{job, launch};
 
@@ -21,8 +24,11 @@ const NAME: &str = "cobre bench sddp";
 /// `10x4` and `82x1`, measured unless --system names others, have 12 stages, 4 reservoirs and 126
 /// thermal plants. `10x4` has 10 openings per stage and 4 forward passes per iteration; `82x1` has
 /// 82 openings and one pass. `par1` and `par6` are `10x4` with inflows that depend on one and on six
-/// before. `60r3b` has 60 reservoirs in cascades and 3 blocks, 20 openings and one pass. With -n it
-/// launches its own ranks; each uses one thread unless --threads says more.
+/// before. `60r3b` has 60 reservoirs in cascades and 3 blocks, 20 openings and one pass. `large30`,
+/// `large60`, `large100` and `large160` are cases like that of `cobre init large` with so many hydro
+/// plants and 4 passes; `planes30` to `planes160` are the same with hyperplane production functions
+/// for every plant. With -n it launches its own ranks; each uses one thread unless --threads says
+/// more.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Number of ranks to launch [default: join the job this is a rank of, else one rank]
@@ -57,6 +63,30 @@ pub(super) struct Args {
     #[arg(long, value_name = "M", default_value_t = NonZeroUsize::MIN, requires = "problem")]
     forward_passes: NonZeroUsize,
 
+    /// Computes what an iteration would take on 1, 2, 4 … up to R ranks, from the times of work units on one rank
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..=predict::MOST as i64), conflicts_with = "ranks")]
+    predict: Option<u16>,
+
+    /// Network of the forecast [default: all three, with the figures of two ranks on one machine]
+    #[arg(long, value_name = "shm|tcp|mpi", requires = "predict", value_parser = network)]
+    network: Option<Network>,
+
+    /// Microseconds of a short call of two ranks of that network
+    #[arg(long, value_name = "US", requires = "network", value_parser = positive)]
+    latency: Option<f64>,
+
+    /// Gigabytes per second that a rank of that network receives
+    #[arg(long, value_name = "GB", requires = "network", value_parser = positive)]
+    bandwidth: Option<f64>,
+
+    /// Processors that the ranks of the forecast share [default: one each]
+    #[arg(long, value_name = "P", requires = "predict")]
+    processors: Option<NonZeroUsize>,
+
+    /// Trains with HiGHS as well, and compares processor time at iterations 5, 20 and 50
+    #[arg(long, conflicts_with = "ranks")]
+    against_highs: bool,
+
     /// Prints one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
@@ -64,9 +94,10 @@ pub(super) struct Args {
 
 /// Runs the benchmark and returns the code to exit with.
 pub(super) fn run(args: &Args) -> u8 {
-    match args.ranks {
-        Some(ranks) => start(ranks, args),
-        None => join(args),
+    match (args.predict, args.ranks) {
+        (Some(most), _) => forecast(most.into(), args),
+        (None, Some(ranks)) => start(ranks, args),
+        (None, None) => join(args),
     }
 }
 
@@ -85,100 +116,81 @@ fn start(ranks: usize, args: &Args) -> u8 {
     }
 }
 
-/// A benchmark: a name, a problem, and its forward passes.
-type Case = (String, Problem, NonZeroUsize);
+fn network(name: &str) -> Result<Network, String> {
+    let found = NETWORKS
+        .into_iter()
+        .find(|network| network.backend.name() == name);
+    found.ok_or_else(|| "shm, tcp or mpi is expected".to_owned())
+}
 
-fn cases(args: &Args) -> Result<Vec<Case>, String> {
-    if let Some(path) = &args.problem {
-        let options = Options {
-            bound: Some(0.0),
-            risk: None,
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "a positive number is expected".to_owned())
+}
+
+/// The networks to forecast for.
+fn networks(args: &Args) -> Vec<Network> {
+    let Some(network) = args.network else {
+        return NETWORKS.to_vec();
+    };
+    vec![Network {
+        latency: args.latency.map_or(network.latency, |us| 1e-6 * us),
+        bandwidth: args.bandwidth.map_or(network.bandwidth, |gb| 1e9 * gb),
+        ..network
+    }]
+}
+
+/// Measures the problems on one rank, and prints their forecasts.
+fn forecast(most: usize, args: &Args) -> u8 {
+    let problems = match problems(args) {
+        Ok(problems) => problems,
+        Err(problem) => return exit::fail(exit::INVALID_INPUT, NAME, &problem),
+    };
+    let networks = networks(args);
+    let processors = args.processors.map(NonZeroUsize::get);
+    for BenchProblem {
+        name,
+        problem,
+        passes,
+    } in problems
+    {
+        let mut recorder = Recorder::default();
+        let settings = Settings {
+            threads: NonZeroUsize::MIN,
+            ..settings(passes, args)
         };
-        let problem = cobre_case::read(path, &options).map_err(|error| exit::told(&error))?;
-        let name = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        return Ok(vec![(name, problem, args.forward_passes)]);
+        if let Err(error) = run_job(&LocalBackend, problem, &settings, &mut recorder) {
+            return exit::fail(exit::of(error.kind()), NAME, &exit::told(&error));
+        }
+        if let Some(profile) = Profile::new(recorder, most) {
+            predict::print(&name, &profile, &networks, processors, args.json);
+        }
     }
-    let asked = if args.system.is_empty() {
-        &SYSTEMS[..2]
-    } else {
-        &args.system[..]
-    };
-    let made = |system: &BenchSystem| -> Result<Case, String> {
-        let problem = hydrothermal(system.size).map_err(|errors| errors.to_string())?;
-        Ok((system.name.to_owned(), problem, system.passes))
-    };
-    asked.iter().map(made).collect()
+    exit::DONE
 }
 
-const FOUR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
-
-/// A made-up system.
-#[derive(Debug, Clone, Copy)]
-struct BenchSystem {
-    name: &'static str,
-    size: Hydrothermal,
-    passes: NonZeroUsize,
+/// The problems that were asked for.
+fn problems(args: &Args) -> Result<Vec<BenchProblem>, String> {
+    match &args.problem {
+        Some(path) => Ok(vec![own_problem(path, args.forward_passes)?]),
+        None => BenchSystem::asked(&args.system)
+            .iter()
+            .map(BenchSystem::make)
+            .collect(),
+    }
 }
 
-/// Four regions with a reservoir each.
-const SMALL: Hydrothermal = Hydrothermal {
-    stages: 12,
-    regions: 4,
-    reservoirs: 4,
-    thermals: 126,
-    blocks: 1,
-    lags: 0,
-    openings: 10,
-    known_start: false,
-};
-
-/// The systems of the benchmark; the first two by default.
-const SYSTEMS: [BenchSystem; 5] = [
-    BenchSystem {
-        name: "10x4",
-        size: SMALL,
-        passes: FOUR,
-    },
-    BenchSystem {
-        name: "82x1",
-        size: Hydrothermal {
-            openings: 82,
-            known_start: true,
-            ..SMALL
-        },
-        passes: NonZeroUsize::MIN,
-    },
-    BenchSystem {
-        name: "par1",
-        size: Hydrothermal { lags: 1, ..SMALL },
-        passes: FOUR,
-    },
-    BenchSystem {
-        name: "par6",
-        size: Hydrothermal { lags: 6, ..SMALL },
-        passes: FOUR,
-    },
-    BenchSystem {
-        name: "60r3b",
-        size: Hydrothermal {
-            reservoirs: 60,
-            thermals: 40,
-            blocks: 3,
-            openings: 20,
-            ..SMALL
-        },
-        passes: NonZeroUsize::MIN,
-    },
-];
-
-fn system(name: &str) -> Result<BenchSystem, String> {
-    let found = SYSTEMS.into_iter().find(|system| system.name == name);
-    let names = SYSTEMS.map(|system| system.name).join(", ");
-    found.ok_or_else(|| format!("one of {names} is expected"))
+fn settings(passes: NonZeroUsize, args: &Args) -> Settings {
+    Settings {
+        seed: 1,
+        passes,
+        stopping: Stopping::any(vec![StopRule::Iterations(args.iterations.get())]),
+        threads: args.threads,
+        solver: args.solver,
+        checkpoints: Cadence::Never,
+        ..Settings::default()
+    }
 }
 
 fn join(args: &Args) -> u8 {
@@ -186,10 +198,18 @@ fn join(args: &Args) -> u8 {
         Ok(comm) => comm,
         Err(error) => return exit::fail(exit::INVALID_INPUT, NAME, &exit::told(&error)),
     };
-    let cases = match cases(args) {
-        Ok(cases) => cases,
+    let problems = match problems(args) {
+        Ok(problems) => problems,
         Err(problem) => return exit::fail(exit::INVALID_INPUT, NAME, &problem),
     };
+    if args.against_highs {
+        let settings = |passes| settings(passes, args);
+        let compared = against_highs::compare(&comm, &problems, settings, args.json);
+        return match compared {
+            Ok(()) => exit::DONE,
+            Err(error) => exit::fail(exit::of(error.kind()), NAME, &exit::told(&error)),
+        };
+    }
     let talks = comm.rank() == 0;
     if talks && !args.json {
         let (ranks, threads) = (comm.size(), args.threads);
@@ -218,8 +238,8 @@ fn join(args: &Args) -> u8 {
             heads[6]
         );
     }
-    for case in cases {
-        if let Err(error) = measure(&comm, case, args) {
+    for problem in problems {
+        if let Err(error) = measure(&comm, problem, args) {
             return exit::fail(exit::of(error.kind()), NAME, &exit::told(&error));
         }
     }
@@ -228,18 +248,14 @@ fn join(args: &Args) -> u8 {
 
 fn measure(
     comm: &CommBackend,
-    (name, problem, passes): Case,
+    BenchProblem {
+        name,
+        problem,
+        passes,
+    }: BenchProblem,
     args: &Args,
 ) -> Result<(), cobre_sddp::SddpError> {
-    let settings = Settings {
-        seed: 1,
-        passes,
-        stopping: Stopping::any(vec![StopRule::Iterations(args.iterations.get())]),
-        threads: args.threads,
-        solver: args.solver,
-        checkpoints: Cadence::Never,
-        ..Settings::default()
-    };
+    let settings = settings(passes, args);
     let results = run_job(comm, problem, &settings, &mut ())?;
     let Some(last) = results
         .trained

@@ -1,42 +1,48 @@
 //! `cobre run`: trains a policy, alone or as the ranks of a job.
 
+mod attempts;
 mod progress;
 mod report;
 mod show;
+mod trace;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::mem::take;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use cobre_case::{Case, Options, output_inside};
-use cobre_comm::{BackendKind, CommBackend, Communicator, ErrorKind, cpus, create_communicator};
-use cobre_launch::{Bind, FailureCause, Interrupt, Launch, LaunchError, Outcome};
+use cobre_case::{Boundary, Case, Options, Scenarios, output_inside};
+use cobre_comm::{
+    BackendKind, CommBackend, Communicator, Environment, ErrorKind, SharedMemoryProvider, cpus,
+    create_communicator,
+};
+use cobre_launch::{Bind, Interrupt, LaunchError, Outcome};
 use cobre_results::layout::POLICY;
 use cobre_sddp::{
-    About, Cadence, DEFAULT_BASIS_MEMORY, MAX_PASSES, MAX_PATHS, MAX_THREADS, Overrides, Policy,
-    Risk, SddpError, Selection, Settings, Solver, Start, StopRule, Stopping, read_policy, run_from,
-    simulate,
+    About, Cadence, ClassifiedError, DEFAULT_BASIS_MEMORY, GivenPolicy, MAX_PASSES,
+    MAX_PATH_STAGES, MAX_PATHS, MAX_THREADS, MAX_UPPER_BOUND_STATES, Manifest, Overrides,
+    PolicyFile, Risk, SddpError, Selection, Settings, Solver, Start, StopRule, Stopping,
+    read_policy_manifest, run_from, simulate,
 };
 
 use self::report::{Failure, Voice};
 use self::show::{OutputChoices, Show};
+use self::trace::TraceFile;
+use crate::hosts::HostArgs;
+use crate::placement::Placement;
 use crate::{aborts, exit, job, launch};
 
 /// In front of every message.
 const NAME: &str = "cobre run";
-/// The grace period in which ranks that are asked to end finish an iteration and save.
-const GRACE: Duration = Duration::from_secs(60);
 
 /// Trains a policy for a problem under uncertainty, and tells what it is worth.
 ///
 /// PATH is the directory of a hydrothermal case, or a StochOptFormat file (*.sof.json). A case says
 /// in its config.json how it wants to be trained and simulated; options given here override that.
-/// With -n it starts its own ranks on this machine; started as a rank of a job (cobre launch,
+/// With -n it starts its own ranks on this machine, with --hosts on several; started as a rank of a job (cobre launch,
 /// mpiexec, srun) it joins that job. The results are the same bits for any number of ranks and
 /// threads.
 #[derive(clap::Args)]
@@ -50,13 +56,30 @@ pub(crate) struct Args {
     #[arg(short = 'n', long = "workers", value_name = "N", value_parser = launch::ranks)]
     workers: Option<usize>,
 
-    /// Backend that connects the ranks [default: the best one for one machine]
+    #[command(flatten)]
+    hosts: HostArgs,
+
+    /// Fewest and most ranks on --hosts: after the loss of a host --retries goes on with those that are left, and with more
+    /// once it is back [default: all that the hosts take]
+    #[arg(long = "ranks", value_name = "MIN:MAX", conflicts_with = "workers", value_parser = attempts::RankRange::parse)]
+    rank_range: Option<attempts::RankRange>,
+
+    /// Backend that connects the ranks [default: the best one for one machine; tcp between hosts]
     #[arg(long, value_name = "shm|tcp|mpi|local")]
     backend: Option<String>,
 
     /// Threads per rank [default: usable processors / ranks]
     #[arg(long, value_name = "K", value_parser = threads)]
     threads: Option<NonZeroUsize>,
+
+    /// Where the ranks of -n run: none (anywhere), core (a processor each), cores (one per thread), cores:K, socket or numa
+    /// (one each, shared out among its ranks) [default: core if ranks have one thread and there are enough, else none]
+    #[arg(long, value_name = "WHERE", value_parser = Placement::parse)]
+    bind: Option<Placement>,
+
+    /// Prints the processors of each rank before it starts
+    #[arg(long, requires = "workers")]
+    report_bindings: bool,
 
     /// Directory for results: policy, convergence, simulation
     #[arg(long, value_name = "DIR")]
@@ -83,7 +106,16 @@ pub(crate) struct Args {
     #[arg(long, requires = "warm_start", conflicts_with_all = ["resume", "iterations", "stop"])]
     simulate_only: bool,
 
-    /// With -n: how often a job that has lost a rank starts again from its newest checkpoint
+    /// Value after the last stage: the cuts of another run's output directory, or of a JSON file of SDDP.jl [default: as
+    /// the case says, else none]
+    #[arg(long, value_name = "PATH")]
+    boundary: Option<PathBuf>,
+
+    /// Stage or node of --boundary whose cost to go it is [default: that of the same date, or of the same name]
+    #[arg(long, value_name = "STAGE", requires = "boundary")]
+    boundary_stage: Option<String>,
+
+    /// With -n or --hosts: how often a job that has lost a rank or a host starts again from its newest checkpoint
     #[arg(long, value_name = "N", default_value_t = 0, requires = "output")]
     retries: usize,
 
@@ -108,6 +140,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = paths)]
     simulate: Option<usize>,
 
+    /// Stages of the simulated paths through a cyclic graph, whose costs are discounted [default: as the case says, else
+    /// paths end by chance]
+    #[arg(long, value_name = "T", value_parser = path_stages)]
+    simulate_stages: Option<NonZeroUsize>,
+
+    /// The most stages of a path through a cyclic graph [default: as the case says, else 10000]
+    #[arg(long, value_name = "T", value_parser = path_stages)]
+    path_stages: Option<NonZeroUsize>,
+
+    /// Simulates the scenarios of a file in place of drawn paths: of a case, a table (Parquet or CSV) such as its
+    /// external_inflow_scenarios; of a StochOptFormat file, a JSON list such as its validation_scenarios. May be repeated
+    #[arg(long, value_name = "FILE")]
+    scenarios: Vec<PathBuf>,
+
+    /// Simulates past years of the case's inflow history in place of drawn paths: 1953, 1950-1959, 1953,1971 or all
+    #[arg(long, value_name = "YEARS", conflicts_with = "scenarios", value_parser = years)]
+    years: Option<Years>,
+
     /// Solver of the linear programs
     #[arg(long, value_name = "auto|kernel|highs|check", default_value = "auto")]
     solver: Solver,
@@ -129,13 +179,26 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RULE")]
     cut_selection: Option<Selection>,
 
-    /// Stops also by iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE or statistical:PATHS
+    /// Stops also by iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE, statistical:PATHS, gap:TOLERANCE,
+    /// first_stage:WINDOW,TOLERANCE or simulation:PERIOD,PATHS,TOLERANCE
     #[arg(long, value_name = "RULE")]
     stop: Vec<StopRule>,
 
     /// Stops when all rules of --stop agree instead of any of them
     #[arg(long, requires = "stop")]
     stop_when_all: bool,
+
+    /// Computes a deterministic bound from the other side every K iterations, and after the last
+    #[arg(long, value_name = "K", value_parser = positive)]
+    upper_bound: Option<NonZeroUsize>,
+
+    /// Visited states of a node that --upper-bound uses at most, the latest ones [default: 100]
+    #[arg(long, value_name = "N", requires = "upper_bound", value_parser = upper_bound_states)]
+    upper_bound_states: Option<NonZeroUsize>,
+
+    /// Writes a timeline of every rank: forward, backward, waiting; a JSON file that Perfetto and Chrome show
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 
     /// Ends with one line of JSON on standard output
     #[arg(long)]
@@ -152,16 +215,18 @@ pub(crate) struct Args {
 
 /// Runs and returns the code to exit with.
 pub(crate) fn run(args: &Args) -> u8 {
+    aborts::catch(args.json && job::is_first(), args.spoken_for);
     if let Some(problem) = wrong_usage(args) {
         return Failure::new(ErrorKind::Usage, problem).tell(args.json);
     }
     match args.workers {
+        _ if args.hosts.are_given() => unwound(false, args.json, || attempts::on_hosts(args)),
         Some(ranks)
             if ranks > 1
                 || args.retries > 0
                 || args.backend.as_deref().is_some_and(|name| name != "local") =>
         {
-            start(ranks, args)
+            unwound(false, args.json, || attempts::on_this_machine(ranks, args))
         }
         _ => unwound(args.spoken_for, args.json, || join(args)),
     }
@@ -175,10 +240,10 @@ fn unwound(spoken_for: bool, json: bool, work: impl FnOnce() -> u8) -> u8 {
         let message = format!("internal error: panicked: {}", text.unwrap_or("no message"));
         let voice = Voice {
             spoken_for,
-            first: true,
+            first: job::is_first(),
             json,
         };
-        voice.fail(Failure::new(ErrorKind::Rank, message))
+        voice.fail_if(true, Failure::new(ErrorKind::Rank, message))
     })
 }
 
@@ -217,8 +282,28 @@ fn wrong_usage(args: &Args) -> Option<String> {
                 .to_owned(),
         );
     }
-    if args.retries > 0 && args.workers.is_none() {
-        return Some("--retries starts ranks again that -n has started: add -n N".to_owned());
+    if let Some(path) = &args.trace
+        && let Err(problem) = trace::check(path)
+    {
+        return Some(problem);
+    }
+    let on_hosts = args.hosts.are_given();
+    if args.retries > 0 && args.workers.is_none() && !on_hosts {
+        return Some(
+            "--retries starts ranks again that -n or --hosts has started: add one of them"
+                .to_owned(),
+        );
+    }
+    if args.retries > 0 && args.checkpoint == Some(Cadence::Never) {
+        return Some("--retries goes on from checkpoints: leave out --checkpoint none".to_owned());
+    }
+    if args.bind.is_some() && args.workers.is_none() && !on_hosts {
+        return Some("--bind places the ranks of -n or --hosts: add one of them".to_owned());
+    }
+    if args.rank_range.is_some() && !on_hosts {
+        return Some(
+            "--ranks is for several hosts: add --hosts LIST; on one machine, -n N".to_owned(),
+        );
     }
     let backend = args.backend.as_deref();
     let known = ["local", "shm", "tcp", "mpi"];
@@ -228,7 +313,10 @@ fn wrong_usage(args: &Args) -> Option<String> {
             known.join(", ")
         ));
     }
-    if let Some(ranks) = args.workers {
+    if let Err(problem) = args.hosts.hosts(args.workers) {
+        return Some(problem);
+    }
+    if let Some(ranks) = args.workers.or(on_hosts.then_some(2)) {
         return job::refusal(ranks, backend).map(str::to_owned);
     }
     let backend = backend?;
@@ -242,71 +330,14 @@ fn is_same(one: &Path, other: &Path) -> bool {
     file(one).is_some_and(|found| Some(found) == file(other))
 }
 
-/// Starts the ranks of a job: this program again, without `-n`.
-fn start(ranks: usize, args: &Args) -> u8 {
-    // Ranks would all find the same errors.
-    if let Err(failure) = check(args, ranks) {
-        return failure.tell(args.json);
-    }
-    let mut left = args.retries;
-    let mut resume = args.resume;
-    loop {
-        let job = match job_of(ranks, args, resume) {
-            Ok(job) => job.run(),
-            Err(problem) => return Failure::new(ErrorKind::Io, problem).tell(args.json),
-        };
-        let lost = |outcome: &Outcome| {
-            exit::of_ranks(outcome) == exit::RANKS
-                && matches!(outcome.cause, Some(FailureCause::Rank { .. }))
-        };
-        if let (true, Ok(outcome)) = (left > 0, &job)
-            && lost(outcome)
-        {
-            left -= 1;
-            resume = true;
-            report::tell_outcome(outcome, exit::RANKS, false);
-            exit::note(
-                NAME,
-                &format!("starting again from the newest checkpoint; {left} more retries"),
-            );
-            continue;
-        }
-        let code = ended(job, args.json);
-        if matches!(code, exit::RANKS | exit::STOPPED) {
-            advise(args);
-        }
-        return code;
-    }
-}
-
-fn job_of(ranks: usize, args: &Args, resume: bool) -> Result<Launch, String> {
+/// The binding that is asked for; else a processor for each rank of one thread, if there are enough.
+fn bind_of(args: &Args, ranks: usize) -> Bind {
     let threads = threads_of(args, ranks);
-    let mut words: Vec<OsString> = vec!["run".into(), "--spoken-for".into()];
-    if args.threads.is_none() {
-        // A rank that is bound to a processor would count that one alone.
-        words.push(format!("--threads={threads}").into());
+    match args.bind {
+        Some(placement) => placement.bind(threads),
+        None if threads == NonZeroUsize::MIN => job::own_processor(ranks),
+        None => Bind::None,
     }
-    if resume && !args.resume {
-        words.push("--resume".into());
-    }
-    // The launcher sees to these.
-    words.extend(job::own_arguments(&[
-        "-n",
-        "--workers",
-        "--backend",
-        "--retries",
-    ]));
-    let job = job::again(ranks, args.backend.as_deref(), words)?.grace(GRACE);
-    let job = if !args.quiet && std::io::stderr().is_terminal() {
-        job.progress(progress::of_ranks)
-    } else {
-        job
-    };
-    Ok(if threads > NonZeroUsize::MIN {
-        job.bind(Bind::None)
-    } else {
-        job
-    })
 }
 
 /// Says how to go on, if something is there to go on from.
@@ -351,38 +382,116 @@ fn ended(job: Result<Outcome, LaunchError>, json: bool) -> u8 {
     }
 }
 
+/// Threads of each of so many ranks; those of a job on several hosts share the processors of their own.
 fn threads_of(args: &Args, ranks: usize) -> NonZeroUsize {
-    let share = || NonZeroUsize::new(cpus::usable() / ranks).unwrap_or(NonZeroUsize::MIN);
+    let here = Environment::process().host_ranks().unwrap_or(ranks);
+    let share = || NonZeroUsize::new(cpus::usable() / here).unwrap_or(NonZeroUsize::MIN);
     args.threads.unwrap_or_else(share)
 }
 
 /// Finds what every rank would find wrong, without building the problem.
 fn check(args: &Args, ranks: usize) -> Result<(), Failure> {
-    let case = cobre_case::check(&args.path, &options(args), None);
+    let overrides = boundary(args).filter(|_| args.path.is_dir());
+    let overrides = overrides.map(|boundary| boundary.overrides());
+    let case = cobre_case::check(&args.path, &options(args), overrides.as_deref());
     let case = case.map_err(|error| Failure::of(&error))?;
     chosen(args, case.settings, case.risk_neutral, ranks)?;
-    warm_start(args).map(|_| ())
+    match policy_directory(args) {
+        Some(directory) => PolicyFile::open(&directory)
+            .map(|_| ())
+            .map_err(|error| Failure::of_run(&error)),
+        None => Ok(()),
+    }
+}
+
+/// The terminal value that is asked for.
+fn boundary(args: &Args) -> Option<Boundary> {
+    args.boundary.as_ref().map(|path| Boundary {
+        path: path.clone(),
+        source_stage: args.boundary_stage.clone(),
+    })
 }
 
 fn options(args: &Args) -> Options {
     Options {
         bound: args.bound,
         risk: args.risk,
+        scenarios: scenarios(args),
     }
 }
 
-/// The policy to begin with, if one is asked for.
-fn warm_start(args: &Args) -> Result<Option<Policy>, Failure> {
-    let policy = args.warm_start.as_deref();
-    let policy = policy.map(|output| read_policy(&output.join(POLICY)));
-    policy.transpose().map_err(|error| Failure::of_run(&error))
+/// The scenarios to simulate, if some are asked for.
+fn scenarios(args: &Args) -> Option<Scenarios> {
+    if let Some(Years(years)) = &args.years {
+        return Some(Scenarios::Years(years.clone()));
+    }
+    (!args.scenarios.is_empty()).then(|| Scenarios::Files(args.scenarios.clone()))
+}
+
+/// Years of a history; all if empty.
+#[derive(Clone)]
+struct Years(Vec<i32>);
+
+fn years(text: &str) -> Result<Years, String> {
+    if text == "all" {
+        return Ok(Years(Vec::new()));
+    }
+    let mut years = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let ends = first
+            .trim()
+            .parse::<u16>()
+            .ok()
+            .zip(last.trim().parse::<u16>().ok());
+        let ends = ends.filter(|(first, last)| first <= last && *last < 10_000);
+        let expected = "years are expected, such as 1953, 1950-1959 or all";
+        let (first, last) = ends.ok_or_else(|| expected.to_owned())?;
+        years.extend((first..=last).map(i32::from));
+    }
+    Ok(Years(years))
+}
+
+/// The directory of the policy of a warm start.
+fn policy_directory(args: &Args) -> Option<PathBuf> {
+    let output = args.warm_start.as_deref()?;
+    Some(output.join(POLICY))
+}
+
+/// The policy of a warm start, as far as a rank reads it.
+enum PolicyRead {
+    Stored(PolicyFile),
+    Elsewhere(Manifest),
+}
+
+impl PolicyRead {
+    fn given(&self) -> GivenPolicy<'_> {
+        match self {
+            Self::Stored(file) => GivenPolicy::Stored(file),
+            Self::Elsewhere(manifest) => GivenPolicy::Elsewhere(manifest),
+        }
+    }
+}
+
+/// The policy to begin with, if one is asked for. The leaders of nodes read its cuts, for all ranks of theirs.
+fn warm_start(args: &Args, comm: &CommBackend) -> Result<Option<PolicyRead>, Failure> {
+    let Some(directory) = policy_directory(args) else {
+        return Ok(None);
+    };
+    let found = if comm.is_leader() {
+        PolicyFile::open(&directory).map(PolicyRead::Stored)
+    } else {
+        read_policy_manifest(&directory).map(PolicyRead::Elsewhere)
+    };
+    found.map(Some).map_err(|error| {
+        // The ranks that have read their part wait for this one.
+        comm.abort(error.kind(), &error.to_string());
+        Failure::of_run(&error)
+    })
 }
 
 /// Runs as a rank of the job this process belongs to, or alone.
 fn join(args: &Args) -> u8 {
-    if args.json && !job::is_rank() {
-        aborts::tell_json();
-    }
     let connected = if args.workers == Some(1) {
         create_communicator(BackendKind::Local)
     } else {
@@ -391,13 +500,13 @@ fn join(args: &Args) -> u8 {
     let comm = match connected {
         Ok(comm) => comm,
         Err(error) => {
-            // No rank speaks for the others yet.
             let voice = Voice {
                 spoken_for: args.spoken_for,
-                first: true,
+                first: job::is_first(),
                 json: args.json,
             };
-            return voice.fail(Failure::of(&error));
+            // No rank knows what another one met.
+            return voice.fail_if(true, Failure::of_start(&error));
         }
     };
     let voice = Voice {
@@ -419,15 +528,20 @@ fn join(args: &Args) -> u8 {
 
 fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let start = Instant::now();
-    let brought = cobre_case::load(&args.path, &options(args)).map_err(|error| Failure::of(&error));
+    let brought = cobre_case::load_bounded(&args.path, &options(args), boundary(args).as_ref());
+    let brought = brought.map_err(|error| Failure::of(&error));
     let brought = brought.and_then(|mut case| {
         let neutral = case.problem.is_risk_neutral();
         let settings = chosen(args, take(&mut case.settings), neutral, comm.size())?;
-        Ok((case, settings, warm_start(args)?))
+        Ok((case, settings, warm_start(args, comm)?))
     });
     let (case, settings, policy) = match brought {
         Ok(brought) => brought,
         Err(failure) => return voice.fail(failure),
+    };
+    let trace = match trace_file(args, comm) {
+        Ok(trace) => trace,
+        Err(problem) => return voice.fail_if(true, Failure::new(ErrorKind::Io, problem)),
     };
     let Case {
         kind,
@@ -451,7 +565,8 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
         interrupt,
         &settings,
         problem.is_risk_neutral(),
-    );
+    )
+    .traced(trace);
     show.header(&args.path, &problem, comm.name(), comm.size());
     show.warnings(&warnings);
     let start_from = Start {
@@ -461,7 +576,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
             kind,
             comm.name(),
         ),
-        policy: policy.as_ref(),
+        policy: policy.as_ref().map(PolicyRead::given),
     };
     let perform = if args.simulate_only {
         simulate
@@ -498,6 +613,23 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     }
 }
 
+/// The trace of this rank, if one is asked for; that of a job of one process has no rank in its name.
+fn trace_file(args: &Args, comm: &CommBackend) -> Result<Option<TraceFile>, String> {
+    let Some(path) = &args.trace else {
+        return Ok(None);
+    };
+    let alone = comm.size() == 1 && !args.spoken_for;
+    let made = if alone {
+        TraceFile::create(path, 0)
+    } else {
+        TraceFile::create(&trace::part_of(path, comm.rank()), comm.rank())
+    };
+    made.map(Some).inspect_err(|problem| {
+        // The others would wait for this one.
+        comm.abort(ErrorKind::Io, problem);
+    })
+}
+
 /// The settings of the command line, else of the case, else the defaults.
 fn chosen(
     args: &Args,
@@ -508,14 +640,19 @@ fn chosen(
     let iterations = args.iterations.map(NonZeroUsize::get);
     let settings = Settings::default().with(case).with(Overrides {
         seed: args.seed,
+        simulate_seed: args.seed.map(|_| None),
         passes: args.forward_passes,
         selection: args.cut_selection,
         stopping: Stopping::asked(iterations, args.stop.clone(), args.stop_when_all),
         threads: Some(threads_of(args, ranks)),
         simulate: args.simulate,
+        path_stages: args.path_stages,
+        simulate_stages: args.simulate_stages.map(Some),
         sampling: None,
         solver: Some(args.solver),
         basis_memory: Some(args.basis_memory << 20),
+        upper_bound: args.upper_bound.map(NonZeroUsize::get),
+        upper_bound_states: args.upper_bound_states,
         checkpoints: args.checkpoint,
         resume: Some(args.resume),
         output: Some(args.output.clone()),
@@ -555,6 +692,14 @@ fn threads(text: &str) -> Result<NonZeroUsize, String> {
 
 fn passes(text: &str) -> Result<NonZeroUsize, String> {
     at_most(MAX_PASSES, text)
+}
+
+fn upper_bound_states(text: &str) -> Result<NonZeroUsize, String> {
+    at_most(MAX_UPPER_BOUND_STATES, text)
+}
+
+fn path_stages(text: &str) -> Result<NonZeroUsize, String> {
+    at_most(MAX_PATH_STAGES, text)
 }
 
 fn paths(text: &str) -> Result<usize, String> {

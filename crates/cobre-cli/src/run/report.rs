@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cobre_comm::{ClassifiedError, ErrorKind, FieldName, Fields, report, terminal};
+use cobre_comm::{BackendError, ClassifiedError, ErrorKind, FieldName, Fields, report, terminal};
 use cobre_launch::{FailureCause, LaunchError, Outcome, Status};
 use cobre_sddp::{Results, SddpError, Sense};
 use serde_json::{Value, json};
@@ -36,6 +36,14 @@ impl Failure {
         Self {
             fields: error.fields(),
             ..Self::new(error.kind(), exit::told(error))
+        }
+    }
+
+    /// A communicator that could not be created: often because of another rank.
+    pub(super) fn of_start(error: &BackendError) -> Self {
+        Self {
+            second_hand: matches!(error, BackendError::InitializationFailed { .. }),
+            ..Self::of(error)
         }
     }
 
@@ -256,6 +264,7 @@ pub(super) fn results(sense: Sense, results: &Results, load: f64, total: f64) ->
     json!({
             "sense": sense.name(),
             "bound": results.trained.bound,
+            "upper_bound": results.trained.upper_bound,
             "estimate": {
                 "mean": estimate.mean,
                 "half_width_95": estimate.half_width_95,
@@ -289,6 +298,7 @@ mod tests {
     fn outcome(statuses: &[Status], rank: usize) -> Outcome {
         let ranks = statuses.iter().map(|status| RankOutcome {
             pid: 1,
+            host: None,
             status: *status,
             ended: false,
             stdout: Vec::new(),

@@ -5,10 +5,12 @@ use std::path::Path;
 use cobre_case::Finding;
 use cobre_launch::Interrupt;
 use cobre_sddp::{
-    Estimate, Iteration, Magnitudes, Observer, Problem, Results, Sense, Settings, StopRule, gap,
+    Estimate, Iteration, Magnitudes, Observer, Problem, Results, Sense, Settings, Span, StopRule,
+    gap,
 };
 
 use super::progress::{Part, RunProgress};
+use super::trace::TraceFile;
 use super::{Args, NAME};
 use crate::amount::Scale;
 use crate::exit::{self, say};
@@ -43,6 +45,9 @@ pub(super) struct Show {
     /// The limit of iterations; 0 if there is none.
     limit: usize,
     risk_neutral: bool,
+    /// True if lines have the bound from the other side.
+    has_upper_bound: bool,
+    trace: Option<TraceFile>,
 }
 
 impl Show {
@@ -66,7 +71,15 @@ impl Show {
             progress: RunProgress::new(talks, told.spoken_for),
             limit: limit.unwrap_or(0),
             risk_neutral,
+            has_upper_bound: settings.upper_bound > 0,
+            trace: None,
         }
+    }
+
+    /// Writes the timeline of this rank to a trace.
+    pub(super) fn traced(mut self, trace: Option<TraceFile>) -> Self {
+        self.trace = trace;
+        self
     }
 
     /// Takes the bar away.
@@ -115,8 +128,13 @@ impl Show {
                 range(size.bounds),
             ));
         }
+        let upper = if self.has_upper_bound {
+            format!(" {:>13}", other_side(problem.sense))
+        } else {
+            String::new()
+        };
         self.line(&format!(
-            "{:>9} {:>13} {:>20} {:>10} {:>7} {:>9}",
+            "{:>9} {:>13}{upper} {:>20} {:>10} {:>7} {:>9}",
             "iteration", "bound", "estimate", "gap", "cuts", "seconds"
         ));
     }
@@ -179,10 +197,14 @@ impl Show {
             side,
             &format!("{}: {meaning}", scale.told(bound, self.unit)),
         );
+        self.upper_bound(sense, results);
         let (told, source) = match results.simulated {
             Some(simulated) => (simulated, "simulated scenarios"),
             None => (trained.estimate, "latest forward paths"),
         };
+        let fixed = results.simulated.and(results.simulated_stages);
+        let stages = fixed.map(|stages| format!(" of {stages} stages"));
+        let stages = stages.unwrap_or_default();
         let scale = Scale::of(told.mean);
         let value = match told.half_width_95 {
             Some(half) => scale.told_within(told.mean, half, self.unit),
@@ -190,12 +212,29 @@ impl Show {
         };
         self.fact(
             "estimate",
-            &format!("{value}: mean of {} {source}", told.paths),
+            &format!("{value}: mean of {} {source}{stages}", told.paths),
         );
-        if self.risk_neutral {
+        if self.risk_neutral && fixed.is_none() {
             let gap = 100.0 * gap(sense, bound, told.mean);
             self.fact("gap", &format!("{gap:.3} %"));
         }
+    }
+
+    /// The bound from the other side, and the exact gap.
+    fn upper_bound(&self, sense: Sense, results: &Results) {
+        if !self.has_upper_bound || results.trained.iterations.is_empty() {
+            return;
+        }
+        let bound = results.trained.bound;
+        let text = match results.trained.upper_bound {
+            Some(upper) => {
+                let gap = 100.0 * gap(sense, bound, upper);
+                let told = Scale::of(upper).told(upper, self.unit);
+                format!("{told}: the optimal value is between the bounds, {gap:.3} % apart")
+            }
+            None => "none: the visited states do not bound it".to_owned(),
+        };
+        self.fact(other_side(sense), &text);
     }
 
     /// What solvers and ranks were busy with.
@@ -246,9 +285,20 @@ impl Show {
 }
 
 impl Observer for Show {
+    fn keeps_policy(&self) -> bool {
+        false
+    }
+
     fn iteration(&mut self, iteration: &Iteration) {
+        let upper = if self.has_upper_bound {
+            let upper = iteration.upper_bound;
+            let upper = upper.map_or_else(String::new, |upper| format!("{upper:.6e}"));
+            format!(" {upper:>13}")
+        } else {
+            String::new()
+        };
         self.line(&format!(
-            "{:>9} {:>13.6e} {:>20} {:>10} {:>7} {:>9.2}",
+            "{:>9} {:>13.6e}{upper} {:>20} {:>10} {:>7} {:>9.2}",
             iteration.number,
             iteration.bound,
             estimate(iteration.estimate),
@@ -260,6 +310,21 @@ impl Observer for Show {
             .limit
             .max(if self.limit > 0 { iteration.number } else { 0 });
         self.progress.at(Part::Training, iteration.number, limit);
+    }
+
+    fn wants_spans(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    fn spans(&mut self, spans: &[Span]) {
+        if let Some(trace) = &mut self.trace
+            && let Err(error) = trace.write(spans)
+        {
+            // The run is worth more than its trace.
+            self.trace = None;
+            let problem = format!("--trace: {error}; the trace ends here");
+            self.progress.suspend(|| exit::note(NAME, &problem));
+        }
     }
 
     fn simulated(&mut self, done: usize, all: usize) {
@@ -279,6 +344,14 @@ impl Observer for Show {
 
     fn interrupted(&mut self) -> bool {
         self.interrupt.as_mut().is_some_and(Interrupt::requested)
+    }
+}
+
+/// The side of the bound that --upper-bound computes.
+fn other_side(sense: Sense) -> &'static str {
+    match sense {
+        Sense::Minimize => "upper bound",
+        Sense::Maximize => "lower bound",
     }
 }
 

@@ -121,6 +121,13 @@ fn facts(results: &Results) {
     );
     if let Some(bound) = results.run["bound"].as_f64() {
         fact("bound", &format!("{bound:.6e}"));
+        if let Some(upper) = results.run["upper_bound"].as_f64() {
+            let apart = 100.0 * (upper - bound).abs() / bound.abs().max(1e-9);
+            fact(
+                "other side",
+                &format!("{upper:.6e}, {apart:.3} % from the bound"),
+            );
+        }
     }
     fact("simulation", &simulation(results));
     let trouble = ["/lp/fallbacks", "/lp/retries"];
@@ -173,7 +180,12 @@ fn simulation(results: &Results) -> String {
     let half = half.map(|half| format!(" ± {} (95 %)", number(half)));
     // Under a measure of risk the bound is not one of the mean.
     let neutral = results.manifest["risk"] == "expectation";
-    let bound = found("/bound").filter(|bound| neutral && *bound != 0.0);
+    // Paths of so many stages lack the cost of what follows.
+    let stages = results
+        .run
+        .pointer("/settings/simulate_stages")
+        .and_then(Value::as_u64);
+    let bound = found("/bound").filter(|bound| neutral && stages.is_none() && *bound != 0.0);
     let gap = bound.map(|bound| {
         let gap = 100.0 * (mean - bound) / bound.abs();
         let side = if gap < 0.0 { "below" } else { "above" };
@@ -182,7 +194,10 @@ fn simulation(results: &Results) -> String {
     let (half, gap) = (half.unwrap_or_default(), gap.unwrap_or_default());
     let told = |place: &str| told(&results.run, place);
     let (count, seconds) = (told("/estimate/paths"), told("/seconds/simulate"));
-    format!("{mean:.6e}{half}{gap}; {count} scenarios in {seconds} s")
+    let stages = stages
+        .map(|stages| format!(" of {stages} stages"))
+        .unwrap_or_default();
+    format!("{mean:.6e}{half}{gap}; {count} scenarios{stages} in {seconds} s")
 }
 
 /// About ten iterations, the first and the last among them.

@@ -42,3 +42,29 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     }
     found
 }
+
+/// Files that hold times, or that are no results.
+pub const DIFFERENT: [&str; 4] = [
+    "run.json",
+    "training/timings.parquet",
+    ".lock",
+    ".cobre-files",
+];
+
+/// The results of a run, without what differs from run to run.
+pub fn results(output: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files(output);
+    let is_result = |name: &str| !name.starts_with("checkpoint/") && !DIFFERENT.contains(&name);
+    files.retain(|name, _| is_result(name));
+    files
+}
+
+/// The number of the newest complete checkpoint.
+pub fn newest_checkpoint(output: &Path) -> Option<usize> {
+    let entries = std::fs::read_dir(output.join("checkpoint")).ok()?.flatten();
+    let number = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.strip_suffix(".json")?.parse().ok()
+    };
+    entries.filter_map(number).max()
+}

@@ -5,9 +5,10 @@
 //! Fork guard: tells the process that joined a job from a child it forked. A child has all
 //! of its parent's memory, and must not speak for it.
 
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+#[cfg(not(cobre_portable))]
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::transport::TransportFault;
@@ -74,12 +75,20 @@ impl Drop for ForkGuard {
     }
 }
 
+/// No page is cleared in a forked child: a guard asks for the number of the process.
+#[cfg(cobre_portable)]
+fn page() -> Option<NonNull<AtomicU32>> {
+    None
+}
+
 /// A page that holds 1 and that the kernel clears in a forked child.
+#[cfg(not(cobre_portable))]
 fn page() -> Option<NonNull<AtomicU32>> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a fresh address range chosen by the kernel; nothing of ours is mapped over.
-    let base =
-        unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), PAGE, access, MapFlags::PRIVATE) };
+    let base = unsafe {
+        rustix::mm::mmap_anonymous(std::ptr::null_mut(), PAGE, access, MapFlags::PRIVATE)
+    };
     let base = base.ok()?;
     // SAFETY: the range was just mapped, and holds nothing yet.
     if unsafe { rustix::mm::madvise(base, PAGE, Advice::LinuxWipeOnFork) }.is_err() {

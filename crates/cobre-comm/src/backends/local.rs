@@ -1,7 +1,7 @@
 //! One process that is all the ranks there are: copies instead of messages, nothing to wait for.
 
 use super::heap::HeapRegion;
-use crate::arguments::{Partition, RegionParts, RootRank};
+use crate::arguments::{Partition, RegionParts, RootRank, RootedPartition};
 use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::copy::{StoreMode, copy};
@@ -43,6 +43,20 @@ impl Transport for LocalBackend {
         blocks: Partition<'_>,
     ) -> Result<(), TransportFault> {
         copy(send, &mut recv[blocks.bytes(0)], StoreMode::of(send.len()));
+        Ok(())
+    }
+
+    #[inline]
+    fn gatherv(
+        &self,
+        _: &CallSignature,
+        send: &[u8],
+        recv: &mut [u8],
+        blocks: RootedPartition<'_>,
+    ) -> Result<(), TransportFault> {
+        if let Some(blocks) = blocks.at_root() {
+            copy(send, &mut recv[blocks.bytes(0)], StoreMode::of(send.len()));
+        }
         Ok(())
     }
 

@@ -1,6 +1,22 @@
 //! The backends: one row each in the table at the foot of this file, which is the only place that
 //! knows which of them are part of a build.
 
+#[cfg(all(feature = "tcp", not(target_os = "linux")))]
+compile_error!(
+    "the backend tcp needs Linux: build cobre-comm with --no-default-features --features shm"
+);
+
+/// The first items where unit tests simulate jobs (`tcp/simulation/`), the second ones in all other builds.
+#[cfg(all(test, feature = "tcp"))]
+macro_rules! if_simulated {
+    ({ $($simulated:item)* } else { $($real:item)* }) => { $($simulated)* };
+}
+#[cfg(not(all(test, feature = "tcp")))]
+#[allow(unused_macros, reason = "only `shm` has such items")]
+macro_rules! if_simulated {
+    ({ $($simulated:item)* } else { $($real:item)* }) => { $($real)* };
+}
+
 #[cfg(any(feature = "shm", feature = "tcp", feature = "mpi"))]
 mod fork_guard;
 mod heap;
@@ -8,7 +24,15 @@ mod host;
 pub(crate) mod local;
 #[cfg(feature = "mpi")]
 mod mpi;
-#[cfg(feature = "shm")]
+#[cfg(any(feature = "shm", feature = "tcp"))]
+#[cfg_attr(
+    not(all(feature = "shm", feature = "tcp")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "tcp uses a part of it inside a host, which shm alone does not need"
+    )
+)]
 mod shm;
 #[cfg(any(feature = "shm", feature = "tcp"))]
 mod spin;
@@ -25,7 +49,7 @@ pub use mpi::{FerrompiBackend, FerrompiRegion};
 #[cfg(feature = "shm")]
 pub use shm::{ShmBackend, ShmRegion};
 #[cfg(feature = "tcp")]
-pub use tcp::TcpBackend;
+pub use tcp::{TcpBackend, TcpRegion};
 
 /// The MPI library of this build, as it calls itself; `None` without the `mpi` backend.
 #[cfg(feature = "mpi")]
@@ -37,6 +61,17 @@ pub fn mpi_library() -> Option<String> {
 #[cfg(not(feature = "mpi"))]
 pub fn mpi_library() -> Option<String> {
     None
+}
+
+impl CommBackend {
+    /// The topology of small messages, on `tcp`; `None` on backends that have no choice.
+    pub fn topology(&self) -> Option<String> {
+        match self {
+            #[cfg(feature = "tcp")]
+            Self::Tcp(backend) => Some(backend.topology()),
+            _ => None,
+        }
+    }
 }
 
 /// The failure detector that `shm` has on this machine; `None` without the `shm` backend.
@@ -51,6 +86,18 @@ pub fn shm_detector() -> Option<Detector> {
     None
 }
 
+/// The fuzz targets of the backends in this build.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz_targets() -> Vec<crate::fuzzing::Target> {
+    let backends: Vec<&[crate::fuzzing::Target]> = vec![
+        #[cfg(feature = "shm")]
+        shm::fuzzing::TARGETS,
+        #[cfg(feature = "tcp")]
+        tcp::fuzzing::TARGETS,
+    ];
+    backends.concat()
+}
+
 /// Most ranks of a job on `shm` or `tcp`, and of one launch; MPI has limits of its own.
 pub const MAX_RANKS: usize = 256;
 
@@ -61,6 +108,7 @@ use crate::error::{BackendError, CommError};
 use crate::error_kind::ErrorKind;
 use crate::region::{SharedMemoryProvider, SharedRegion};
 use crate::select::BackendKind;
+use crate::transport::CallLock;
 
 /// From one row per backend: the enum over the backends, the enum over their regions, the list of
 /// names, and the one `match` that passes calls on. A row is
@@ -114,6 +162,13 @@ macro_rules! backends {
             pub fn name(&self) -> &'static str {
                 match self {
                     $($(#[$condition])? Self::$variant(_) => $name,)*
+                }
+            }
+
+            /// The call lock of the communicator; `None` where there is nothing to protect.
+            pub(crate) fn call_lock(&self) -> Option<&CallLock> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => crate::transport::Transport::call_lock(backend),)*
                 }
             }
         }
@@ -170,6 +225,20 @@ macro_rules! backends {
             ) -> Result<(), CommError> {
                 match self {
                     $($(#[$condition])? Self::$variant(backend) => backend.allgatherv(send, recv, counts, displs),)*
+                }
+            }
+
+            #[inline]
+            fn gatherv<T: CommData>(
+                &self,
+                send: &[T],
+                recv: &mut [T],
+                counts: &[usize],
+                displs: &[usize],
+                root: usize,
+            ) -> Result<(), CommError> {
+                match self {
+                    $($(#[$condition])? Self::$variant(backend) => backend.gatherv(send, recv, counts, displs, root),)*
                 }
             }
 
@@ -259,7 +328,7 @@ backends! {
     Shm(shm::ShmBackend, shm::ShmRegion<T>) = "shm",
         BackendKind::Shm(config) => shm::ShmBackend::connect(&config),
         #[cfg(feature = "shm")];
-    Tcp(tcp::TcpBackend, HeapRegion<T, tcp::TcpBackend>) = "tcp",
+    Tcp(tcp::TcpBackend, tcp::TcpRegion<T>) = "tcp",
         BackendKind::Tcp(config) => tcp::TcpBackend::connect(&config),
         #[cfg(feature = "tcp")];
     Mpi(mpi::FerrompiBackend, mpi::FerrompiRegion<T>) = "mpi",

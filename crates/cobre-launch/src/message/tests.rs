@@ -5,6 +5,7 @@ use std::time::Duration;
 fn rank(status: Status, ended: bool) -> RankOutcome {
     RankOutcome {
         pid: 4123,
+        host: None,
         status,
         ended,
         stdout: Vec::new(),

@@ -27,7 +27,7 @@ use rustix::process::{Pid, Signal, WaitOptions, wait};
 use crate::plan::{Plan, RankPlan, above_stdio};
 use crate::protocol::{Decoder, Event, Exit, Order, RECORD, encode};
 use crate::signals::{self, SignalCatcher};
-use crate::sys::{Setup, close_all_but};
+use crate::sys::{Setup, close_all_but, mask};
 
 /// The interval at which supervisor and guard look for their parents although nothing told them to.
 const LOOK: Duration = Duration::from_millis(500);
@@ -171,15 +171,17 @@ impl Supervisor {
                 return false;
             }
             let RankPlan {
+                args: own_args,
                 settings,
                 stdin,
                 stdout,
                 stderr,
-                processor,
+                processors,
             } = rank;
             let mut command = Command::new(&program);
             command
                 .args(&args)
+                .args(&own_args)
                 .env_clear()
                 .envs(environment.iter().map(|(name, value)| (name, value)))
                 .envs(settings)
@@ -191,7 +193,7 @@ impl Supervisor {
             let setup = Setup {
                 parent,
                 open_files,
-                processor,
+                processors: mask(&processors),
                 death_pipe: death_pipe.as_ref().map(AsRawFd::as_raw_fd),
             };
             setup.install(&mut command);

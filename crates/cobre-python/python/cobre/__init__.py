@@ -24,6 +24,7 @@ from cobre.spawning import spawn
 from cobre.summary import Summary, summary
 from cobre.table import Table
 from cobre.tables import Tables
+from cobre.tracker import Tracker
 from cobre.training import simulate, train
 
 __version__ = "0.1.0"
@@ -48,6 +49,7 @@ __all__ = [
     "Summary",
     "Table",
     "Tables",
+    "Tracker",
     "TrainingResult",
     "ValidationError",
     "ValidationResult",

@@ -14,6 +14,7 @@ __all__ = [
     "leave_jobs",
     "train",
     "simulate",
+    "is_cost_kind",
     "read_table",
     "write_report",
     "load_policy",
@@ -37,6 +38,8 @@ class Communicator:
         size: int,
         *,
         name: str | None = None,
+        tracker: str | None = None,
+        secret: bytes | None = None,
         coordinator: str | None = None,
         port: int | None = None,
         bind: str | None = None,
@@ -64,6 +67,14 @@ class Communicator:
         counts: Sequence[int] | None = None,
         displs: Sequence[int] | None = None,
     ) -> npt.NDArray[Any]: ...
+    def gatherv(
+        self,
+        send: npt.NDArray[Any],
+        recv: npt.NDArray[Any] | None = None,
+        counts: Sequence[int] | None = None,
+        displs: Sequence[int] | None = None,
+        root: int = 0,
+    ) -> npt.NDArray[Any] | None: ...
     def broadcast(self, buf: _Array, root: int = 0) -> _Array: ...
     def barrier(self) -> None: ...
     def abort(self, reason: str) -> None: ...
@@ -100,6 +111,7 @@ def simulate(
     progress: Callable[[dict[str, Any]], Any] | None,
 ) -> dict[str, Any]: ...
 def read_table(source: bytes | str) -> list[tuple[str, npt.NDArray[np.int64] | npt.NDArray[np.float64] | list[str]]]: ...
+def is_cost_kind(column: str) -> bool: ...
 def write_report(output: str, page: str, pictures: str | None) -> list[str]: ...
 def load_policy(path: str) -> dict[str, Any]: ...
 def save_policy(policy: dict[str, Any], path: str) -> None: ...

@@ -181,6 +181,11 @@ class Problem:
             (_place("node", name, self._nodes), float(probability)) for name, probability in probabilities.items()
         ]
 
+    def _step(self, node: str, opening: Opening) -> tuple[int, list[_Change]]:
+        """A step of a path: the number of its node, and what happens there."""
+        number = _place("node", node, self._nodes)
+        return number, self._programs[self._nodes[node]["program"]]._changes(opening)
+
     def collected(self) -> dict[str, Any]:
         """Everything, as the native part takes it."""
         return {

@@ -25,6 +25,8 @@ class Progress:
     cuts: int
     cuts_added: int
     lp_solves: int
+    upper_bound: float | None
+    """The bound from the other side; none where none was computed."""
     seconds: float
     forward_seconds: float
     backward_seconds: float

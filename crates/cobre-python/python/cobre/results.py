@@ -48,6 +48,8 @@ class TrainingResult:
 
     sense: str
     bound: float
+    upper_bound: float | None
+    """The best deterministic bound from the other side; none if none was asked for or found."""
     estimate: Estimate
     iterations: int
     stop_reason: str
@@ -83,8 +85,11 @@ class TrainingResult:
         side = "lower bound" if self.sense == "min" else "upper bound"
         backend = self.workers[0].backend
         gap = self.gap
+        other = "upper bound" if self.sense == "min" else "lower bound"
+        beyond = [] if self.upper_bound is None else [(other, repr(self.upper_bound))]
         return [
             (side, repr(self.bound)),
+            *beyond,
             ("estimate", str(self.estimate)),
             ("gap", "none under a risk measure" if gap is None else f"{100 * gap:.4f} %"),
             ("iterations", f"{self.iterations} ({self.stop_reason})"),
@@ -158,6 +163,7 @@ CONVERGENCE = (
     "cuts",
     "cuts_added",
     "lp_solves",
+    "upper_bound",
 )
 TIMINGS = (
     "iteration",
@@ -183,6 +189,7 @@ def training_result(found: dict[str, Any], workers: tuple[Worker, ...], output: 
     return TrainingResult(
         sense=found["sense"],
         bound=found["bound"],
+        upper_bound=found["upper_bound"],
         estimate=Estimate(**found["estimate"]),
         iterations=len(found["steps"]),
         stop_reason=found["stop_reason"],

@@ -60,16 +60,23 @@ def given(
     bound: float | None,
     risk: str | None,
     config_overrides: Mapping[str, Any] | None = None,
+    boundary: str | os.PathLike[str] | None = None,
+    boundary_stage: int | str | None = None,
 ) -> dict[str, Any]:
     """What is to be solved, as the native part takes it."""
     if bound is not None and not math.isfinite(bound):
         raise ValidationError(f"bound={bound}: a finite number is expected")
     risk = maybe_text("risk", risk)
     overrides = None if config_overrides is None else _overrides(config_overrides)
+    if boundary_stage is not None and boundary is None:
+        raise ValidationError("boundary_stage: boundary, the policy that has this stage, is needed")
+    stage = None if boundary_stage is None else str(boundary_stage)
+    terminal = None if boundary is None else (absolute(boundary), stage)
     if isinstance(case, Problem):
         if overrides is not None:
             raise ValidationError("config_overrides: a Problem has no config.json; only the directory of a case has one")
-        return {"source": case.collected(), "bound": bound, "risk": risk, "overrides": None}
+        source: Any = case.collected()
+        return {"source": source, "bound": bound, "risk": risk, "overrides": None, "boundary": terminal, "paths": None}
     known = getattr(case, "given", None)
     if known is not None:
         again = dict(known)
@@ -79,8 +86,11 @@ def given(
             again["risk"] = risk
         if overrides is not None:
             again["overrides"] = overrides
+        if terminal is not None:
+            again["boundary"] = terminal
         return again
-    return {"source": absolute(case), "bound": bound, "risk": risk, "overrides": overrides}
+    source = absolute(case)
+    return {"source": source, "bound": bound, "risk": risk, "overrides": overrides, "boundary": terminal, "paths": None}
 
 
 def _overrides(config: Mapping[str, Any]) -> str:

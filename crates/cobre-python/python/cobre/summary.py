@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cobre import _native
 from cobre.errors import IOError, ValidationError
 from cobre.table import Table
 from cobre.tables import Tables, in_directory, results_directory
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-NO_KINDS = ("scenario", "stage", "start_date", "discount", "stage_cost", "future_cost", "inflow_truncation_cost")
-"""Columns of the table of costs that are no kind of cost that somebody pays."""
 NO_DEFICIT_MW = 1e-6
 """A deficit below this is one of the solver's tolerance."""
 
@@ -121,7 +120,7 @@ def _costs(tables: Tables) -> Table:
     if "costs" in tables:
         costs = tables["costs"]
         for name in costs:
-            if name not in NO_KINDS and costs[name].any():
+            if _native.is_cost_kind(name) and costs[name].any():
                 kinds.append((name, _sums([costs["scenario"]], costs["discount"] * costs[name])[1]))
     kinds.append(("all", whole))
     spreads = [_spread(values) for _, values in kinds]

@@ -12,6 +12,7 @@ from typing import Any
 from cobre import _native
 from cobre.errors import ValidationError, WorkerError
 from cobre.membership import Membership, job_of_process, only_run
+from cobre.paths import asked
 from cobre.policy import Policy
 from cobre.progress import Bar, Callback, Line, PathBar, Progress, listener
 from cobre.results import SimulationResult, TrainingResult, Worker, simulation_result, training_result
@@ -45,10 +46,18 @@ def train(
     stop: str | Sequence[str] = (),
     stop_when_all: bool = False,
     simulate: int | None = None,
+    simulate_stages: int | None = None,
+    path_stages: int | None = None,
     solver: str | None = None,
+    basis_memory: int | None = None,
     warm_start: PolicyLike | None = None,
     csv: bool = False,
     tables: bool = True,
+    boundary: str | os.PathLike[str] | None = None,
+    boundary_stage: int | str | None = None,
+    upper_bound: int | None = None,
+    upper_bound_states: int | None = None,
+    communicator: _native.Communicator | None = None,
 ) -> TrainingResult:
     """Trains a policy for ``case``: a path, a loaded :class:`Case` or a :class:`Problem`.
 
@@ -73,7 +82,15 @@ def train(
     ``tables=False`` makes none there.
 
     A process that is a rank of a job (``cobre launch -- python …``) trains with the other ranks: all of them call
-    this, and all get the result.
+    this, and all get the result. With ``communicator`` the ranks are those of that job, such as one that
+    ``Communicator.join`` has joined.
+
+    ``boundary`` is the value after the last stage: the output directory of another run, or a JSON file with the cuts of
+    SDDP.jl; ``boundary_stage`` is the stage of it whose cost to go is taken, that of the same date or name if not given.
+    ``upper_bound`` is the number of iterations after each of which a deterministic bound from the other side is computed,
+    from ``upper_bound_states`` visited states of each node at most.
+
+    ``basis_memory`` is the memory in MiB for the bases that work units remember, over all workers. Results depend on it.
 
     ``warm_start`` is a policy whose cuts training begins with. The book's page on the Python package tells
     of the other arguments; they are the options of ``cobre run``.
@@ -86,13 +103,17 @@ def train(
         raise ValidationError(f"retries={again} starts workers again: num_workers of at least 2 and output are needed")
     rules = [stop] if isinstance(stop, str) else stop
     request = {
-        **_request(seed, threads, output, solver, csv, tables),
+        **_request(seed, threads, output, solver, csv, tables, basis_memory),
         "iterations": maybe("iterations", iterations),
         "forward_passes": maybe("forward_passes", forward_passes),
         "cut_selection": maybe_text("cut_selection", cut_selection),
         "stop": [text("stop", rule) for rule in rules],
         "stop_when_all": bool(stop_when_all),
         "simulate": maybe("simulate", simulate, least=0),
+        "upper_bound": maybe("upper_bound", upper_bound),
+        "upper_bound_states": maybe("upper_bound_states", upper_bound_states),
+        "simulate_stages": maybe("simulate_stages", simulate_stages),
+        "path_stages": maybe("path_stages", path_stages),
         "checkpoint": text("checkpoint", checkpoint),
         "resume": bool(resume),
     }
@@ -103,10 +124,11 @@ def train(
             callback(Progress(worker_id=rank, **step))
 
     start = None if warm_start is None else _policy(warm_start)._bare
-    task = ("train", given(case, bound, risk, config_overrides), request, start)
+    asked = given(case, bound, risk, config_overrides, boundary, boundary_stage)
+    task = ("train", asked, request, start)
     while True:
         try:
-            found, team = _run(task, workers, backend, callback, tell)
+            found, team = _run(task, workers, backend, callback, tell, communicator)
             return training_result(found, team, request["output"])
         except WorkerError as error:
             if again == 0 or not error.lost:
@@ -121,7 +143,9 @@ def simulate(
     case: CaseLike,
     policy: PolicyLike,
     *,
-    paths: int | None = None,
+    paths: Any = None,
+    labels: Sequence[str] | None = None,
+    stages: int | None = None,
     config_overrides: Mapping[str, Any] | None = None,
     bound: float | None = None,
     seed: int | None = None,
@@ -133,18 +157,29 @@ def simulate(
     solver: str | None = None,
     csv: bool = False,
     tables: bool = True,
+    boundary: str | os.PathLike[str] | None = None,
+    boundary_stage: int | str | None = None,
+    communicator: _native.Communicator | None = None,
 ) -> SimulationResult:
-    """Tries a policy on ``paths`` new paths: as many as the case says if not given, else 1000.
+    """Tries a policy on ``paths`` new paths: as many as the case says if not given, else 1000. In a cyclic graph they have
+    ``stages`` stages, and without it end by chance.
+
+    ``paths`` may be the paths themselves, named by ``labels`` in the tables: inflows of a case in m³/s, an array of
+    paths × stages × hydro plants in the order of its files; openings of any problem whose stages have one node each,
+    whole numbers from 0, an array of paths × stages; a file of scenarios, as ``cobre run --scenarios`` takes it; or of a
+    ``Problem`` a list of paths, each a list of pairs ``(node, Opening(…))`` with numbers that no opening need have.
 
     ``seed`` is the policy's own if not given: then these are the paths that training with
     ``simulate=paths`` tries it on, with the same bits. ``progress`` is called with the number of paths
     done and the number of all; ``True`` draws a bar. If it raises, or Ctrl-C is pressed, the
     simulation ends soon and the exception is raised. The result has the tables of every stage of every path: with
     ``output`` they are written there, else they stay in memory (``tables=False`` makes none); ``csv=True`` writes every
-    table as CSV as well.
+    table as CSV as well. ``boundary`` and ``boundary_stage`` are those that the policy was trained with.
     """
     workers = count("num_workers", num_workers)
     bare = _policy(policy)._bare
+    number, fixed = asked(case, paths, labels)
+    problem = {**given(case, bound, None, config_overrides, boundary, boundary_stage), "paths": fixed}
     request = {
         **_request(bare["seed"] if seed is None else seed, threads, output, solver, csv, tables),
         "iterations": 1,
@@ -152,7 +187,11 @@ def simulate(
         "cut_selection": None,
         "stop": [],
         "stop_when_all": False,
-        "simulate": maybe("paths", paths),
+        "simulate": number,
+        "upper_bound": None,
+        "upper_bound_states": None,
+        "simulate_stages": maybe("stages", stages),
+        "path_stages": None,
         "checkpoint": "none",
         "resume": False,
     }
@@ -162,8 +201,8 @@ def simulate(
         if rank == 0:
             callback(step["done"], step["all"])
 
-    task = ("simulate", given(case, bound, None, config_overrides), request, bare)
-    tried, team = _run(task, workers, backend, callback, tell)
+    task = ("simulate", problem, request, bare)
+    tried, team = _run(task, workers, backend, callback, tell, communicator)
     return simulation_result(tried, team, request["output"])
 
 
@@ -180,6 +219,7 @@ def _request(
     solver: str | None,
     csv: bool,
     tables: bool,
+    basis_memory: int | None = None,
 ) -> dict[str, Any]:
     if csv and output is None:
         raise ValidationError("csv=True: output, the directory for results, is needed")
@@ -187,6 +227,7 @@ def _request(
         "seed": maybe("seed", seed, least=0, most=(1 << 64) - 1),
         "threads": maybe("threads", threads),
         "solver": maybe_text("solver", solver),
+        "basis_memory": maybe("basis_memory", basis_memory, least=0, most=1 << 24),
         "output": None if output is None else absolute(output),
         "csv": bool(csv),
         "tables": bool(tables),
@@ -199,13 +240,26 @@ def _run(
     backend: str,
     callback: Any,
     tell: Callable[[int, dict[str, Any]], None],
+    communicator: _native.Communicator | None,
 ) -> tuple[dict[str, Any], tuple[Worker, ...]]:
     """What the first rank found, and who took part; ``tell`` is called if there is a ``callback``."""
     with callback if isinstance(callback, Line) else nullcontext():
-        found, team = _found(task, workers, text("backend", backend), None if callback is None else tell)
+        comm = _job(communicator, workers, text("backend", backend))
+        found, team = _found(task, workers, backend, None if callback is None else tell, comm)
     for warning in found["warnings"]:
         warnings.warn(warning, stacklevel=3)
     return found, team
+
+
+def _job(communicator: _native.Communicator | None, workers: int, backend: str) -> _native.Communicator | None:
+    """The job whose ranks share the work: the one that is given, else that of this process."""
+    if communicator is None:
+        return job_of_process(workers, backend)
+    if not isinstance(communicator, _native.Communicator):
+        raise ValidationError("communicator: a cobre.Communicator is expected")
+    if workers > 1 or backend not in ("auto", communicator.backend):
+        raise ValidationError("communicator: its ranks are the workers; leave out num_workers and backend")
+    return communicator
 
 
 def _found(
@@ -213,9 +267,9 @@ def _found(
     workers: int,
     backend: str,
     tell: Callable[[int, dict[str, Any]], None] | None,
+    comm: _native.Communicator | None,
 ) -> tuple[dict[str, Any], tuple[Worker, ...]]:
     what, asked, request, policy = task
-    comm = job_of_process(workers, backend)
     if comm is not None:
         return _found_together(comm, task, tell)
     if request["threads"] is None:

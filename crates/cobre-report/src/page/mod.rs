@@ -57,29 +57,38 @@ pub(crate) fn html(report: &Report) -> String {
          {REPORT_MARK}{version}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>{title} – Cobre report</title>\n<style>\n{colors}{STYLE}</style>\n</head>\n<body>\n\
-         {body}{FOOT}\
+         {body}{foot}\
          <script type=\"application/json\" id=\"data\">{data}</script>\n\
          <script>\n(() => {{\n\"use strict\";\n{scripts}}})();\n</script>\n</body>\n</html>\n",
         version = escaped(env!("CARGO_PKG_VERSION")),
         colors = colors(),
+        foot = foot(report),
         data = quoted(&data),
         scripts = SCRIPTS.concat(),
     )
 }
 
-const FOOT: &str = "</main>\n<footer>\n<p>Percentiles: P5 is the value below which 5 % of the scenarios lie, \
+/// The footnote of the page of a run.
+pub(crate) const FOOTNOTE: &str = "Percentiles: P5 is the value below which 5 % of the scenarios lie, \
     found on the sorted values by linear interpolation (as NumPy, pandas and R do by default). Means are over all \
     scenarios. Single scenarios are chosen by the order of their totals. Charts have five significant digits; the \
-    Parquet tables have them all.</p>\n</footer>\n\
-    <noscript><p class=\"note\">The charts need JavaScript; cobre report --png writes them as pictures.</p></noscript>\n";
+    Parquet tables have them all.";
+
+fn foot(report: &Report) -> String {
+    format!(
+        "</main>\n<footer>\n<p>{}</p>\n</footer>\n\
+         <noscript><p class=\"note\">The charts need JavaScript; cobre report --png writes them as pictures.</p></noscript>\n",
+        escaped(report.footnote)
+    )
+}
 
 fn head(report: &Report, to: &mut String) {
     let name = escaped(&report.name);
-    let version = escaped(&report.version);
+    let about = escaped(&report.about);
     let _ = writeln!(
         to,
         "<header>\n<div class=\"bar\">\n<div><h1>{name}</h1>\n\
-         <p class=\"by\">Results of a run of Cobre {version}</p></div>\n\
+         <p class=\"by\">{about}</p></div>\n\
          <button type=\"button\" id=\"theme\" hidden>Dark</button>\n</div>\n<dl class=\"figures\">"
     );
     for (what, value) in &report.headline {
@@ -216,7 +225,8 @@ mod tests {
         Report {
             results: std::path::PathBuf::new(),
             name: name.to_owned(),
-            version: name.to_owned(),
+            about: name.to_owned(),
+            footnote: name,
             headline: vec![(name.to_owned(), name.to_owned())],
             sections: vec![section],
             singles: vec![Single {

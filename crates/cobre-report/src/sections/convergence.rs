@@ -81,12 +81,44 @@ fn series(input: &ReportInput, iterations: usize) -> Result<Vec<Series>, Results
         let (low, high) = (flat(level - half), flat(level + half));
         let band = "simulated, 95 % confidence";
         series.push(Series::band(band, palette::GREEN, 24, low, high));
-        let name = "mean of the simulated scenarios";
-        series.push(Series::new(name, dashes, palette::GREEN, flat(level)));
+        let name = match input.path_stages {
+            Some(stages) => format!("mean of {stages} stages of the simulated scenarios"),
+            None => "mean of the simulated scenarios".to_owned(),
+        };
+        series.push(Series::new(&name, dashes, palette::GREEN, flat(level)));
     }
     let line = SeriesMark::Line;
+    // Runs of earlier versions have no such column.
+    let upper = table
+        .all_numbers(convergence::UPPER_BOUND)
+        .unwrap_or_default();
+    if upper.iter().any(|value| value.is_finite()) {
+        let name = if input.maximised {
+            "lower bound"
+        } else {
+            "upper bound"
+        };
+        series.push(Series::new(
+            name,
+            SeriesMark::Dashes,
+            palette::PURPLE,
+            best(upper, input.maximised),
+        ));
+    }
     series.push(Series::new(sided(input), line, palette::BLUE, bound));
     Ok(series)
+}
+
+/// The best value so far of each iteration; missing before the first.
+fn best(values: Vec<f64>, maximised: bool) -> Vec<f64> {
+    let better = if maximised { f64::max } else { f64::min };
+    let mut so_far = f64::NAN;
+    let values = values.into_iter().map(|value| {
+        // The value that is there, where one is missing.
+        so_far = better(so_far, value);
+        so_far
+    });
+    values.collect()
 }
 
 /// The text above the chart.

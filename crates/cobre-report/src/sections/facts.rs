@@ -131,13 +131,15 @@ pub(crate) fn headline(input: &ReportInput) -> Result<Vec<(String, String)>, Res
             ("", String::new())
         };
         let text = format!("{level_told}{half} {name}{unit}");
-        figures.push((
-            format!("simulated {word}{what}"),
-            text.trim_end().to_owned(),
-        ));
+        let part = input
+            .path_stages
+            .map(|stages| format!(" of {stages} stages"));
+        let part = part.unwrap_or_default();
+        let name = format!("simulated {word}{part}{what}");
+        figures.push((name, text.trim_end().to_owned()));
         if let Some(bound) = bounds
             .last()
-            .filter(|bound| input.neutral && **bound != 0.0)
+            .filter(|bound| input.neutral && input.path_stages.is_none() && **bound != 0.0)
         {
             let (what, beyond) = if input.maximised {
                 ("mean below bound", bound - level)

@@ -51,13 +51,15 @@ pub enum CostKind {
     MinLevel,
     /// Pumped flow below its minimum.
     MinPumping,
+    /// Spilled and diverted flow beyond its limits.
+    FlowLimit,
     /// Violations of generic constraints.
     Constraint,
 }
 
 impl CostKind {
     /// All kinds, in the order of their columns.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Thermal,
         Self::Source,
         Self::Exchange,
@@ -82,6 +84,7 @@ impl CostKind {
         Self::BatteryWear,
         Self::MinLevel,
         Self::MinPumping,
+        Self::FlowLimit,
         Self::Constraint,
     ];
 
@@ -157,6 +160,10 @@ impl CostKind {
             Self::MinPumping => (
                 "min_pumping_violation_cost",
                 "pumped flow below its minimum",
+            ),
+            Self::FlowLimit => (
+                "flow_limit_violation_cost",
+                "spilled and diverted flow beyond its limits",
             ),
             Self::Constraint => (
                 "constraint_violation_cost",

@@ -120,6 +120,7 @@ mod tests {
         let mut rows = crate::Rows::new(&schema);
         let row = paths::Row {
             value: 2.5,
+            label: "1953",
             scenario: 7,
         };
         rows.push(&row.cells());

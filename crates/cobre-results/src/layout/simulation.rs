@@ -2,9 +2,10 @@
 
 table! {
     /// The value of each simulated path.
-    paths in "simulation/paths" {
+    paths<'a> in "simulation/paths" {
         SCENARIO scenario: usize, "", crate::layout::declare::SCENARIO_MEANING;
         VALUE value: f64, "", "value of the path: the sum of discount × stage_value over its stages";
+        LABEL label: &'a str, "", "year or name of the path; empty if it was drawn";
     }
 }
 
@@ -12,7 +13,7 @@ stage_table! {
     /// The node, the opening and the value of each stage of a path.
     stages<'a> in "simulation/stages" {
         NODE node: &'a str, "", "node of the policy graph";
-        OPENING opening: usize, "", "opening that happened, from 1";
+        OPENING opening: usize, "", "opening that happened, from 1; 0 if the path has values of its own";
         DISCOUNT discount: f64, "", "what one unit of value of this stage counts in the value of the path";
         STAGE_VALUE stage_value: f64, "", "value of the stage";
         FUTURE_VALUE future_value: f64, "",

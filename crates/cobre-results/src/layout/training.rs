@@ -14,6 +14,8 @@ table! {
         CUTS cuts: usize, "", "cuts in use after this iteration";
         CUTS_ADDED cuts_added: usize, "", "cuts that this iteration has added";
         LP_SOLVES lp_solves: usize, "", "linear programs solved so far, by all ranks";
+        UPPER_BOUND upper_bound: Option<f64>, "",
+            "deterministic bound from the other side, from above for a cost; missing where none was computed";
     }
 }
 

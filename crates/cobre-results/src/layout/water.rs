@@ -56,6 +56,9 @@ block_table! {
             "water stored after the block if blocks are chronological, else after the stage";
         PRODUCTION_VIOLATION_MW production_violation_mw: f64, "MW",
             "how far the lowest hyperplane is below zero, where generation is zero: as in a flood";
+        MIN_SPILLAGE_VIOLATION_M3S min_spillage_violation_m3s: f64, "m³/s", "what spilled flow lacks to its minimum";
+        MAX_SPILLAGE_VIOLATION_M3S max_spillage_violation_m3s: f64, "m³/s", "what spilled flow is above its maximum";
+        MIN_DIVERSION_VIOLATION_M3S min_diversion_violation_m3s: f64, "m³/s", "what diverted flow lacks to its minimum";
     }
 }
 

@@ -30,6 +30,7 @@ impl Identity {
             ("cut selection", settings.selection.to_string()),
             ("solver", settings.solver.name().to_owned()),
             ("basis memory", settings.basis_memory.to_string()),
+            ("stages of a path", settings.path_stages.to_string()),
         ];
         let parts = parts.map(|(name, value)| (name.to_owned(), Value::from(value)));
         Self(parts.into_iter().collect())

@@ -192,15 +192,11 @@ impl Checkpoints {
             read.ok_or_else(|| unreadable("the cuts and figures of a checkpoint"))?;
         let mut shared = work.write();
         let problem = shared.problem;
-        let passes = work.passes;
-        if !state.progress.fits(passes)
-            || !state
-                .cuts
-                .fits(problem, passes, state.progress.iterations.len())
-        {
+        let (passes, count) = (work.passes, state.progress.iterations.len());
+        if !state.progress.fits(passes) || !state.cuts.fits(problem, passes, count) {
             return Err(unreadable("the cuts and figures of a checkpoint"));
         }
-        shared.pool.restore(ranks, problem, &state.cuts)?;
+        shared.pool.restore(ranks, problem, &state.cuts, count)?;
         drop(shared);
         restore_warm_starts(work, ranks, &state.lengths, warm_starts)?;
         if let Some(last) = state.progress.iterations.last() {

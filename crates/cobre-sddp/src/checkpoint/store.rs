@@ -19,7 +19,7 @@ use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 
 /// The version of the layout.
-const FORMAT: u64 = 5;
+const FORMAT: u64 = 6;
 /// The key of a manifest's own fingerprint.
 const CHECK: &str = "manifest_sha256";
 /// Checkpoints that are kept.
@@ -157,7 +157,7 @@ impl Store {
         let write = move || {
             let mut register = lock(&register);
             // Not the one around it: if that is gone, so is the right to write there.
-            match std::fs::create_dir(&directory) {
+            match cobre_files::make_directory(&directory) {
                 Ok(()) => register.note_made(),
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(SddpError::io("create the directory", &directory)(error));

@@ -5,18 +5,14 @@
 //! least 0 for the others. An inequality whose slack enters the basis leaves the basis with its
 //! row.
 
-use std::sync::Arc;
-
+use super::basis_rows::add_row;
 use super::curve::CurveState;
 use super::cut_table::CutTable;
 use super::factorization::Factorization;
-#[cfg(test)]
-use super::fault::Fault;
 use super::inverse::{Singular, padded};
 use super::lu::Factorizer;
 use super::ratio::Candidates;
 use super::reduced_lp::ReducedLp;
-use super::simplex::SolveError;
 use super::sparse::Sparse;
 use super::tolerance;
 
@@ -27,15 +23,39 @@ pub(super) const NO_ROW: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 pub(super) struct StageInput<'a> {
     pub(super) lp: &'a ReducedLp,
-    pub(super) cuts: &'a CutTable,
+    pub(super) cuts: CutTable<'a>,
     /// By row of the linear program.
     pub(super) rhs: &'a [f64],
 }
 
+/// The sizes of a linear program that decide those of a basis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Dimensions {
+    rows: usize,
+    plain: usize,
+    curves: usize,
+    free_states: usize,
+    is_dense: bool,
+}
+
+impl Dimensions {
+    fn of(lp: &ReducedLp) -> Self {
+        Self {
+            rows: lp.rows,
+            plain: lp.plain,
+            curves: lp.curves.len(),
+            free_states: lp.free_states.len(),
+            is_dense: lp.is_dense,
+        }
+    }
+}
+
 /// A basis with its inverse, values, dual values and reduced costs. Variables are numbered: columns
 /// first, then the slacks of the rows of the basis.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Basis {
+    /// Those that it has room for.
+    dimensions: Option<Dimensions>,
     /// By position: the variable, its bounds and cost, and its value.
     pub(super) head: Vec<u32>,
     pub(super) lower: Vec<f64>,
@@ -47,6 +67,8 @@ pub(super) struct Basis {
     pub(super) duals: Vec<f64>,
     /// By row of the linear program, its row in the basis.
     pub(super) row_places: Vec<u32>,
+    /// The cuts among its rows, in order: the row in the basis, and the place of the cut.
+    pub(super) cuts: Vec<(u32, u32)>,
     /// By row: true if its slack is basic. Known with sparse factors alone: with a dense inverse
     /// such a row leaves the basis, with sparse factors it stays until they are computed anew.
     pub(super) basic_slack: Vec<bool>,
@@ -71,6 +93,8 @@ pub(super) struct Basis {
     /// Refactorisations forced by numerical trouble, and pivots, over all solves.
     pub(super) refactored: u64,
     pub(super) pivots: u64,
+    /// Pivots at the last search for violated inequalities.
+    pub(super) rows_checked: u64,
     pub(super) scratch: Scratch,
 }
 
@@ -81,9 +105,15 @@ pub(super) struct Scratch {
     pub(super) pivot_row: Vec<f64>,
     pub(super) pivot_column: Vec<f64>,
     pub(super) alpha: Vec<f64>,
-    /// With sparse factors, the columns whose element of `alpha` is set, and the same as marks.
+    /// With sparse factors: the columns whose element of `alpha` is set, and the nonzero elements of `pivot_row` and
+    /// `pivot_column`.
     pub(super) touched: Vec<u32>,
-    pub(super) is_touched: Vec<bool>,
+    /// With sparse factors, by plain column: 1 if it is touched, else 0.
+    pub(super) marks: Vec<u8>,
+    pub(super) row_list: Vec<u32>,
+    pub(super) column_list: Vec<u32>,
+    /// With sparse factors, by position: the score of the infeasibility.
+    pub(super) scores: Vec<f64>,
     pub(super) entering: Vec<(usize, f64)>,
     pub(super) shift: Vec<f64>,
     pub(super) activity: Vec<f64>,
@@ -92,13 +122,15 @@ pub(super) struct Scratch {
     pub(super) flips: Vec<u32>,
     /// Segments of curves whose bound is flipped, and whether they are on afterwards.
     pub(super) flipped_segments: Vec<(usize, bool)>,
-    matrix: Vec<f64>,
-    column_matrix: Sparse,
-    /// By plain column; zeros but while a row is added.
-    row_coefficients: Vec<f64>,
-    factorizer: Factorizer,
+    pub(super) matrix: Vec<f64>,
+    pub(super) column_matrix: Sparse,
+    /// By plain column: its position, and the count of pivots for which that holds.
+    pub(super) positions: Vec<u32>,
+    pub(super) positions_at: Option<u64>,
+    pub(super) factorizer: Factorizer,
     pub(super) column_of: Vec<u32>,
-    permuted: Vec<f64>,
+    pub(super) permuted: Vec<f64>,
+    pub(super) violated_places: Vec<u32>,
     pub(super) violated_rows: Vec<(f64, u32, f64)>,
 }
 
@@ -107,56 +139,66 @@ impl Scratch {
     pub(super) fn clear_alpha(&mut self) {
         for &column in &self.touched {
             self.alpha[column as usize] = 0.0;
-            self.is_touched[column as usize] = false;
+            self.marks[column as usize] = 0;
         }
         self.touched.clear();
     }
 }
 
 impl Basis {
-    /// A basis with room for any basis of the linear program.
-    pub(super) fn new(lp: &ReducedLp) -> Self {
-        let most = lp.largest_basis();
-        let length = padded(most);
-        let zeros = || vec![0.0; length];
-        let columns = || vec![0.0; lp.plain];
-        Self {
-            head: vec![0; length],
-            lower: zeros(),
-            upper: zeros(),
-            cost: zeros(),
-            values: zeros(),
-            rows: Vec::with_capacity(length),
-            duals: zeros(),
-            row_places: vec![NO_ROW; lp.rows],
-            basic_slack: vec![false; length],
-            factors: Factorization::new(lp),
-            weights: vec![1.0; length],
-            stale: false,
-            sense: columns(),
-            reduced: columns(),
-            curve_states: lp.start_curve_states.clone(),
-            activity: vec![0.0; lp.rows],
-            bound_cost: 0.0,
-            age: 0,
-            state: vec![0.0; lp.free_states.len()],
-            future: 0.0,
-            refactored: 0,
-            pivots: 0,
-            scratch: Scratch {
-                rhs: zeros(),
-                pivot_row: zeros(),
-                pivot_column: zeros(),
-                alpha: columns(),
-                is_touched: vec![false; lp.plain],
-                row_coefficients: columns(),
-                shift: zeros(),
-                activity: vec![0.0; lp.rows],
-                candidates: Candidates::new(lp.plain + lp.curves.len() + length),
-                chosen: vec![0; lp.plain],
-                ..Scratch::default()
-            },
+    /// Makes room for any basis of the linear program; loads and cold starts fill it.
+    pub(super) fn fit(&mut self, lp: &ReducedLp) {
+        self.stale = false;
+        let dimensions = Some(Dimensions::of(lp));
+        if self.dimensions == dimensions {
+            return;
         }
+        self.dimensions = dimensions;
+        let length = padded(lp.largest_basis());
+        self.rows.clear();
+        self.rows.reserve(length);
+        self.head.resize(length, 0);
+        self.row_places.resize(lp.rows, NO_ROW);
+        self.basic_slack.resize(length, false);
+        let states = lp.start_curve_states.len();
+        self.curve_states.resize(states, CurveState::default());
+        self.factors.fit(lp);
+        let scratch = &mut self.scratch;
+        // Elements that are not touched are zero.
+        scratch.clear_alpha();
+        scratch.marks.resize(lp.plain, 0);
+        scratch.chosen.resize(lp.plain, 0);
+        scratch.positions.resize(lp.plain, NO_ROW);
+        scratch.positions_at = None;
+        let candidates = lp.plain + lp.curves.len() + length;
+        scratch.candidates.fit(candidates);
+        self.fit_numbers(lp, length);
+    }
+
+    fn fit_numbers(&mut self, lp: &ReducedLp, length: usize) {
+        let scratch = &mut self.scratch;
+        for by_position in [
+            &mut self.lower,
+            &mut self.upper,
+            &mut self.cost,
+            &mut self.values,
+            &mut self.duals,
+            &mut self.weights,
+            &mut scratch.rhs,
+            &mut scratch.pivot_row,
+            &mut scratch.pivot_column,
+            &mut scratch.scores,
+            &mut scratch.shift,
+        ] {
+            by_position.resize(length, 0.0);
+        }
+        for by_column in [&mut self.sense, &mut self.reduced, &mut scratch.alpha] {
+            by_column.resize(lp.plain, 0.0);
+        }
+        for by_row in [&mut self.activity, &mut scratch.activity] {
+            by_row.resize(lp.rows, 0.0);
+        }
+        self.state.resize(lp.free_states.len(), 0.0);
     }
 
     /// The number of rows.
@@ -216,17 +258,8 @@ impl Basis {
         self.age = 0;
     }
 
-    /// Updates the row of the basis of each row of the linear program.
-    pub(super) fn find_rows(&mut self, lp: &ReducedLp) {
-        self.row_places[lp.equalities..].fill(NO_ROW);
-        for (place, &row) in self.rows.iter().enumerate() {
-            if (row as usize) < lp.rows {
-                self.row_places[row as usize] = place as u32;
-            }
-        }
-    }
-
     /// Makes a variable basic at a position.
+    #[inline]
     pub(super) fn put(&mut self, lp: &ReducedLp, position: usize, variable: usize) {
         self.head[position] = variable as u32;
         let columns = lp.columns();
@@ -243,9 +276,10 @@ impl Basis {
     }
 
     /// The entries of a column in the rows of the basis.
+    #[inline]
     pub(super) fn column(
         input: StageInput<'_>,
-        rows: &[u32],
+        cuts: &[(u32, u32)],
         row_places: &[u32],
         column: usize,
         into: &mut Vec<(usize, f64)>,
@@ -262,13 +296,11 @@ impl Basis {
         if free_state.is_none() && lp.future != Some(column) {
             return;
         }
-        for (place, &row) in rows.iter().enumerate().skip(lp.equalities) {
-            if let Some(cut) = (row as usize).checked_sub(lp.rows) {
-                let value = free_state.map_or(1.0, |free_state| {
-                    -input.cuts.slope(lp, cut, free_state as usize)
-                });
-                into.push((place, value));
-            }
+        for &(place, cut) in cuts {
+            let value = free_state.map_or(1.0, |free_state| {
+                -input.cuts.slope(lp, cut as usize, free_state as usize)
+            });
+            into.push((place as usize, value));
         }
     }
 
@@ -282,6 +314,12 @@ impl Basis {
         self.age = 0;
         self.compute_duals(input);
         self.flip_wrong_signs(lp);
+        self.compute_bound_activity(lp);
+        Ok(())
+    }
+
+    /// Computes the activity of rows from columns at bounds, and the cost of these.
+    pub(super) fn compute_bound_activity(&mut self, lp: &ReducedLp) {
         self.activity.fill(0.0);
         self.bound_cost = 0.0;
         for (curve, mark) in lp.curves.iter().zip(&self.curve_states) {
@@ -292,7 +330,6 @@ impl Basis {
         for column in 0..lp.plain {
             self.move_by(lp, column, self.at_bound(lp, column));
         }
-        Ok(())
     }
 
     /// Computes the dense inverse.
@@ -307,7 +344,7 @@ impl Basis {
             let variable = self.head[position] as usize;
             if variable < columns {
                 let entering = &mut self.scratch.entering;
-                Self::column(input, &self.rows, &self.row_places, variable, entering);
+                Self::column(input, &self.cuts, &self.row_places, variable, entering);
                 for &(row, value) in &*entering {
                     matrix[row * size + position] = value;
                 }
@@ -319,103 +356,6 @@ impl Basis {
             Factorization::Dense(inverse) => inverse.invert(size, matrix),
             Factorization::Sparse(_) => Ok(()),
         }
-    }
-
-    /// Computes the sparse factors, without rows whose slack is basic. Variables move to the
-    /// positions that the factors give them: `column_of` has their positions before, by row.
-    pub(super) fn factorize(&mut self, input: StageInput<'_>) -> Result<(), Singular> {
-        let lp = input.lp;
-        self.drop_basic_slacks(lp);
-        self.find_rows(lp);
-        let (size, columns) = (self.size(), lp.columns());
-        let scratch = &mut self.scratch;
-        scratch.column_matrix.clear();
-        for &variable in &self.head[..size] {
-            let (variable, list) = (variable as usize, &mut scratch.entering);
-            if variable < columns {
-                Self::column(input, &self.rows, &self.row_places, variable, list);
-            } else {
-                list.clear();
-                list.push((variable - columns, -1.0));
-            }
-            let nonzero = list.iter().filter(|entry| entry.1 != 0.0);
-            let nonzero = nonzero.map(|&(row, value)| (row as u32, value));
-            scratch.column_matrix.push(nonzero);
-        }
-        let rows = &self.rows;
-        let is_cut = |row: usize| rows[row] as usize >= lp.rows;
-        let (matrix, column_of) = (&scratch.column_matrix, &mut scratch.column_of);
-        let lu = scratch.factorizer.factorize(matrix, is_cut, column_of)?;
-        let column_of = std::mem::take(&mut self.scratch.column_of);
-        self.permute(&column_of);
-        self.scratch.column_of = column_of;
-        if let Factorization::Sparse(factors) = &mut self.factors {
-            factors.set(Arc::new(lu));
-        }
-        self.stale = false;
-        Ok(())
-    }
-
-    /// Moves variables to the positions of the rows where they are pivoted.
-    pub(super) fn permute(&mut self, column_of: &[u32]) {
-        #[cfg(test)]
-        if Fault::WrongPermutation.is_on() {
-            return;
-        }
-        let head = column_of.iter().map(|&at| self.head[at as usize]);
-        let head: Vec<u32> = head.collect();
-        self.head[..head.len()].copy_from_slice(&head);
-        let permuted = &mut self.scratch.permuted;
-        for list in [
-            &mut self.lower,
-            &mut self.upper,
-            &mut self.cost,
-            &mut self.values,
-            &mut self.weights,
-        ] {
-            permuted.clear();
-            permuted.extend(column_of.iter().map(|&at| list[at as usize]));
-            list[..permuted.len()].copy_from_slice(permuted);
-        }
-    }
-
-    /// Drops the inequalities and cuts whose slack is basic.
-    pub(super) fn drop_basic_slacks(&mut self, lp: &ReducedLp) {
-        let (size, columns) = (self.size(), lp.columns());
-        let first = lp.equalities;
-        if !self.basic_slack[first..size].contains(&true) {
-            return;
-        }
-        let mut kept = 0;
-        for position in 0..size {
-            let row = (self.head[position] as usize).checked_sub(columns);
-            if row.is_none_or(|row| row < first || !self.basic_slack[row]) {
-                self.head[kept] = self.head[position];
-                for list in [
-                    &mut self.lower,
-                    &mut self.upper,
-                    &mut self.cost,
-                    &mut self.values,
-                    &mut self.weights,
-                ] {
-                    list[kept] = list[position];
-                }
-                kept += 1;
-            }
-        }
-        let mut next = first;
-        for row in first..size {
-            if !self.basic_slack[row] {
-                self.rows[next] = self.rows[row];
-                self.duals[next] = self.duals[row];
-                next += 1;
-            }
-        }
-        self.rows.truncate(next);
-        self.duals[next..].fill(0.0);
-        self.basic_slack[first..size].fill(false);
-        self.find_rows(lp);
-        self.stale = true;
     }
 
     /// Flips columns whose reduced costs have the wrong sign to their other bounds.
@@ -449,7 +389,7 @@ impl Basis {
 
     /// Computes reduced costs from dual values, after setting negative dual values of inequalities
     /// to zero.
-    fn compute_reduced(&mut self, input: StageInput<'_>) {
+    pub(super) fn compute_reduced(&mut self, input: StageInput<'_>) {
         let (lp, size) = (input.lp, self.size());
         let mut changed = false;
         for dual in &mut self.duals[lp.equalities..size] {
@@ -465,128 +405,6 @@ impl Basis {
         for (&row, &dual) in self.rows.iter().zip(&self.duals) {
             add_row(input, row, -dual, &mut self.reduced);
         }
-    }
-
-    /// The magnitude of the terms that a plain column's reduced cost is the sum of.
-    pub(super) fn terms(&mut self, input: StageInput<'_>, column: usize) -> f64 {
-        let list = &mut self.scratch.entering;
-        Self::column(input, &self.rows, &self.row_places, column, list);
-        let cost = input.lp.cost[column].abs();
-        let terms = list.iter().map(|&(row, value)| value * self.duals[row]);
-        terms.fold(cost, |sum, term| sum + term.abs())
-    }
-
-    /// Scales the dual values of cuts to a sum of one where the cost to go is basic: an error there
-    /// weighs as much as the cost to go is large.
-    fn balance_cuts(&mut self, lp: &ReducedLp) {
-        let basic = lp.future.is_some_and(|at| self.sense[at] == 0.0);
-        let is_cut = |row: u32| row as usize >= lp.rows;
-        let cuts = self.rows.iter().zip(&self.duals);
-        let sum: f64 = cuts.filter(|cut| is_cut(*cut.0)).map(|cut| cut.1).sum();
-        if basic && sum > 0.0 {
-            for (&row, dual) in self.rows.iter().zip(&mut self.duals) {
-                if is_cut(row) {
-                    *dual /= sum;
-                }
-            }
-        }
-    }
-
-    /// Computes dual values and reduced costs, and refines them by the reduced costs of basic
-    /// variables, which are zero but for errors of the inverse. An error weighs as much as its
-    /// variable is large: the cost to go most of all.
-    pub(super) fn refine_duals(&mut self, input: StageInput<'_>) {
-        self.compute_duals(input);
-        for _ in 0..tolerance::MAX_REFINEMENTS {
-            if self.dual_residual(input.lp) <= tolerance::DUAL_RESIDUAL * (1.0 + self.value().abs())
-            {
-                return;
-            }
-            let size = self.size();
-            let scratch = &mut self.scratch;
-            let (slips, change) = (&scratch.shift[..size], &mut scratch.pivot_row);
-            self.factors.btran(slips, change);
-            for (dual, change) in self.duals[..size].iter_mut().zip(change) {
-                *dual += *change;
-            }
-            self.compute_reduced(input);
-        }
-    }
-
-    /// Writes the reduced costs of basic variables to `shift`; returns the most that they add to
-    /// the objective.
-    fn dual_residual(&mut self, lp: &ReducedLp) -> f64 {
-        let mut sum = 0.0;
-        let variables = self.head[..self.rows.len()].iter().zip(&self.values);
-        for ((&variable, &value), dual_residual) in variables.zip(&mut self.scratch.shift) {
-            let variable = variable as usize;
-            *dual_residual = if let Some(reduced) = self.reduced.get(variable) {
-                *reduced
-            } else if let Some(segment) = lp.segments.get(variable - lp.plain) {
-                segment.cost - self.duals[lp.curves[segment.curve].row] * segment.factor
-            } else {
-                self.duals[variable - lp.columns()]
-            };
-            sum += (*dual_residual * value).abs();
-        }
-        sum
-    }
-
-    /// Computes the values of basic variables from the inverse, and refines them until the rows of
-    /// the basis hold: only then is their cost the objective value of a solution.
-    #[inline]
-    pub(super) fn refine_values(&mut self, input: StageInput<'_>) -> Result<(), SolveError> {
-        self.compute_values(input);
-        let mut left = tolerance::MAX_REFINEMENTS;
-        loop {
-            self.compute_state(input.lp);
-            if self.rows_hold(input) {
-                return Ok(());
-            }
-            left = left.checked_sub(1).ok_or(SolveError::Unstable)?;
-            let length = padded(self.size());
-            let scratch = &mut self.scratch;
-            let (open, change) = (&scratch.shift[..length], &mut scratch.pivot_column);
-            self.factors.ftran(open, change);
-            for (value, change) in self.values[..self.rows.len()].iter_mut().zip(change) {
-                *value += *change;
-            }
-        }
-    }
-
-    /// Checks the rows of the basis for the values, with the state and the cost to go that belong
-    /// to them; writes the residuals to `shift`.
-    #[inline]
-    pub(super) fn rows_hold(&mut self, input: StageInput<'_>) -> bool {
-        let (lp, size) = (input.lp, self.size());
-        let open = &mut self.scratch.shift;
-        open[size..padded(size)].fill(0.0);
-        for (open, &row) in open.iter_mut().zip(&self.rows) {
-            let row = row as usize;
-            *open = match row.checked_sub(lp.rows) {
-                None => input.rhs[row] - self.activity[row],
-                Some(cut) => input.cuts.above(lp, cut, &self.state, self.future),
-            };
-        }
-        for (&variable, &value) in self.head[..size].iter().zip(&self.values) {
-            let variable = variable as usize;
-            if variable < lp.columns() {
-                for &(row, coefficient) in lp.by_column.list(variable) {
-                    let place = self.row_places[row as usize];
-                    if place != NO_ROW {
-                        open[place as usize] -= coefficient * value;
-                    }
-                }
-            } else {
-                open[variable - lp.columns()] += value;
-            }
-        }
-        let least = input.cuts.tolerance(self.future);
-        let mut rows = self.rows.iter().zip(&*open);
-        rows.all(|(&row, open)| {
-            let rhs = input.rhs.get(row as usize);
-            open.abs() <= rhs.map_or(least, |&rhs| tolerance::primal(rhs))
-        })
     }
 
     /// Computes the values of basic variables from the inverse.
@@ -608,7 +426,7 @@ impl Basis {
 
     /// Computes the free states and the cost to go, with zero for those that are basic.
     #[inline]
-    fn bound_state(&mut self, lp: &ReducedLp) {
+    pub(super) fn bound_state(&mut self, lp: &ReducedLp) {
         for place in 0..self.state.len() {
             let column = lp.free_states[place].1;
             self.state[place] = self.at_bound(lp, column);
@@ -633,65 +451,6 @@ impl Basis {
         }
     }
 
-    /// Adds a row of the linear program or a cut, with its slack basic at `value`.
-    pub(super) fn add_row(&mut self, input: StageInput<'_>, row: u32, value: f64) {
-        let (lp, size) = (input.lp, self.size());
-        let columns = lp.columns();
-        // Columns of curves are in equalities only.
-        let coefficients = &mut self.scratch.row_coefficients;
-        row_terms(input, row, |column, value| coefficients[column] += value);
-        let border = &mut self.scratch.pivot_column;
-        for (border, &variable) in border.iter_mut().zip(&self.head[..size]) {
-            let coefficient = coefficients.get(variable as usize);
-            *border = coefficient.copied().unwrap_or(0.0);
-        }
-        row_terms(input, row, |column, _| coefficients[column] = 0.0);
-        self.factors.add_row(&border[..size]);
-        self.basic_slack[size] = self.factors.sparse().is_some();
-        self.weights[size] = 1.0;
-        self.rows.push(row);
-        if (row as usize) < lp.rows {
-            self.row_places[row as usize] = size as u32;
-        }
-        self.duals[size] = 0.0;
-        self.put(lp, size, columns + size);
-        self.values[size] = value;
-    }
-
-    /// Drops a row whose slack is basic at `position`.
-    pub(super) fn drop_row(&mut self, lp: &ReducedLp, row: usize, position: usize) {
-        let (last, columns) = (self.size() - 1, lp.columns());
-        if let Factorization::Dense(inverse) = &mut self.factors {
-            inverse.drop(position, row);
-        }
-        let gone = self.rows[row] as usize;
-        if gone < lp.rows {
-            self.row_places[gone] = NO_ROW;
-        }
-        self.head[position] = self.head[last];
-        for list in [
-            &mut self.lower,
-            &mut self.upper,
-            &mut self.cost,
-            &mut self.values,
-        ] {
-            list[position] = list[last];
-        }
-        self.rows.swap_remove(row);
-        self.duals[row] = self.duals[last];
-        self.duals[last] = 0.0;
-        if row != last {
-            let moved = self.rows[row] as usize;
-            if moved < lp.rows {
-                self.row_places[moved] = row as u32;
-            }
-            let own = |variable: &&mut u32| **variable as usize == columns + last;
-            if let Some(variable) = self.head[..last].iter_mut().find(own) {
-                *variable = (columns + row) as u32;
-            }
-        }
-    }
-
     /// The objective value.
     #[inline]
     pub(super) fn value(&self) -> f64 {
@@ -707,36 +466,6 @@ impl Basis {
         for (&variable, &value) in self.head[..self.size()].iter().zip(&self.values) {
             if let Some(column) = into.get_mut(variable as usize) {
                 *column = value;
-            }
-        }
-    }
-}
-
-/// Adds `factor` × the coefficients of a row of the linear program, or of a cut, to `into`.
-#[inline]
-pub(super) fn add_row(input: StageInput<'_>, row: u32, factor: f64, into: &mut [f64]) {
-    if factor != 0.0 {
-        row_terms(input, row, |column, value| into[column] += factor * value);
-    }
-}
-
-/// Passes on the columns and coefficients of a row of the linear program, or of a cut.
-#[inline]
-pub(super) fn row_terms(input: StageInput<'_>, row: u32, mut term: impl FnMut(usize, f64)) {
-    let lp = input.lp;
-    match (row as usize).checked_sub(lp.rows) {
-        None => {
-            for &(column, value) in lp.by_row.list(row as usize) {
-                term(column as usize, value);
-            }
-        }
-        Some(cut) => {
-            if let Some(future) = lp.future {
-                term(future, 1.0);
-            }
-            let slopes = input.cuts.slopes(lp, cut);
-            for (slope, &(_, column)) in slopes.zip(&lp.free_states) {
-                term(column, -slope);
             }
         }
     }

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::basis::{Basis, StageInput};
 use super::cached_basis::CachedBasis;
-use super::cut_table::CutTable;
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
 
@@ -19,6 +18,9 @@ const FACTORED_VISITS: u32 = 1;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct BasisCache {
     entries: Vec<CachedBasis>,
+    /// The most openings of a visit so far. Shorter visits, those of a forward pass between backward passes, do not age
+    /// the bases.
+    openings: usize,
     /// True if every entry is checked against the linear program of the node: those that were read
     /// need not fit it.
     #[serde(skip)]
@@ -33,7 +35,15 @@ impl BasisCache {
 
     /// Drops bases with cuts that are not in use any more, and evaluates the others at the incoming
     /// states, the first parameters.
-    pub(super) fn start_visit(&mut self, lp: &ReducedLp, cuts: &CutTable, parameters: &[f64]) {
+    pub(super) fn start_visit(
+        &mut self,
+        input: StageInput<'_>,
+        parameters: &[f64],
+        openings: usize,
+    ) {
+        let (lp, cuts) = (input.lp, input.cuts);
+        self.openings = self.openings.max(openings);
+        let older = u32::from(openings == self.openings);
         if !self.checked {
             self.entries.retain(|entry| entry.fits(lp));
             self.checked = true;
@@ -46,7 +56,7 @@ impl BasisCache {
                 continue;
             }
             entry.evaluate(states);
-            entry.idle += 1;
+            entry.idle += older;
             at += 1;
         }
     }
@@ -69,6 +79,11 @@ impl BasisCache {
         found
     }
 
+    /// The references of hyperplane groups that a basis has.
+    pub(super) fn references(&self, at: usize) -> &[u8] {
+        self.entries[at].references()
+    }
+
     /// Copies a cached basis to the working basis.
     pub(super) fn load(
         &mut self,
@@ -89,9 +104,9 @@ impl BasisCache {
     }
 
     /// Notes that a basis was used; the working basis is the same.
-    pub(super) fn used(&mut self, at: usize, basis: &Basis) {
+    pub(super) fn used(&mut self, at: usize, lp: &ReducedLp, basis: &Basis) {
         self.entries[at].idle = 0;
-        self.entries[at].factor(basis);
+        self.entries[at].factor(lp, basis);
     }
 
     /// Adds a basis; checks that it is dual feasible.
@@ -118,11 +133,11 @@ impl BasisCache {
         (entry.value(lp, parameters), entry.slopes())
     }
 
-    /// Ends a visit of this many openings: drops the bases that have been idle longest, and inverses that were not
+    /// Ends a visit: drops the bases that have been idle longest, and inverses that were not
     /// used lately; then more of both until the bases take at most `basis_bytes` each on average of the most that are
     /// kept.
-    pub(super) fn end_visit(&mut self, openings: usize, basis_bytes: usize) {
-        let most = Self::most(openings);
+    pub(super) fn end_visit(&mut self, basis_bytes: usize) {
+        let most = Self::most(self.openings);
         while self.entries.len() > most && self.idlest(|_| true) > Some(0) {
             self.remove_idlest();
         }

@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::affine::Affine;
 use super::basis::{Basis, StageInput};
 use super::curve::{Curve, CurveState};
 use super::cut_table::CutTable;
 use super::factorization::Factorization;
-use super::inverse::{Inverse, padded};
+#[cfg(test)]
+use super::fault::Fault;
+use super::hyperplanes::NewReference;
+use super::inverse::{Inverse, LANES, dot, padded};
 use super::lu::Lu;
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
@@ -36,6 +40,8 @@ pub(super) struct CachedBasis {
     at_visit: f64,
     /// With sparse factors, the devex weights by position.
     weights: Box<[f32]>,
+    /// By hyperplane group, its reference.
+    references: Box<[u8]>,
     factors: Option<Factors>,
     /// The sparse factors, and by row the position that is pivoted there: computed when the basis is first loaded, a
     /// function of the basis alone. Their bytes are known after they were read, too.
@@ -49,7 +55,8 @@ pub(super) struct CachedBasis {
 /// The numbers of a basis that a refactorisation computes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Factors {
-    /// Dual values, reduced costs, activities of rows, and the dense inverse: one allocation of their size.
+    /// Dual values and reduced costs, and with a dense inverse activities of rows and the inverse: one allocation of their
+    /// size.
     #[serde(with = "crate::packing")]
     numbers: Vec<f64>,
     bound_cost: f64,
@@ -57,61 +64,67 @@ struct Factors {
 }
 
 impl CachedBasis {
-    /// A copy of the working basis, after refining its dual values; checks that it is dual feasible.
+    /// A copy of the working basis, after refining its dual values; checks that it is dual feasible. Where a hyperplane
+    /// is tight that is not the reference of its group, it is the reference in the copy.
     pub(super) fn of(input: StageInput<'_>, basis: &mut Basis) -> Result<Self, SolveError> {
         let lp = input.lp;
         basis.refine_duals(input);
         basis.drop_basic_slacks(lp);
+        let ValueFunction { constant, slopes } = ValueFunction::of(input, basis)?;
         let size = basis.size();
-        let mut constant = bound_part(input, basis)?;
-        let mut slopes = vec![0.0; lp.parameter_count()];
-        let mut rows = Vec::with_capacity(size - lp.equalities);
-        for (place, (&row, &dual)) in basis.rows.iter().zip(&basis.duals).enumerate() {
-            let row = row as usize;
-            if let Some(cut) = row.checked_sub(lp.rows) {
-                rows.push(CUT | input.cuts.slot(cut));
-                constant += dual * input.cuts.intercept(cut);
-                for (number, (_, value)) in lp.fixed_states.iter().enumerate() {
-                    let slope = input.cuts.fixed_slope(lp, cut, number);
-                    constant += dual * slope * value.constant;
-                    for &(parameter, coefficient) in &value.terms {
-                        slopes[parameter] += dual * slope * coefficient;
-                    }
-                }
-            } else {
-                if place >= lp.equalities {
-                    rows.push(row as u32);
-                }
-                constant += dual * lp.rhs[row].constant;
-                for &(parameter, coefficient) in &lp.rhs[row].terms {
-                    slopes[parameter] += dual * coefficient;
-                }
+        let tight = lp.hyperplanes.tight(basis);
+        let (mut keeps_row, mut keeps_position) = (vec![true; size], vec![true; size]);
+        let mut references: Box<[u8]> = lp.hyperplanes.references().into();
+        let mut sense: Box<[i8]> = basis.sense.iter().map(|&sense| sense as i8).collect();
+        for new in &tight {
+            keeps_row[new.place] = false;
+            keeps_position[new.position] = false;
+            references[new.group] = new.number;
+            #[cfg(test)]
+            if Fault::WrongReference.is_on() {
+                references[new.group] = 0;
             }
+            sense[lp.hyperplanes.groups[new.group].column] = 1;
         }
+        // The copy is another basis than the working one, with the same values.
+        basis.stale |= !tight.is_empty();
+        let places = (lp.equalities..size).filter(|&place| keeps_row[place]);
+        let rows = places.map(|place| {
+            let row = basis.rows[place];
+            (row as usize)
+                .checked_sub(lp.rows)
+                .map_or(row, |cut| CUT | input.cuts.slot(cut))
+        });
+        let positions = (0..size).filter(|&position| keeps_position[position]);
+        let weights = positions.clone().map(|at| basis.weights[at] as f32);
         Ok(Self {
-            head: basis.head[..size].into(),
-            rows: rows.into(),
-            sense: basis.sense.iter().map(|&sense| sense as i8).collect(),
+            head: positions.clone().map(|at| basis.head[at]).collect(),
+            rows: rows.collect(),
+            sense,
             curve_states: basis.curve_states[..].into(),
             constant,
             slopes,
             at_visit: 0.0,
-            weights: match &basis.factors {
-                Factorization::Dense(_) => Box::default(),
-                Factorization::Sparse(_) => {
-                    let weights = basis.weights[..size].iter();
-                    weights.map(|&weight| weight as f32).collect()
-                }
+            weights: if lp.is_dense {
+                Box::default()
+            } else {
+                weights.collect()
             },
-            factors: Some(Factors::of(basis)),
+            references,
+            factors: Some(Factors::of(lp, basis, &tight, &keeps_row)),
             lu: None,
             lu_bytes: 0,
             idle: 0,
         })
     }
 
+    /// By hyperplane group, its reference.
+    pub(super) fn references(&self) -> &[u8] {
+        &self.references
+    }
+
     /// True if a cut in it is not in use any more.
-    pub(super) fn is_gone(&self, cuts: &CutTable) -> bool {
+    pub(super) fn is_gone(&self, cuts: CutTable<'_>) -> bool {
         let gone = |row: &u32| row & CUT != 0 && cuts.place(row ^ CUT).is_none();
         self.rows.iter().any(gone)
     }
@@ -126,8 +139,16 @@ impl CachedBasis {
     #[inline]
     pub(super) fn value(&self, lp: &ReducedLp, parameters: &[f64]) -> f64 {
         let states = lp.states;
-        let slopes = self.slopes[states..].iter().zip(&parameters[states..]);
-        slopes.fold(self.at_visit, |sum, (slope, value)| sum + slope * value)
+        let (slopes, parameters) = (&self.slopes[states..], &parameters[states..]);
+        if lp.is_dense {
+            let terms = slopes.iter().zip(parameters);
+            return terms.fold(self.at_visit, |sum, (slope, value)| sum + slope * value);
+        }
+        // By lanes, and one by one what they leave.
+        let whole = slopes.len() - slopes.len() % LANES;
+        let terms = slopes[whole..].iter().zip(&parameters[whole..]);
+        let rest = terms.fold(self.at_visit, |sum, (slope, value)| sum + slope * value);
+        rest + dot(&slopes[..whole], &parameters[..whole])
     }
 
     /// The gradient of the objective value by parameter.
@@ -158,13 +179,15 @@ impl CachedBasis {
             + size_of_val(&*self.curve_states)
             + size_of_val(&*self.slopes)
             + size_of_val(&*self.weights)
+            + size_of_val(&*self.references)
             + self.lu_bytes as usize
             + factors
     }
 
     /// Keeps the inverse of the working basis, which is this one, if it has none.
-    pub(super) fn factor(&mut self, basis: &Basis) {
-        self.factors.get_or_insert_with(|| Factors::of(basis));
+    pub(super) fn factor(&mut self, lp: &ReducedLp, basis: &Basis) {
+        self.factors
+            .get_or_insert_with(|| Factors::of(lp, basis, &[], &[]));
     }
 
     /// Copies it to the working basis, with a new inverse if it has none; returns true if its inverse was too old, and is
@@ -203,7 +226,7 @@ impl CachedBasis {
             basis.refactor(input)?;
             return Ok(false);
         };
-        factors.load(self.head.len(), basis);
+        factors.load(self.head.len(), lp, basis);
         if factors.age > tolerance::MAX_AGE {
             basis.refactor(input)?;
             return Ok(true);
@@ -228,6 +251,30 @@ impl CachedBasis {
             self.lu = Some((Arc::clone(lu), column_of[..].into()));
         }
         Ok(())
+    }
+
+    /// True if the columns in the head are those that are marked basic; lengths and indices are right.
+    fn marks_agree(&self, lp: &ReducedLp) -> bool {
+        let mut basic = vec![false; lp.columns()];
+        for &variable in &self.head {
+            if let Some(basic) = basic.get_mut(variable as usize) {
+                *basic = true;
+            }
+        }
+        let (plain, of_curves) = basic.split_at(lp.plain);
+        // A free column that is not basic is at zero, and has no bound to be at either.
+        let mut columns = plain.iter().zip(&self.sense).zip(&lp.start);
+        let mut curves = lp.curves.iter().zip(&self.curve_states);
+        columns.all(|((&basic, &sense), &start)| match sense {
+            0 => basic || start == 0.0,
+            _ => !basic,
+        }) && curves.all(|(curve, mark)| {
+            let columns = curve.columns.start - lp.plain..curve.columns.end - lp.plain;
+            let marked = |(place, &basic): (usize, &bool)| {
+                basic == (mark.basic && place == mark.on as usize)
+            };
+            of_curves[columns].iter().enumerate().all(marked)
+        })
     }
 
     /// Checks that one that was read belongs to this linear program: lengths, and every index.
@@ -259,7 +306,9 @@ impl CachedBasis {
             && self.slopes.len() == lp.parameter_count()
             && self.curve_states.len() == lp.curves.len()
             && self.curve_states.iter().zip(&lp.curves).all(is_mark)
+            && self.marks_agree(lp)
             && self.idle <= u32::MAX / 2
+            && lp.hyperplanes.fit(&self.references)
             && self.weights.len() == if lp.is_dense { 0 } else { size }
             && self
                 .weights
@@ -275,22 +324,30 @@ impl CachedBasis {
 }
 
 impl Factors {
-    fn of(basis: &Basis) -> Self {
-        let parts = [
-            &basis.duals[..basis.size()],
-            &basis.reduced,
-            &basis.activity,
-        ];
-        let length: usize = parts.iter().map(|part| part.len()).sum();
+    /// Those of the working basis, without rows that are not kept; the column of a new reference has the dual value of
+    /// its row as reduced cost.
+    fn of(lp: &ReducedLp, basis: &Basis, tight: &[NewReference], keeps_row: &[bool]) -> Self {
+        let size = basis.size();
         let inverse = match &basis.factors {
             Factorization::Dense(inverse) => Some(inverse),
             Factorization::Sparse(_) => None,
         };
-        let mut numbers = Vec::with_capacity(length + inverse.map_or(0, Inverse::saved));
-        for part in parts {
-            numbers.extend_from_slice(part);
+        let length = size + lp.plain + inverse.map_or(0, |inverse| lp.rows + inverse.saved());
+        let mut numbers = Vec::with_capacity(length - tight.len());
+        if tight.is_empty() {
+            numbers.extend_from_slice(&basis.duals[..size]);
+        } else {
+            let duals = basis.duals[..size].iter().zip(keeps_row);
+            numbers.extend(duals.filter(|dual| *dual.1).map(|dual| dual.0));
+        }
+        let first_reduced = numbers.len();
+        numbers.extend_from_slice(&basis.reduced);
+        for new in tight {
+            let column = lp.hyperplanes.groups[new.group].column;
+            numbers[first_reduced + column] = basis.duals[new.place];
         }
         if let Some(inverse) = inverse {
+            numbers.extend_from_slice(&basis.activity);
             inverse.save(&mut numbers);
         }
         Self {
@@ -301,31 +358,73 @@ impl Factors {
     }
 
     /// Copies them to the working basis, which has `size` rows.
-    fn load(&self, size: usize, basis: &mut Basis) {
+    fn load(&self, size: usize, lp: &ReducedLp, basis: &mut Basis) {
         let (duals, rest) = self.numbers.split_at(size);
         let (reduced, rest) = rest.split_at(basis.reduced.len());
-        let (activity, inverse) = rest.split_at(basis.activity.len());
-        if let Factorization::Dense(own) = &mut basis.factors {
-            own.load(size, inverse);
-        }
         basis.duals[..size].copy_from_slice(duals);
         basis.duals[size..].fill(0.0);
         basis.reduced.copy_from_slice(reduced);
-        basis.activity.copy_from_slice(activity);
-        basis.bound_cost = self.bound_cost;
         basis.age = self.age;
+        if let Factorization::Dense(own) = &mut basis.factors {
+            let (activity, inverse) = rest.split_at(basis.activity.len());
+            own.load(size, inverse);
+            basis.activity.copy_from_slice(activity);
+            basis.bound_cost = self.bound_cost;
+        } else {
+            basis.compute_bound_activity(lp);
+        }
     }
 
     fn fit(&self, lp: &ReducedLp, size: usize) -> bool {
-        let inverse = if lp.is_dense {
-            Inverse::saved_length(lp.largest_basis(), size)
+        let dense = if lp.is_dense {
+            lp.rows + Inverse::saved_length(lp.largest_basis(), size)
         } else {
             0
         };
-        self.numbers.len() == size + lp.plain + lp.rows + inverse
+        self.numbers.len() == size + lp.plain + dense
             && self.age <= u32::MAX / 2
             && self.bound_cost.is_finite()
             && self.numbers.iter().all(|number| number.is_finite())
+    }
+}
+
+/// The objective value of a basis as an affine function of the parameters of a solve.
+struct ValueFunction {
+    constant: f64,
+    slopes: Vec<f64>,
+}
+
+impl ValueFunction {
+    /// That of the working basis, whose dual values are refined.
+    fn of(input: StageInput<'_>, basis: &mut Basis) -> Result<Self, SolveError> {
+        let lp = input.lp;
+        let mut value = Self {
+            constant: bound_part(input, basis)?,
+            slopes: vec![0.0; lp.parameter_count()],
+        };
+        for (&row, &dual) in basis.rows.iter().zip(&basis.duals) {
+            let row = row as usize;
+            let Some(cut) = row.checked_sub(lp.rows) else {
+                value.add(dual, &lp.rhs[row]);
+                continue;
+            };
+            value.constant += dual * input.cuts.intercept(cut);
+            for (number, (_, state)) in lp.fixed_states.iter().enumerate() {
+                value.add(dual * input.cuts.fixed_slope(lp, cut, number), state);
+            }
+        }
+        for (row, dual) in lp.hyperplanes.dual_values(basis) {
+            value.add(dual, &lp.rhs[row]);
+        }
+        Ok(value)
+    }
+
+    /// Adds `dual` × a right-hand side.
+    fn add(&mut self, dual: f64, rhs: &Affine) {
+        self.constant += dual * rhs.constant;
+        for &(parameter, coefficient) in &rhs.terms {
+            self.slopes[parameter] += dual * coefficient;
+        }
     }
 }
 

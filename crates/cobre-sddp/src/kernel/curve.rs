@@ -13,7 +13,7 @@ use super::simplex::SolveError;
 use super::tolerance;
 
 /// Columns of one equality row, by ascending cost per unit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Curve {
     pub(super) row: usize,
     pub(super) columns: Range<usize>,

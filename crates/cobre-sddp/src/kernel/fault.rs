@@ -15,6 +15,10 @@ pub(crate) enum Fault {
     LostUpdate,
     /// Variables stay at their positions when sparse factors are computed.
     WrongPermutation,
+    /// A basis that is stored names another reference of a hyperplane group than its own.
+    WrongReference,
+    /// Devex weights grow without a reset, and small infeasibilities beside them do not count.
+    UnresetWeights,
 }
 
 thread_local! {

@@ -1,8 +1,10 @@
 //! The linear program of a node at a state and an opening, with the present cuts.
 
+use std::sync::Arc;
+
 use super::affine::DERIVED;
 use super::basis::StageInput;
-use super::cut_table::CutTable;
+use super::cut_table::{CutHeights, CutTable};
 use super::presolve;
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
@@ -13,21 +15,24 @@ use crate::policy::Cuts;
 /// The linear program of a node at a state and an opening, with the present cuts.
 #[derive(Debug)]
 pub(super) struct Instance {
-    pub(super) lp: ReducedLp,
-    pub(super) cuts: CutTable,
+    pub(super) lp: Arc<ReducedLp>,
     /// Incoming states, and the values of the opening.
     pub(super) parameters: Vec<f64>,
     /// The gradient of the fixed part of the objective by incoming state.
     pub(super) fixed_cost_gradient: Vec<f64>,
     /// Right-hand sides at the incoming states, and with the opening.
     visit_rhs: Vec<f64>,
+    opening_rhs: Vec<f64>,
+    /// The same as the references of hyperplane groups transform them.
     rhs: Vec<f64>,
+    is_transformed: bool,
+    shifts: Vec<f64>,
     /// The terms of openings in right-hand sides: row, parameter, coefficient.
     opening_terms: Vec<(usize, usize, f64)>,
 }
 
 impl Instance {
-    pub(super) fn new(lp: ReducedLp) -> Self {
+    pub(super) fn new(lp: Arc<ReducedLp>) -> Self {
         let mut opening_terms = Vec::new();
         for (row, rhs) in lp.rhs.iter().enumerate() {
             let of_opening = rhs.terms.iter().filter(|term| term.0 >= lp.states);
@@ -40,39 +45,57 @@ impl Instance {
             }
         }
         Self {
-            cuts: CutTable::default(),
             parameters: vec![0.0; lp.parameter_count()],
             fixed_cost_gradient,
             visit_rhs: vec![0.0; lp.rows],
+            opening_rhs: vec![0.0; lp.rows],
             rhs: vec![0.0; lp.rows],
+            is_transformed: true,
+            shifts: Vec::new(),
             opening_terms,
             lp,
         }
     }
 
-    pub(super) fn input(&self) -> StageInput<'_> {
+    /// The input of a solve with the cuts that the visit has started with.
+    pub(super) fn input<'a>(
+        &'a self,
+        cuts: &'a Cuts<'_>,
+        heights: &'a CutHeights,
+    ) -> StageInput<'a> {
+        let cuts = cuts.blocks();
         StageInput {
             lp: &self.lp,
-            cuts: &self.cuts,
+            cuts: CutTable { cuts, heights },
             rhs: &self.rhs,
         }
     }
 
     /// Sets the cuts and the incoming states.
-    pub(super) fn start_visit(&mut self, cuts: &Cuts<'_>, incoming: &[f64]) {
+    pub(super) fn start_visit(
+        &mut self,
+        cuts: &Cuts<'_>,
+        heights: &mut CutHeights,
+        incoming: &[f64],
+    ) {
         let lp = &self.lp;
-        self.cuts.update(lp, cuts);
         self.parameters[..lp.states].copy_from_slice(incoming);
-        self.cuts.start_visit(lp, &self.parameters);
+        let parameters = &self.parameters;
+        heights.start_visit(lp, cuts.blocks(), parameters);
         for (rhs, affine) in self.visit_rhs.iter_mut().zip(&lp.rhs) {
             *rhs = affine.at_states(incoming);
         }
     }
 
     /// Sets the opening.
-    pub(super) fn start_opening(&mut self, view: &NodeView<'_>, opening: usize) {
+    pub(super) fn start_opening(
+        &mut self,
+        view: &NodeView<'_>,
+        heights: &mut CutHeights,
+        opening: usize,
+    ) {
         let lp = &self.lp;
-        let values = view.problem.opening(view.values, view.node, opening);
+        let values = view.opening(opening);
         let parameters = self.parameters[lp.states..].iter_mut();
         for (parameter, &at) in parameters.zip(&lp.parameters) {
             *parameter = presolve::parameter(values[at]);
@@ -82,11 +105,46 @@ impl Instance {
             let value = part.sign * part.of.value(&self.parameters);
             self.parameters[first + number] = value.max(0.0);
         }
-        self.rhs.copy_from_slice(&self.visit_rhs);
+        self.opening_rhs.copy_from_slice(&self.visit_rhs);
         for &(row, parameter, factor) in &self.opening_terms {
-            self.rhs[row] += factor * self.parameters[parameter];
+            self.opening_rhs[row] += factor * self.parameters[parameter];
         }
-        self.cuts.start_opening(lp, &self.parameters);
+        let cuts = view.cuts.blocks();
+        heights.start_opening(lp, cuts, &self.parameters);
+        self.rhs.copy_from_slice(&self.opening_rhs);
+        self.is_transformed = !self.has_references();
+    }
+
+    /// True if there are hyperplane groups, which have references.
+    pub(super) fn has_references(&self) -> bool {
+        !self.lp.hyperplanes.groups.is_empty()
+    }
+
+    /// Transforms right-hand sides by the present references, unless they are.
+    pub(super) fn transform_rhs(&mut self) {
+        if !self.is_transformed {
+            self.rhs.copy_from_slice(&self.opening_rhs);
+            let hyperplanes = &self.lp.hyperplanes;
+            hyperplanes.transform_rhs(&self.opening_rhs, &mut self.rhs, &mut self.shifts);
+            self.is_transformed = true;
+        }
+    }
+
+    /// Makes these hyperplanes the references of their groups.
+    pub(super) fn refer(&mut self, references: &[u8]) {
+        if self.lp.hyperplanes.references() != references {
+            Arc::make_mut(&mut self.lp).refer(references);
+            self.is_transformed = false;
+        }
+        self.transform_rhs();
+    }
+
+    /// Makes the first hyperplane of each group its reference.
+    pub(super) fn refer_to_first(&mut self) {
+        let count = self.lp.hyperplanes.groups.len();
+        if count > 0 {
+            self.refer(&vec![0; count]);
+        }
     }
 
     /// The value of a derived parameter.

@@ -2,7 +2,7 @@
 
 /// The number of partial sums of a dot product: the order of summation is the same on every
 /// machine.
-const LANES: usize = 4;
+pub(super) const LANES: usize = 4;
 
 /// The largest stride at which the inverse is copied with its padding.
 const SMALL: usize = 32;
@@ -39,12 +39,19 @@ pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
 impl Inverse {
     /// A matrix of size 0 that can grow to `most`.
     pub(super) fn new(most: usize) -> Self {
-        let stride = padded(most);
-        Self {
-            size: 0,
-            stride,
-            data: vec![0.0; stride * stride],
+        let mut inverse = Self::default();
+        inverse.fit(most);
+        inverse
+    }
+
+    /// Makes it a matrix of size 0 that can grow to `most`.
+    pub(super) fn fit(&mut self, most: usize) {
+        (self.size, self.stride) = (0, padded(most));
+        if self.stride <= SMALL {
+            // Small ones are copied with their padding.
+            self.data.clear();
         }
+        self.data.resize(self.stride * self.stride, 0.0);
     }
 
     /// True if no row can be added.

@@ -15,7 +15,7 @@ const SMALLEST_PIVOT: f64 = 1e-9;
 /// The smallest pivot of a row singleton, relative to the largest element of its column: others
 /// would have large multipliers, and are left to the bump.
 const SINGLETON_THRESHOLD: f64 = 0.01;
-/// Elements that elimination leaves below this are zero.
+/// Elements that elimination or a solve leaves at or below this are zero.
 const DROP: f64 = 1e-14;
 
 /// Columns, or rows, of a triangular matrix in the order in which a system is solved.
@@ -46,6 +46,7 @@ impl Triangle {
             + size_of_val(&*self.values)
     }
 
+    #[inline]
     fn list(&self, at: usize) -> impl Iterator<Item = (usize, f64)> {
         let range = self.starts[at] as usize..self.starts[at + 1] as usize;
         let values = self.values[range.clone()].iter();
@@ -55,27 +56,13 @@ impl Triangle {
             .map(|(&index, &value)| (usize::from(index), value))
     }
 
-    /// Solves with ones on the diagonal.
+    /// Solves; the diagonal is all ones. Elements that are rounding errors count as zero: what follows from them would be
+    /// rounding errors too, in place of zeros.
     #[inline]
-    fn solve_unit(&self, vector: &mut [f64]) {
+    fn solve(&self, vector: &mut [f64]) {
         for (at, &pivot) in self.pivots.iter().enumerate() {
             let value = vector[usize::from(pivot)];
-            if value != 0.0 {
-                for (index, coefficient) in self.list(at) {
-                    vector[index] -= coefficient * value;
-                }
-            }
-        }
-    }
-
-    /// Solves with these reciprocals of the diagonal.
-    #[inline]
-    fn solve(&self, reciprocals: &[f64], vector: &mut [f64]) {
-        for (at, &pivot) in self.pivots.iter().enumerate() {
-            let pivot = usize::from(pivot);
-            if vector[pivot] != 0.0 {
-                let value = vector[pivot] * reciprocals[pivot];
-                vector[pivot] = value;
+            if value.abs() > DROP {
                 for (index, coefficient) in self.list(at) {
                     vector[index] -= coefficient * value;
                 }
@@ -90,15 +77,16 @@ fn entries_of(matrix: &Sparse, column: usize) -> impl Iterator<Item = (usize, f6
     entries.map(|&(row, value)| (row as usize, value))
 }
 
-/// The factors of a basis matrix.
+/// The factors L × U × D of a basis matrix: L and U are triangular with ones on the diagonal, which are not stored, and D is
+/// diagonal.
 #[derive(Debug, Default)]
 pub(super) struct Lu {
-    /// One over the pivot of each row.
+    /// One over the pivot of each row, the elements of D.
     reciprocals: Vec<f64>,
-    /// By columns in the order of pivots, and by rows in the reverse order; without empty ones.
+    /// L by columns in the order of pivots, and by rows in the reverse order; without empty ones.
     lower: Triangle,
     lower_rows: Triangle,
-    /// By columns in the reverse order of pivots, and by rows in that order.
+    /// U by columns in the reverse order of pivots, and by rows in that order; without empty ones.
     upper: Triangle,
     upper_rows: Triangle,
 }
@@ -106,15 +94,8 @@ pub(super) struct Lu {
 impl Lu {
     /// The factors of minus the identity.
     pub(super) fn minus_identity(size: usize) -> Self {
-        let diagonal = || Triangle {
-            pivots: (0..size as u16).collect(),
-            starts: vec![0; size + 1],
-            ..Triangle::default()
-        };
         Self {
             reciprocals: vec![-1.0; size],
-            upper: diagonal(),
-            upper_rows: diagonal(),
             ..Self::default()
         }
     }
@@ -134,15 +115,25 @@ impl Lu {
     /// Solves B × x = `vector` in place.
     #[inline]
     pub(super) fn ftran(&self, vector: &mut [f64]) {
-        self.lower.solve_unit(vector);
-        self.upper.solve(&self.reciprocals, vector);
+        self.lower.solve(vector);
+        self.upper.solve(vector);
+        self.divide(vector);
     }
 
     /// Solves x × B = `vector` in place.
     #[inline]
     pub(super) fn btran(&self, vector: &mut [f64]) {
-        self.upper_rows.solve(&self.reciprocals, vector);
-        self.lower_rows.solve_unit(vector);
+        self.divide(vector);
+        self.upper_rows.solve(vector);
+        self.lower_rows.solve(vector);
+    }
+
+    /// Divides by the elements of D.
+    #[inline]
+    fn divide(&self, vector: &mut [f64]) {
+        for (value, reciprocal) in vector.iter_mut().zip(&self.reciprocals) {
+            *value *= reciprocal;
+        }
     }
 }
 
@@ -381,10 +372,16 @@ impl Factorizer {
     }
 
     /// The factors by columns and by rows.
-    fn collect(&self) -> Lu {
+    fn collect(&mut self) -> Lu {
         let mut reciprocals = vec![0.0; self.size];
-        for pivot in &self.pivots {
-            reciprocals[pivot.row] = 1.0 / pivot.value;
+        let mut end = self.upper.len();
+        for pivot in self.pivots.iter().rev() {
+            let reciprocal = 1.0 / pivot.value;
+            reciprocals[pivot.row] = reciprocal;
+            for entry in &mut self.upper[pivot.upper..end] {
+                entry.1 *= reciprocal;
+            }
+            end = pivot.upper;
         }
         let mut starts: Vec<usize> = self.pivots.iter().map(|pivot| pivot.lower).collect();
         starts.push(self.lower.len());
@@ -397,8 +394,8 @@ impl Factorizer {
             reciprocals,
             lower: without_empty(lower),
             lower_rows: without_empty(lower_rows),
-            upper: self.triangle(&starts, &self.upper, true),
-            upper_rows: self.transposed(&starts, &self.upper, false),
+            upper: without_empty(self.triangle(&starts, &self.upper, true)),
+            upper_rows: without_empty(self.transposed(&starts, &self.upper, false)),
         }
     }
 

@@ -8,33 +8,41 @@
 mod affine;
 mod basis;
 mod basis_cache;
+mod basis_rows;
 mod cached_basis;
 mod curve;
 mod cut_table;
 mod factorization;
 #[cfg(test)]
 mod fault;
+mod hyperplanes;
 mod instance;
 mod inverse;
 mod lu;
 mod postsolve;
 mod presolve;
+mod presolved_nodes;
 mod ratio;
 mod reduced_lp;
+mod refinement;
 mod simplex;
 mod sparse;
+mod sparse_basis;
 mod sparse_pricing;
 mod tolerance;
+mod workspace;
 
 pub(crate) use basis_cache::BasisCache;
 #[cfg(test)]
 pub(crate) use fault::{Fault, with_sparse_factors};
+pub(crate) use presolved_nodes::PresolvedNodes;
+pub(crate) use workspace::Workspace;
 
-use self::basis::Basis;
 use self::instance::Instance;
-use self::reduced_lp::{ColumnSource, ReducedLp};
-use self::simplex::SolveError;
+use self::reduced_lp::ColumnSource;
+use self::simplex::{SolveError, SolveState};
 use crate::lp::{Detail, HighsNode, LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
+use crate::policy::Cuts;
 
 /// The largest nodes that the kernel takes.
 #[derive(Debug, Clone, Copy)]
@@ -48,8 +56,8 @@ pub(crate) struct SizeLimits {
 impl SizeLimits {
     /// Nodes on which a dense inverse is faster than sparse factors.
     const DENSE: Self = Self {
-        equalities: 150,
-        rows: 600,
+        equalities: 60,
+        rows: 250,
     };
     /// Nodes on which the kernel is faster than HiGHS.
     pub(crate) const FASTER_THAN_HIGHS: Self = Self {
@@ -80,11 +88,8 @@ impl SizeLimits {
 #[derive(Debug)]
 pub(crate) struct KernelNode {
     instance: Instance,
-    basis: Basis,
-    /// The entry of the cache that `basis` was loaded from.
+    /// The entry of the cache that the working basis was loaded from.
     loaded: Option<usize>,
-    answer: NodeSolution,
-    values: Vec<f64>,
     fallback: Option<HighsNode>,
     statistics: LpStatistics,
     /// The bytes that a cache may take per basis that it keeps at most.
@@ -94,14 +99,15 @@ pub(crate) struct KernelNode {
 impl KernelNode {
     /// A solver of this node, without any cuts yet; `None` if openings change costs or
     /// coefficients, or the node exceeds the limits.
-    pub(crate) fn new(view: &NodeView<'_>, limits: SizeLimits, basis_bytes: usize) -> Option<Self> {
-        let lp = ReducedLp::new(view, limits)?;
+    pub(crate) fn new(
+        view: &NodeView<'_>,
+        presolved: &PresolvedNodes,
+        limits: SizeLimits,
+        basis_bytes: usize,
+    ) -> Option<Self> {
         Some(Self {
-            basis: Basis::new(&lp),
-            instance: Instance::new(lp),
+            instance: Instance::new(presolved.get(view, limits)?),
             loaded: None,
-            answer: NodeSolution::default(),
-            values: Vec::new(),
             fallback: None,
             statistics: LpStatistics::default(),
             basis_bytes,
@@ -114,26 +120,31 @@ impl KernelNode {
     /// For the first opening that HiGHS could not solve either.
     pub(crate) fn solve(
         &mut self,
+        work: &mut Workspace,
         view: &NodeView<'_>,
         visit: &Visit<'_>,
         cache: &mut BasisCache,
         each: &mut dyn FnMut(usize, &NodeSolution),
     ) -> Result<(), Box<LpFailure>> {
-        self.start_visit(view, visit.incoming, cache);
+        self.start_visit(work, view, visit, cache);
+        let before = (work.basis.pivots, work.basis.refactored);
         for opening in visit.openings.clone() {
             self.statistics.solves += 1;
-            self.instance.start_opening(view, opening);
+            let heights = &mut work.heights;
+            self.instance.start_opening(view, heights, opening);
             let cached = cache.len();
-            match self.solve_with_recovery(cache) {
+            match self.solve_with_recovery(work, &view.cuts, cache) {
                 Ok(entry) => {
                     self.statistics.remembered += u64::from(entry < cached);
-                    self.read_answer(cache, entry, visit.detail);
-                    each(opening, &self.answer);
+                    self.read_answer(work, &view.cuts, cache, (entry, visit.detail));
+                    each(opening, &work.answer);
                 }
                 Err(_) => self.fall_back(view, visit, opening, each)?,
             }
         }
-        cache.end_visit(visit.openings.len(), self.basis_bytes);
+        self.statistics.pivots += work.basis.pivots - before.0;
+        self.statistics.refactored += work.basis.refactored - before.1;
+        cache.end_visit(self.basis_bytes);
         Ok(())
     }
 
@@ -144,63 +155,92 @@ impl KernelNode {
             highs: highs.solves,
             fallbacks: highs.solves,
             retries: highs.retries,
-            pivots: self.basis.pivots,
-            refactored: self.statistics.refactored + self.basis.refactored,
             ..self.statistics
         }
     }
 
-    fn start_visit(&mut self, view: &NodeView<'_>, incoming: &[f64], cache: &mut BasisCache) {
-        let instance = &mut self.instance;
-        instance.start_visit(&view.cuts, incoming);
-        cache.start_visit(&instance.lp, &instance.cuts, &instance.parameters);
+    fn start_visit(
+        &mut self,
+        work: &mut Workspace,
+        view: &NodeView<'_>,
+        visit: &Visit<'_>,
+        cache: &mut BasisCache,
+    ) {
+        let (instance, heights) = (&mut self.instance, &mut work.heights);
+        instance.start_visit(&view.cuts, heights, visit.incoming);
+        work.basis.fit(&instance.lp);
+        let input = instance.input(&view.cuts, heights);
+        cache.start_visit(input, &instance.parameters, visit.openings.len());
         self.loaded = None;
     }
 
     /// Solves the instance: from the best cached basis, then after a refactorisation, then from a
     /// cold start. Returns the entry of the optimal basis.
-    fn solve_with_recovery(&mut self, cache: &mut BasisCache) -> Result<usize, SolveError> {
+    fn solve_with_recovery(
+        &mut self,
+        work: &mut Workspace,
+        cuts: &Cuts<'_>,
+        cache: &mut BasisCache,
+    ) -> Result<usize, SolveError> {
         self.instance.check_feasibility()?;
-        let started = self.warm_start(cache);
-        let mut result = started.and_then(|()| self.solve_and_check(cache));
+        let started = self.warm_start(work, cuts, cache);
+        let mut result = started.and_then(|()| self.solve_and_check(work, cuts, cache));
         if result.is_err() {
             self.statistics.refactored += 1;
-            let again = self.basis.refactor(self.instance.input());
-            let again = again.map_err(SolveError::from);
-            result = again.and_then(|()| self.solve_and_check(cache));
+            let input = self.instance.input(cuts, &work.heights);
+            let again = work.basis.refactor(input).map_err(SolveError::from);
+            result = again.and_then(|()| self.solve_and_check(work, cuts, cache));
         }
         if result.is_err() {
             self.statistics.cold_starts += 1;
-            self.basis.start_cold(&self.instance.lp);
-            result = self.solve_and_check(cache);
+            self.start_cold(work);
+            result = self.solve_and_check(work, cuts, cache);
         }
         result
     }
 
     /// Loads the best cached basis, or starts cold if there is none.
     #[inline]
-    fn warm_start(&mut self, cache: &mut BasisCache) -> Result<(), SolveError> {
-        let instance = &self.instance;
+    fn warm_start(
+        &mut self,
+        work: &mut Workspace,
+        cuts: &Cuts<'_>,
+        cache: &mut BasisCache,
+    ) -> Result<(), SolveError> {
+        let (instance, basis) = (&mut self.instance, &mut work.basis);
         let best = cache.best(&instance.lp, &instance.parameters);
         let Some(best) = best else {
-            self.basis.start_cold(&instance.lp);
+            self.start_cold(work);
             return Ok(());
         };
-        if self.loaded != Some(best) || self.basis.stale {
+        if self.loaded != Some(best) || basis.stale {
             self.loaded = None;
-            let parameters = &instance.parameters;
-            cache.load(best, instance.input(), &mut self.basis, parameters)?;
+            instance.refer(cache.references(best));
+            let input = instance.input(cuts, &work.heights);
+            cache.load(best, input, basis, &instance.parameters)?;
             self.loaded = Some(best);
+        } else {
+            instance.transform_rhs();
         }
         Ok(())
     }
 
+    fn start_cold(&mut self, work: &mut Workspace) {
+        self.instance.refer_to_first();
+        work.basis.start_cold(&self.instance.lp);
+    }
+
     /// Solves from the working basis, and checks the solution.
     #[inline]
-    fn solve_and_check(&mut self, cache: &mut BasisCache) -> Result<usize, SolveError> {
-        let (instance, basis) = (&self.instance, &mut self.basis);
-        let input = instance.input();
-        let (before, pivots) = (self.loaded.take(), basis.solve(input)?);
+    fn solve_and_check(
+        &mut self,
+        work: &mut Workspace,
+        cuts: &Cuts<'_>,
+        cache: &mut BasisCache,
+    ) -> Result<usize, SolveError> {
+        let (before, pivots) = (self.loaded.take(), self.iterate(work, cuts)?);
+        let (instance, basis) = (&self.instance, &mut work.basis);
+        let input = instance.input(cuts, &work.heights);
         let kept = before.filter(|_| pivots == 0);
         let entry = match kept {
             Some(entry) => entry,
@@ -216,14 +256,37 @@ impl KernelNode {
             }
             return Err(SolveError::CheckFailed);
         }
-        cache.used(entry, basis);
+        cache.used(entry, &instance.lp, basis);
         self.loaded = Some(entry);
         Ok(entry)
     }
 
-    fn read_answer(&mut self, cache: &BasisCache, entry: usize, detail: Detail) {
-        let (instance, answer) = (&self.instance, &mut self.answer);
-        let lp = &instance.lp;
+    /// Pivots to the optimum; returns the number of pivots. Where factors are computed anew, tight hyperplanes become
+    /// references.
+    #[inline]
+    fn iterate(&mut self, work: &mut Workspace, cuts: &Cuts<'_>) -> Result<usize, SolveError> {
+        let (instance, basis, heights) = (&mut self.instance, &mut work.basis, &work.heights);
+        let mut pivots = 0;
+        while basis.solve(instance.input(cuts, heights), &mut pivots)? == SolveState::Long {
+            if instance.has_references() {
+                let references = basis.refer_to_tight(&instance.lp);
+                instance.refer(&references);
+            }
+            basis.refactor(instance.input(cuts, heights))?;
+        }
+        Ok(pivots)
+    }
+
+    fn read_answer(
+        &self,
+        work: &mut Workspace,
+        cuts: &Cuts<'_>,
+        cache: &BasisCache,
+        (entry, detail): (usize, Detail),
+    ) {
+        let instance = &self.instance;
+        let input = instance.input(cuts, &work.heights);
+        let (lp, basis, answer) = (input.lp, &work.basis, &mut work.answer);
         let (value, slopes) = cache.value(entry, lp, &instance.parameters);
         let fixed_cost = lp.fixed_cost.value(&instance.parameters);
         answer.bound = value + fixed_cost;
@@ -231,11 +294,11 @@ impl KernelNode {
         if detail == Detail::Cut {
             return;
         }
-        answer.future = self.basis.future;
-        answer.cost = self.basis.value() + fixed_cost - answer.future;
+        answer.future = basis.future;
+        answer.cost = basis.value() + fixed_cost - answer.future;
         answer.outgoing.clear();
         answer.outgoing.resize(lp.states, 0.0);
-        for (&(state, column), &value) in lp.free_states.iter().zip(&self.basis.state) {
+        for (&(state, column), &value) in lp.free_states.iter().zip(&basis.state) {
             // A value within the tolerance of a bound counts as on it.
             let value = value.max(lp.lower[column]).min(lp.upper[column]);
             answer.outgoing[state] = value;
@@ -244,16 +307,20 @@ impl KernelNode {
             answer.outgoing[*state] = value.value(&instance.parameters);
         }
         if detail == Detail::Full {
-            self.basis.column_values(lp, &mut self.values);
+            let kept = &mut work.values;
+            basis.column_values(lp, kept);
+            let hyperplanes = &lp.hyperplanes;
+            hyperplanes.restore(&lp.rhs, &instance.parameters, kept);
             let values = lp.column_sources.iter().map(|source| match source {
-                ColumnSource::Kept(column) => self.values[*column]
-                    .max(lp.lower[*column])
-                    .min(lp.upper[*column]),
+                ColumnSource::Kept(column) if hyperplanes.has(*column) => kept[*column],
+                ColumnSource::Kept(column) => {
+                    kept[*column].max(lp.lower[*column]).min(lp.upper[*column])
+                }
                 ColumnSource::Removed(value) => value.value(&instance.parameters),
             });
             answer.columns.clear();
             answer.columns.extend(values);
-            postsolve::row_duals(instance, &self.basis, &mut answer.duals);
+            postsolve::row_duals(instance, input, basis, &mut answer.duals);
         }
     }
 

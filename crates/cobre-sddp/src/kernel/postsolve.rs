@@ -1,12 +1,12 @@
 //! Postsolve: the dual values of the rows of the template, from those of the reduced linear
 //! program.
 
-use super::basis::{Basis, NO_ROW};
+use super::basis::{Basis, NO_ROW, StageInput};
 use super::instance::Instance;
 use super::presolve::{LiftColumn, ParametricTemplate, Presolved};
 
 /// The source of a row of the reduced linear program.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RowSource {
     /// The row of the template.
     pub(super) of: usize,
@@ -18,7 +18,7 @@ pub(super) struct RowSource {
 
 /// A row of the template by which presolve substituted a column. Its dual value makes the reduced
 /// cost of that column zero.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Substitution {
     row: usize,
     coefficient: f64,
@@ -67,8 +67,12 @@ impl Substitution {
 }
 
 /// Computes the dual values of the rows of the template. A row without columns has dual value zero.
-pub(super) fn row_duals(instance: &Instance, basis: &Basis, into: &mut Vec<f64>) {
-    let input = instance.input();
+pub(super) fn row_duals(
+    instance: &Instance,
+    input: StageInput<'_>,
+    basis: &Basis,
+    into: &mut Vec<f64>,
+) {
     let lp = input.lp;
     into.clear();
     into.resize(lp.template_rows, 0.0);
@@ -76,6 +80,10 @@ pub(super) fn row_duals(instance: &Instance, basis: &Basis, into: &mut Vec<f64>)
         let place = basis.row_places[side.row];
         if place != NO_ROW {
             into[side.of] += side.sign * basis.duals[place as usize];
+        } else if let Some(column) = lp.hyperplanes.column_of_reference(side.row)
+            && basis.sense[column] != 0.0
+        {
+            into[side.of] += side.sign * basis.reduced[column];
         }
     }
     for substitution in &lp.substitutions {

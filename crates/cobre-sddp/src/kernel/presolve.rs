@@ -25,7 +25,7 @@ pub(super) struct ParametricRow {
 pub(super) struct ParametricTemplate<'a> {
     pub(super) template: &'a Template,
     view: NodeView<'a>,
-    /// The number of openings, validation scenarios included.
+    /// The number of openings, steps of given paths and ranges.
     openings: usize,
     pub(super) rows: Vec<ParametricRow>,
     pub(super) costs: Vec<f64>,
@@ -41,11 +41,6 @@ impl<'a> ParametricTemplate<'a> {
     pub(super) fn new(view: &NodeView<'a>) -> Option<Self> {
         let problem = view.problem;
         let (node, template) = (&problem.nodes[view.node], problem.template(view.node));
-        let steps = problem.validation.iter().flatten();
-        let openings = steps
-            .filter(|step| step.node == view.node)
-            .map(|step| step.opening + 1)
-            .fold(node.probabilities.len(), usize::max);
         let places = &node.places;
         let (rows, columns) = (places.rows.len(), places.columns.len());
         let mut bounds = vec![None; template.columns.len()];
@@ -55,7 +50,7 @@ impl<'a> ParametricTemplate<'a> {
         let mut source = Self {
             template,
             view: view.clone(),
-            openings,
+            openings: node.value_rows,
             rows: Vec::new(),
             costs: template.columns.iter().map(|column| column.cost).collect(),
             constant: Affine::default(),

@@ -29,16 +29,18 @@ const LANES: usize = 4;
 
 impl Candidates {
     /// Makes room for this many candidates.
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn fit(&mut self, most: usize) {
         let most = most.next_multiple_of(LANES);
-        Self {
-            ids: vec![0; most],
-            sizes: vec![0.0; most],
-            ranges: vec![0.0; most],
-            steps: vec![0.0; most],
-            relaxed: vec![0.0; most],
-            count: 0,
+        self.ids.resize(most, 0);
+        for list in [
+            &mut self.sizes,
+            &mut self.ranges,
+            &mut self.steps,
+            &mut self.relaxed,
+        ] {
+            list.resize(most, 0.0);
         }
+        self.count = 0;
     }
 
     pub(super) fn clear(&mut self) {
@@ -140,7 +142,8 @@ mod tests {
     use super::*;
 
     fn choose(list: &[(f64, f64, f64)], infeasible: f64) -> (Option<usize>, Vec<u32>) {
-        let mut candidates = Candidates::new(list.len());
+        let mut candidates = Candidates::default();
+        candidates.fit(list.len());
         for (id, &(reduced, size, range)) in list.iter().enumerate() {
             let candidate = Candidate {
                 id,

@@ -7,6 +7,7 @@
 use super::SizeLimits;
 use super::affine::{Affine, DERIVED};
 use super::curve::{Curve, CurveState, Segment};
+use super::hyperplanes::{self, HyperplaneGroup, HyperplaneGroups};
 use super::postsolve::{RowSource, Substitution};
 use super::presolve::{LiftColumn, ParametricTemplate, PositivePart, Presolved};
 use super::sparse::Sparse;
@@ -17,6 +18,8 @@ use crate::problem::Template;
 /// bound is rejected.
 const ARTIFICIAL_BOUND: f64 = 1e8;
 
+/// The most hyperplane groups of a node with a dense inverse, which does not profit from their references.
+const MOST_DENSE_GROUPS: usize = 20;
 /// The fewest columns of a curve.
 const MIN_CURVE: usize = 3;
 /// The smallest coefficient of a curve's column in its row, relative to the largest there.
@@ -41,7 +44,7 @@ pub(super) enum ColumnSource {
 }
 
 /// The linear program of a node that presolve leaves to the simplex method.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ReducedLp {
     /// The number of equalities, which are the first rows.
     pub(super) equalities: usize,
@@ -100,6 +103,8 @@ pub(super) struct ReducedLp {
     /// Parameters after those, which are derived, and the columns that lift some of them to zero.
     pub(super) derived: Vec<PositivePart>,
     pub(super) lifts: Vec<LiftColumn>,
+    /// The hyperplane groups; coefficients are transformed by their references.
+    pub(super) hyperplanes: HyperplaneGroups,
     /// The largest cost, at least 1: the scale of dual tolerances.
     pub(super) cost_scale: f64,
 }
@@ -110,7 +115,9 @@ impl ReducedLp {
         let mut source = ParametricTemplate::new(view)?;
         let mut presolved = Presolved::find(&mut source);
         let (mut build, mut future) = Build::new(view, &mut source, &presolved);
-        let is_dense = SizeLimits::is_dense(build.equalities.len(), build.rows_built());
+        let groups = build.find_hyperplanes(source.template, future).len();
+        let is_dense = groups <= MOST_DENSE_GROUPS
+            && SizeLimits::is_dense(build.equalities.len(), build.rows_built());
         if !is_dense {
             presolved.remove_truncated(&source);
             (build, future) = Build::new(view, &mut source, &presolved);
@@ -118,9 +125,19 @@ impl ReducedLp {
                 return None;
             }
         }
-        let mut lp = build.finish(view, &source, presolved, future);
-        lp.is_dense = is_dense;
+        let lp = build.finish(view, &source, presolved, future, is_dense);
         (lp.largest_basis() < usize::from(u16::MAX)).then_some(lp)
+    }
+
+    /// Makes these hyperplanes the references of their groups.
+    pub(super) fn refer(&mut self, references: &[u8]) {
+        self.hyperplanes
+            .refer(references, &mut self.by_row, &mut self.by_column);
+    }
+
+    /// True if solves change it: the references of hyperplane groups.
+    pub(super) fn has_references(&self) -> bool {
+        !self.hyperplanes.groups.is_empty()
     }
 
     /// The number of columns.
@@ -335,6 +352,7 @@ impl Build {
         source: &ParametricTemplate<'_>,
         mut presolved: Presolved,
         future: Option<usize>,
+        is_dense: bool,
     ) -> ReducedLp {
         let template = source.template;
         let columns = self.cost.len();
@@ -343,6 +361,11 @@ impl Build {
         let future = future.map(|column| places[column]);
         let plain = columns - found.iter().map(|curve| curve.1.len()).sum::<usize>();
         let (curves, segments, start_curve_states) = self.curves(&found, plain);
+        let groups = if is_dense {
+            Vec::new()
+        } else {
+            self.hyperplane_groups(template, future)
+        };
         let (start, free, artificial) = self.start(plain);
         let (row_sources, substitutions) =
             (self.row_sources(), Substitution::of(source, &presolved));
@@ -364,16 +387,24 @@ impl Build {
         });
         let equalities = self.equalities.len();
         self.equalities.append(&mut self.inequalities);
-        let (terms, rhs): (Vec<Terms>, Vec<Affine>) = self.equalities.into_iter().unzip();
+        let (mut terms, rhs): (Vec<Terms>, Vec<Affine>) = self.equalities.into_iter().unzip();
+        for group in &groups {
+            for terms in &mut terms {
+                group.widen(terms);
+            }
+        }
+        let mut by_column = Sparse::new(&terms).transposed(columns);
+        let mut by_row = Sparse::new(&plain_terms(&terms, plain));
         let bounds = self.lower.iter().zip(&self.upper);
         let ranges = bounds.map(|(lower, upper)| upper - lower).collect();
         let costs = self.cost.iter();
         let mut lp = ReducedLp {
             equalities,
             rows: terms.len(),
-            is_dense: true,
-            by_column: Sparse::new(&terms).transposed(columns),
-            by_row: Sparse::new(&plain_terms(&terms, plain)),
+            is_dense,
+            hyperplanes: HyperplaneGroups::new(groups, &mut by_row, &mut by_column),
+            by_column,
+            by_row,
             cost_scale: costs.fold(1.0, |most, cost| cost.abs().max(most)),
             cost: self.cost,
             lower: self.lower,
@@ -412,6 +443,52 @@ impl Build {
         lp.number_derived();
         lp.put_at_start();
         lp
+    }
+
+    /// Finds the columns of hyperplane groups, and their rows among inequalities.
+    fn find_hyperplanes(
+        &self,
+        template: &Template,
+        future: Option<usize>,
+    ) -> Vec<(usize, Vec<usize>)> {
+        let mut eligible: Vec<bool> = self.cost.iter().map(|cost| *cost == 0.0).collect();
+        let states = template.states.iter().map(|state| state.outgoing);
+        let states = states.filter_map(|outgoing| self.numbers[outgoing]);
+        for column in states.chain(future) {
+            eligible[column] = false;
+        }
+        let inequalities = self.inequalities.iter().map(|row| &row.0);
+        hyperplanes::find(inequalities, &eligible)
+    }
+
+    /// Makes hyperplane groups. Their columns become slacks, and get rows for their bounds.
+    fn hyperplane_groups(
+        &mut self,
+        template: &Template,
+        future: Option<usize>,
+    ) -> Vec<HyperplaneGroup> {
+        let mut found = self.find_hyperplanes(template, future);
+        let equalities = self.equalities.len();
+        let mut groups = Vec::new();
+        for (column, rows) in &mut found {
+            let bounds = (self.lower[*column], self.upper[*column]);
+            for (bound, sign) in [(bounds.0, 1.0), (bounds.1, -1.0)] {
+                if bound.is_finite() {
+                    if sign < 0.0 {
+                        rows.push(self.inequalities.len());
+                    }
+                    let terms = vec![(*column as u32, sign)];
+                    let rhs = Affine::constant(sign * bound);
+                    self.inequalities.push((terms, rhs));
+                    self.inequality_sources.push(None);
+                }
+            }
+            (self.lower[*column], self.upper[*column]) = (0.0, f64::INFINITY);
+            let rows = rows.iter();
+            let rows = rows.map(|&row| (equalities + row, &self.inequalities[row].0));
+            groups.push(HyperplaneGroup::new(*column, bounds, rows));
+        }
+        groups
     }
 
     /// The curves of these rows and columns, which begin at `first`: with their segments and starting states.

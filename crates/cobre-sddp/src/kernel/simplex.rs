@@ -1,15 +1,18 @@
 //! The dual simplex method, from a dual feasible basis to an optimal one. Costs never change, so
 //! every basis found before is dual feasible.
 
-use super::basis::{Basis, NO_ROW, StageInput, add_row};
+use super::basis::{Basis, NO_ROW, StageInput};
+use super::basis_rows::add_row;
 use super::curve::CurveState;
-use super::factorization::Factorization;
+use super::factorization::{DROP, Factorization};
 #[cfg(test)]
 use super::fault::Fault;
 use super::inverse::{Singular, dot, padded};
 use super::ratio::{Candidate, Candidates};
 use super::reduced_lp::ReducedLp;
+use super::sparse_pricing::{find_nonzero, list_places};
 use super::tolerance;
+use cobre_simd::vectorized;
 
 /// The reason why a solve ended without a solution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,15 @@ impl From<Singular> for SolveError {
     }
 }
 
+/// The state of a solve that has made no error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SolveState {
+    /// The basis is optimal.
+    Optimal,
+    /// The sparse factors have many updates: they are to be computed anew before the solve goes on.
+    Long,
+}
+
 /// The accuracy of the values of basic variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueState {
@@ -47,16 +59,25 @@ enum ValueState {
 }
 
 impl Basis {
-    /// Solves; returns the number of pivots. Values, the state and the cost to go are computed;
-    /// dual values and reduced costs are as pivots left them.
+    /// Solves, and counts pivots. At the optimum, values, the state and the cost to go are computed; dual values and
+    /// reduced costs are as pivots left them.
     #[inline]
-    pub(super) fn solve(&mut self, input: StageInput<'_>) -> Result<usize, SolveError> {
+    pub(super) fn solve(
+        &mut self,
+        input: StageInput<'_>,
+        pivots: &mut usize,
+    ) -> Result<SolveState, SolveError> {
         let most = tolerance::MAX_PIVOTS + tolerance::PIVOTS_PER_ROW * input.lp.largest_basis();
-        let (mut values, mut new, mut pivots) = (ValueState::Computed, false, 0);
+        let (mut values, mut new) = (ValueState::Computed, *pivots > 0);
+        self.scratch.positions_at = None;
+        self.rows_checked = self.pivots;
         self.compute_values(input);
         loop {
-            if self.refactor_if_long(input)? {
-                (values, new) = (ValueState::Computed, true);
+            if self.factors.is_long() {
+                return Ok(SolveState::Long);
+            }
+            if self.is_row_check_due(input.lp) {
+                self.add_violated_rows(input);
             }
             let position = if let Some(position) = self.leaving() {
                 position
@@ -66,15 +87,7 @@ impl Basis {
                 if let Some(position) = self.price_basic_slack(input.lp, row, value) {
                     position
                 } else if self.rows.contains(&row) || self.is_full() {
-                    if new {
-                        return Err(SolveError::Unstable);
-                    }
-                    if values == ValueState::Refined {
-                        self.refactor_and_refine(input)?;
-                        new = true;
-                    } else {
-                        new = self.refine_or_refactor(input, new)?;
-                    }
+                    new = self.mend_values(input, values, new)?;
                     values = ValueState::Refined;
                     continue;
                 } else {
@@ -84,7 +97,7 @@ impl Basis {
             } else if values == ValueState::Refined
                 || values == ValueState::Computed && self.rows_hold(input)
             {
-                return self.artificial(input).map(|()| pivots);
+                return self.artificial(input).map(|()| SolveState::Optimal);
             } else {
                 let old = !input.lp.artificial.is_empty() || self.age > tolerance::MAX_AGE;
                 if values == ValueState::Updated && old {
@@ -95,8 +108,8 @@ impl Basis {
                 values = ValueState::Refined;
                 continue;
             };
-            pivots += 1;
-            if pivots > most {
+            *pivots += 1;
+            if *pivots > most {
                 return Err(SolveError::IterationLimit);
             }
             match self.pivot(input, position) {
@@ -108,6 +121,24 @@ impl Basis {
                 }
             }
         }
+    }
+
+    /// Mends values that break a row of the basis, by a new inverse if they are refined; returns whether the inverse
+    /// is new.
+    fn mend_values(
+        &mut self,
+        input: StageInput<'_>,
+        values: ValueState,
+        new: bool,
+    ) -> Result<bool, SolveError> {
+        if new {
+            return Err(SolveError::Unstable);
+        }
+        if values == ValueState::Refined {
+            self.refactor_and_refine(input)?;
+            return Ok(true);
+        }
+        self.refine_or_refactor(input, new)
     }
 
     /// Refines values, with a refactorisation if the inverse, unless it is new, is not exact
@@ -138,9 +169,12 @@ impl Basis {
     }
 
     /// The leaving position: the one with the largest infeasibility, by dual steepest edge unless
-    /// the basis is small.
+    /// the basis is small, and by devex weights with sparse factors.
     #[inline]
-    fn leaving(&self) -> Option<usize> {
+    fn leaving(&mut self) -> Option<usize> {
+        let Factorization::Dense(inverse) = &self.factors else {
+            return self.leaving_by_weights();
+        };
         let (mut most, mut found) = (0.0, None);
         let size = self.size();
         let by_edges = size > tolerance::SMALL;
@@ -153,13 +187,11 @@ impl Basis {
                 (above, upper)
             };
             if beyond > 0.0 && beyond > tolerance::primal(bound) {
-                let score = match &self.factors {
-                    Factorization::Dense(inverse) if by_edges => {
-                        let row = inverse.row(position);
-                        beyond * beyond / dot(row, row)
-                    }
-                    Factorization::Dense(_) => beyond,
-                    Factorization::Sparse(_) => beyond * beyond / self.weights[position],
+                let score = if by_edges {
+                    let row = inverse.row(position);
+                    beyond * beyond / dot(row, row)
+                } else {
+                    beyond
                 };
                 // Whatever its weight, an infeasibility is never overlooked.
                 if found.is_none() || score > most {
@@ -176,7 +208,7 @@ impl Basis {
     fn violated(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
         let lp = input.lp;
         if lp.rows > lp.equalities
-            && self.factors.sparse().is_none()
+            && lp.is_dense
             && let Some(found) = self.violated_row(input)
         {
             return Some(found);
@@ -192,6 +224,7 @@ impl Basis {
     }
 
     /// Computes the activity of each row of the linear program.
+    #[inline]
     pub(super) fn compute_activity(&mut self, lp: &ReducedLp) {
         let activity = &mut self.scratch.activity;
         activity.copy_from_slice(&self.activity);
@@ -220,16 +253,27 @@ impl Basis {
     /// norm of the row, the row, and the value of its slack.
     #[inline]
     pub(super) fn violations(
-        &self,
+        &mut self,
         input: StageInput<'_>,
     ) -> impl Iterator<Item = (f64, u32, f64)> {
         let lp = input.lp;
-        let rows = self.scratch.activity.iter().enumerate();
-        rows.skip(lp.equalities).filter_map(move |(row, activity)| {
-            let below = input.rhs[row] - activity;
-            let violated = below > tolerance::primal(input.rhs[row]);
-            let found = violated && self.row_places[row] == NO_ROW;
-            found.then(|| (below * lp.row_scale[row], row as u32, -below))
+        let scratch = &mut self.scratch;
+        let (activity, first) = (&scratch.activity, lp.equalities);
+        let inequalities = (&activity[first..], &input.rhs[first..]);
+        let violated = &mut scratch.violated_places;
+        vectorized(
+            #[inline(always)]
+            || {
+                let is_violated = |activity, rhs| rhs - activity > tolerance::primal(rhs);
+                list_places(inequalities, is_violated, violated);
+            },
+        );
+        let row_places = &self.row_places;
+        violated.iter().filter_map(move |&place| {
+            let row = first + place as usize;
+            let below = input.rhs[row] - activity[row];
+            let is_outside = row_places[row] == NO_ROW;
+            is_outside.then(|| (below * lp.row_scale[row], row as u32, -below))
         })
     }
 
@@ -246,9 +290,13 @@ impl Basis {
         let entering = self.ratio_test(input, position, below, infeasible);
         let entering = entering.ok_or(SolveError::Infeasible)?;
         let alpha = self.compute_pivot_column(input, entering);
+        if !input.lp.is_dense {
+            let scratch = &mut self.scratch;
+            let column = &scratch.pivot_column[..self.rows.len()];
+            find_nonzero(column, DROP, &mut scratch.column_list);
+        }
         let pivot = self.scratch.pivot_column[position];
-        let apart = (alpha - pivot).abs() > tolerance::PIVOT_GAP * (1e-3 + alpha.abs());
-        if (apart || alpha.abs() < tolerance::SAFE_PIVOT) && self.age > 0 {
+        if self.age > 0 && !tolerance::is_safe_pivot(input.lp.is_dense, alpha, pivot) {
             return Err(SolveError::Unstable);
         }
         #[cfg(test)]
@@ -268,7 +316,7 @@ impl Basis {
     fn compute_pivot_row(&mut self, input: StageInput<'_>, position: usize) {
         let scratch = &mut self.scratch;
         self.factors.inverse_row(position, &mut scratch.pivot_row);
-        if self.factors.sparse().is_some() {
+        if !input.lp.is_dense {
             self.compute_sparse_pivot_row(input);
             return;
         }
@@ -337,7 +385,7 @@ impl Basis {
 
     /// Writes to `chosen` the columns whose reduced cost shrinks; returns their number.
     #[inline]
-    fn choose_columns(&mut self, below: bool) -> usize {
+    fn choose_columns(&mut self, lp: &ReducedLp, below: bool) -> usize {
         let scratch = &mut self.scratch;
         let direction = if below { -1.0 } else { 1.0 };
         // Without a branch for each column: the choice is unpredictable.
@@ -352,15 +400,15 @@ impl Basis {
             };
             count += usize::from(direction * sense * alpha > tolerance::PIVOT);
         };
-        if self.factors.sparse().is_some() {
-            for &column in &scratch.touched {
-                let column = column as usize;
-                consider(column, scratch.alpha[column], self.sense[column]);
-            }
-        } else {
+        if lp.is_dense {
             let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
             for (column, (&alpha, &sense)) in columns {
                 consider(column, alpha, sense);
+            }
+        } else {
+            for &column in &scratch.touched {
+                let column = column as usize;
+                consider(column, scratch.alpha[column], self.sense[column]);
             }
         }
         count
@@ -376,7 +424,7 @@ impl Basis {
     ) {
         let lp = input.lp;
         let rounding = tolerance::ROUNDING * lp.cost_scale;
-        let count = self.choose_columns(below);
+        let count = self.choose_columns(lp, below);
         let scratch = &mut self.scratch;
         for &column in &scratch.chosen[..count] {
             let column = column as usize;
@@ -420,7 +468,7 @@ impl Basis {
         let direction = if below { 1.0 } else { -1.0 };
         let leaving = self.head[position] as usize;
         let own = lp.columns();
-        for row in lp.equalities..self.rows.len() {
+        let mut consider = |row: usize| {
             let size = direction * self.scratch.pivot_row[row];
             if size > tolerance::PIVOT && leaving != own + row && !self.basic_slack[row] {
                 let candidate = Candidate {
@@ -433,6 +481,15 @@ impl Basis {
                 let slack = if is_cut { tolerance::CUT_STEP } else { slack };
                 candidates.push(candidate, slack);
             }
+        };
+        if lp.is_dense {
+            (lp.equalities..self.rows.len()).for_each(consider);
+        } else {
+            let rows = self.scratch.row_list.iter().map(|&row| row as usize);
+            let inequalities = rows.skip_while(|&row| row < lp.equalities);
+            for row in inequalities {
+                consider(row);
+            }
         }
     }
 
@@ -443,7 +500,7 @@ impl Basis {
         let scratch = &mut self.scratch;
         if entering < columns {
             let list = &mut scratch.entering;
-            Self::column(input, &self.rows, &self.row_places, entering, list);
+            Self::column(input, &self.cuts, &self.row_places, entering, list);
             self.factors.ftran_sparse(list, &mut scratch.pivot_column);
             scratch.alpha.get(entering).copied().unwrap_or_else(|| {
                 let segment = &input.lp.segments[entering - input.lp.plain];
@@ -484,7 +541,7 @@ impl Basis {
             self.move_by(lp, column, step);
             let scratch = &mut self.scratch;
             let list = &mut scratch.entering;
-            Self::column(input, &self.rows, &self.row_places, column, list);
+            Self::column(input, &self.cuts, &self.row_places, column, list);
             for &(row, value) in &*list {
                 scratch.shift[row] += value * step;
             }
@@ -547,18 +604,24 @@ impl Basis {
         };
         if step != 0.0 {
             let alpha = &self.scratch.alpha;
-            if self.factors.sparse().is_some() {
-                for &column in &self.scratch.touched {
-                    self.reduced[column as usize] -= step * alpha[column as usize];
-                }
-            } else {
+            if lp.is_dense {
                 for (reduced, alpha) in self.reduced.iter_mut().zip(alpha) {
                     *reduced -= step * alpha;
                 }
+            } else {
+                for &column in &self.scratch.touched {
+                    self.reduced[column as usize] -= step * alpha[column as usize];
+                }
             }
             let pivot_row = &self.scratch.pivot_row;
-            for (dual, factor) in self.duals[..size].iter_mut().zip(pivot_row) {
-                *dual += step * factor;
+            if lp.is_dense {
+                for (dual, factor) in self.duals[..size].iter_mut().zip(pivot_row) {
+                    *dual += step * factor;
+                }
+            } else {
+                for &row in &self.scratch.row_list {
+                    self.duals[row as usize] += step * pivot_row[row as usize];
+                }
             }
         }
         if let Some(reduced) = self.reduced.get_mut(self.head[position] as usize) {
@@ -622,8 +685,14 @@ impl Basis {
         let column = &self.scratch.pivot_column;
         // The flips have moved the leaving variable nearer to its bound.
         let step = (self.values[position] - bound) / column[position];
-        for (value, factor) in self.values[..size].iter_mut().zip(column) {
-            *value -= step * factor;
+        if lp.is_dense {
+            for (value, factor) in self.values[..size].iter_mut().zip(column) {
+                *value -= step * factor;
+            }
+        } else {
+            for &at in &self.scratch.column_list {
+                self.values[at as usize] -= step * column[at as usize];
+            }
         }
         let leaving = self.head[position] as usize;
         let mut value = step;
@@ -637,13 +706,13 @@ impl Basis {
         }
         self.mark(lp, leaving, entering, below);
         let scratch = &mut self.scratch;
-        let column = &scratch.pivot_column[..size];
+        let column = (&scratch.pivot_column[..size], &scratch.column_list[..]);
         self.factors
             .exchange(position, column, &mut scratch.pivot_row);
         self.put(lp, position, entering);
         self.values[position] = value;
         let entering = entering.checked_sub(columns);
-        if self.factors.sparse().is_some() {
+        if !lp.is_dense {
             self.update_slacks(lp, position, leaving, entering);
         } else if let Some(row) = entering {
             self.drop_row(lp, row, position);

@@ -52,6 +52,16 @@ impl Sparse {
         Self::new(&lists)
     }
 
+    /// The place of the first entry of a list among all.
+    pub(super) fn start(&self, number: usize) -> usize {
+        self.starts[number]
+    }
+
+    /// These entries of all, to change their values.
+    pub(super) fn values_mut(&mut self, range: std::ops::Range<usize>) -> &mut [(u32, f64)] {
+        &mut self.entries[range]
+    }
+
     #[inline]
     pub(super) fn list(&self, number: usize) -> &[(u32, f64)] {
         &self.entries[self.starts[number]..self.starts[number + 1]]

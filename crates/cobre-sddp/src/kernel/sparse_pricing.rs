@@ -2,15 +2,121 @@
 //! whose slack has entered stays until the factors are computed anew, and leaving variables are
 //! priced with devex weights.
 
-use super::basis::{Basis, StageInput, row_terms};
-use super::factorization::Factorization;
-use super::inverse::Singular;
+use super::basis::{Basis, StageInput};
+use super::basis_rows::row_terms;
+use super::factorization::{DROP, Factorization};
+#[cfg(test)]
+use super::fault::Fault;
 use super::reduced_lp::ReducedLp;
+use super::tolerance;
+use cobre_simd::vectorized;
 
 /// Violated inequalities that are added at a time.
 const ROWS_AT_ONCE: usize = 20;
+/// Pivots between two searches for violated inequalities, with hyperplanes.
+const PIVOTS_PER_CHECK: u64 = 20;
 /// The largest weight: beyond it all weights start anew, or no infeasibility would count any more.
 const LARGEST_WEIGHT: f64 = 1e6;
+/// The score of a variable that is within its bounds.
+const FEASIBLE: f64 = -1.0;
+/// Partial maxima of scores.
+const LANES: usize = 4;
+
+/// Writes the squared infeasibility of each position over its weight to `scores`.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+fn score(values: &[f64], lower: &[f64], upper: &[f64], weights: &[f64], scores: &mut [f64]) {
+    let bounds = lower.iter().zip(upper);
+    let positions = values.iter().zip(bounds).zip(weights);
+    for (((&value, (&lower, &upper)), &weight), score) in positions.zip(scores) {
+        let (below, above) = (lower - value, value - upper);
+        let is_below = below > above;
+        let beyond = if is_below { below } else { above };
+        let bound = if is_below { lower } else { upper };
+        let scaled = beyond * beyond / weight;
+        let is_infeasible = beyond > tolerance::primal(bound);
+        *score = if is_infeasible { scaled } else { FEASIBLE };
+    }
+}
+
+/// The largest score.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+fn largest(scores: &[f64]) -> f64 {
+    let mut most = [FEASIBLE; LANES];
+    let groups = scores.chunks_exact(LANES);
+    let rest = groups.remainder();
+    for group in groups {
+        for lane in 0..LANES {
+            most[lane] = if group[lane] > most[lane] {
+                group[lane]
+            } else {
+                most[lane]
+            };
+        }
+    }
+    let all = most.iter().chain(rest);
+    all.fold(
+        FEASIBLE,
+        |most, &score| if score > most { score } else { most },
+    )
+}
+
+/// Lists the places of pairs of elements for which `is_listed`, without a branch for each.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+pub(super) fn list_places(
+    (one, other): (&[f64], &[f64]),
+    is_listed: impl Fn(f64, f64) -> bool,
+    list: &mut Vec<u32>,
+) {
+    list.resize(one.len() + LANES, 0);
+    let mut count = 0;
+    let (ones, others) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
+    let rest = ones.remainder().iter().zip(others.remainder());
+    let first_of_rest = one.len() - rest.len();
+    for (group, (ones, others)) in ones.zip(others).enumerate() {
+        let listed: [bool; LANES] = std::array::from_fn(|lane| is_listed(ones[lane], others[lane]));
+        if listed == [false; LANES] {
+            continue;
+        }
+        let places = &mut list[count..count + LANES];
+        let mut found = 0;
+        for (lane, &is_listed) in listed.iter().enumerate() {
+            places[found & (LANES - 1)] = (group * LANES + lane) as u32;
+            found += usize::from(is_listed);
+        }
+        count += found;
+    }
+    for (at, (&one, &other)) in rest.enumerate() {
+        list[count] = (first_of_rest + at) as u32;
+        count += usize::from(is_listed(one, other));
+    }
+    list.truncate(count);
+}
+
+/// Lists the elements that are larger than `least`.
+pub(super) fn find_nonzero(elements: &[f64], least: f64, list: &mut Vec<u32>) {
+    vectorized(
+        #[inline(always)]
+        || {
+            list_places(
+                (elements, elements),
+                |element, _| element.abs() > least,
+                list,
+            );
+        },
+    );
+}
 
 impl Basis {
     /// True if no row can be added.
@@ -21,20 +127,33 @@ impl Basis {
         }
     }
 
+    /// True if violated inequalities are to be added although variables of the basis are infeasible: with hyperplanes,
+    /// many pivots would be made for a relaxation that is far from the linear program.
+    pub(super) fn is_row_check_due(&self, lp: &ReducedLp) -> bool {
+        !lp.hyperplanes.groups.is_empty() && self.pivots >= self.rows_checked + PIVOTS_PER_CHECK
+    }
+
     /// Adds the most violated inequalities that are not in a basis with sparse factors; returns
     /// whether there are any.
     pub(super) fn add_violated_rows(&mut self, input: StageInput<'_>) -> bool {
         let lp = input.lp;
-        if self.factors.sparse().is_none() || lp.rows == lp.equalities {
+        if lp.is_dense || lp.rows == lp.equalities {
             return false;
         }
+        self.rows_checked = self.pivots;
         self.compute_activity(lp);
         let mut violated = std::mem::take(&mut self.scratch.violated_rows);
         violated.clear();
         violated.extend(self.violations(input));
-        violated.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-        let room = self.head.len() - self.size();
-        violated.truncate(ROWS_AT_ONCE.min(room));
+        let order = |one: &(f64, u32, f64), other: &(f64, u32, f64)| {
+            other.0.total_cmp(&one.0).then(one.1.cmp(&other.1))
+        };
+        let most = ROWS_AT_ONCE.min(self.head.len() - self.size());
+        if violated.len() > most {
+            violated.select_nth_unstable_by(most, order);
+            violated.truncate(most);
+        }
+        violated.sort_unstable_by(order);
         for &(_, row, value) in &violated {
             self.add_row(input, row, value);
         }
@@ -48,29 +167,46 @@ impl Basis {
     pub(super) fn compute_sparse_pivot_row(&mut self, input: StageInput<'_>) {
         let scratch = &mut self.scratch;
         scratch.clear_alpha();
+        scratch.touched.resize(scratch.alpha.len() + 1, 0);
+        let (mut count, touched) = (0, &mut scratch.touched[..]);
+        let elements = &mut scratch.alpha[..];
+        let marks = &mut scratch.marks[..elements.len()];
+        // Without a branch; the mark tells a sum that cancels from a column that is not listed.
         let mut add = |column: usize, value: f64| {
-            scratch.alpha[column] += value;
-            // A sum that cancels must not be listed twice.
-            if !scratch.is_touched[column] {
-                scratch.is_touched[column] = true;
-                scratch.touched.push(column as u32);
-            }
+            elements[column] += value;
+            touched[count] = column as u32;
+            count += usize::from(marks[column] ^ 1);
+            marks[column] = 1;
         };
-        for (&row, &factor) in self.rows.iter().zip(&scratch.pivot_row) {
-            if factor != 0.0 {
-                row_terms(input, row, |column, value| add(column, factor * value));
-            }
+        find_nonzero(
+            &scratch.pivot_row[..self.rows.len()],
+            DROP,
+            &mut scratch.row_list,
+        );
+        for &place in &scratch.row_list {
+            let (row, factor) = (self.rows[place as usize], scratch.pivot_row[place as usize]);
+            row_terms(input, row, |column, value| add(column, factor * value));
         }
+        scratch.touched.truncate(count);
     }
 
-    /// Computes the factors anew if they have many updates; returns whether they had.
-    pub(super) fn refactor_if_long(&mut self, input: StageInput<'_>) -> Result<bool, Singular> {
-        let long = self.factors.is_long();
-        if long {
-            self.refactor(input)?;
-            self.compute_values(input);
-        }
-        Ok(long)
+    /// The leaving position by devex pricing, the first of equals.
+    pub(super) fn leaving_by_weights(&mut self) -> Option<usize> {
+        let size = self.rows.len();
+        let (values, weights) = (&self.values[..size], &self.weights[..size]);
+        let (lower, upper) = (&self.lower[..size], &self.upper[..size]);
+        let scores = &mut self.scratch.scores[..size];
+        let most = vectorized(
+            #[inline(always)]
+            || {
+                score(values, lower, upper, weights, scores);
+                largest(scores)
+            },
+        );
+        // Whatever its weight, an infeasibility is never overlooked.
+        (most >= 0.0)
+            .then(|| scores.iter().position(|&score| score == most))
+            .flatten()
     }
 
     /// Prices the slack of a cut that is in the basis although its slack is basic; returns its position.
@@ -80,7 +216,9 @@ impl Basis {
         row: u32,
         value: f64,
     ) -> Option<usize> {
-        self.factors.sparse()?;
+        if lp.is_dense {
+            return None;
+        }
         let place = self.rows.iter().position(|&other| other == row)?;
         if !self.basic_slack[place] {
             return None;
@@ -127,14 +265,17 @@ impl Basis {
         let reciprocal = 1.0 / column[position];
         let own = self.weights[position] * reciprocal * reciprocal;
         let mut largest = own;
-        for (weight, &element) in self.weights[..size].iter_mut().zip(column) {
-            let other = element * element * own;
-            if other > *weight {
-                *weight = other;
-                largest = largest.max(other);
-            }
+        for &at in &self.scratch.column_list {
+            let (weight, element) = (&mut self.weights[at as usize], column[at as usize]);
+            *weight = weight.max(element * element * own);
+            largest = largest.max(*weight);
         }
         self.weights[position] = own.max(1.0);
+        #[cfg(test)]
+        if Fault::UnresetWeights.is_on() {
+            self.weights[position] *= 1e30;
+            return;
+        }
         if largest > LARGEST_WEIGHT {
             self.weights[..size].fill(1.0);
         }

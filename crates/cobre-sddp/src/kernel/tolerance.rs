@@ -23,11 +23,15 @@ pub(super) const GAP: f64 = 1e-9;
 pub(super) const DUAL_RESIDUAL: f64 = 1e-11;
 /// Refinements before a refactorisation.
 pub(super) const MAX_REFINEMENTS: usize = 3;
-/// The smallest pivot element, and the smallest that is accepted without a refactorisation.
+/// The smallest pivot element, and the smallest that a dense inverse accepts without a refactorisation. Slopes of cuts
+/// make elements below that which are right; in a dense inverse, to accept them costs more cold starts than it saves
+/// refactorisations.
 pub(super) const PIVOT: f64 = 1e-9;
-pub(super) const SAFE_PIVOT: f64 = 1e-6;
-/// Difference of a pivot element computed by row and by column, relative to it.
-pub(super) const PIVOT_GAP: f64 = 1e-7;
+const SAFE_PIVOT: f64 = 1e-6;
+/// Difference of a pivot element computed by row and by column: relative to it or to a thousandth, and relative to a
+/// smaller one.
+const PIVOT_GAP: f64 = 1e-7;
+const SMALL_PIVOT_GAP: f64 = 1e-4;
 /// The iteration limit: pivots per row that a basis can have, and a constant.
 pub(super) const PIVOTS_PER_ROW: usize = 20;
 pub(super) const MAX_PIVOTS: usize = 200;
@@ -37,8 +41,23 @@ pub(super) const MAX_AGE: u32 = 100;
 /// The largest basis that is priced without edge weights.
 pub(super) const SMALL: usize = 40;
 
+/// True if a pivot element, as computed by row and by column, needs no refactorisation.
+pub(super) fn is_safe_pivot(is_dense: bool, by_row: f64, by_column: f64) -> bool {
+    let (gap, size) = ((by_row - by_column).abs(), by_row.abs());
+    let is_small = if is_dense {
+        size < SAFE_PIVOT
+    } else {
+        gap > SMALL_PIVOT_GAP * size
+    };
+    gap <= PIVOT_GAP * (1e-3 + size) && !is_small
+}
+
 /// The primal feasibility tolerance of a bound.
-#[inline]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
 pub(super) fn primal(bound: f64) -> f64 {
     PRIMAL + PRIMAL_RELATIVE * bound.abs()
 }

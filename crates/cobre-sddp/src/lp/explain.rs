@@ -37,7 +37,7 @@ pub(super) fn explain(
 pub(crate) fn in_place(view: &NodeView<'_>, incoming: &[f64], opening: usize) -> Template {
     let mut lp = view.problem.template(view.node).clone();
     let places = &view.problem.nodes[view.node].places;
-    let parts = places.split(view.problem.opening(view.values, view.node, opening));
+    let parts = places.split(view.opening(opening));
     for (place, &row) in places.rows.iter().enumerate() {
         (lp.rows[row].lower, lp.rows[row].upper) = (parts.row_lower[place], parts.row_upper[place]);
     }

@@ -4,6 +4,7 @@
 //! [`HighsNode`] solves a node with HiGHS.
 
 mod columnwise;
+mod directions;
 mod duals;
 mod explain;
 mod failure;
@@ -12,6 +13,7 @@ mod highs_basis;
 mod highs_node;
 mod statistics;
 
+pub(crate) use directions::least_costs;
 pub(crate) use explain::in_place;
 pub use failure::{LpFailure, LpFailureKind};
 pub(crate) use highs_basis::HighsBasis;
@@ -38,6 +40,16 @@ pub struct NodeView<'a> {
     pub cuts: Cuts<'a>,
     /// The directory that linear programs are written to if they cannot be solved.
     pub failures: &'a Path,
+    /// Values in the place of those of any opening.
+    pub given: Option<&'a [f64]>,
+}
+
+impl<'a> NodeView<'a> {
+    /// The values of an opening, or those given in its place.
+    pub fn opening(&self, opening: usize) -> &'a [f64] {
+        let own = || self.problem.opening(self.values, self.node, opening);
+        self.given.unwrap_or_else(own)
+    }
 }
 
 /// The solution of a node for one opening.

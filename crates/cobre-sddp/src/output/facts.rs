@@ -36,6 +36,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) results: &'a Results,
     pub(crate) settings: &'a Settings,
     pub(crate) risk: String,
+    /// The kinds of the paths of forward passes and of the simulation, where they are not drawn from openings.
+    pub(crate) kinds: [Option<String>; 2],
     /// The inputs that training starts from.
     pub(crate) provenance: &'a Provenance,
     /// Of each rank, its machine and its threads.
@@ -58,6 +60,7 @@ impl Facts<'_> {
             "seed": settings.seed,
             "iterations": trained.iterations.len(),
             "bound": trained.bound,
+            "upper_bound": trained.upper_bound,
             "estimate": results.simulated.map(|estimate| json!({
                 "mean": estimate.mean,
                 "half_width_95": estimate.half_width_95,
@@ -97,15 +100,21 @@ impl Facts<'_> {
             .collect();
         json!({
             "seed": settings.seed,
+            "simulate_seed": settings.simulate_seed.unwrap_or(settings.seed),
             "forward_passes": settings.passes,
             "cut_selection": settings.selection.to_string(),
             "risk": self.risk,
             "solver": settings.solver.name(),
             "basis_memory": settings.basis_memory,
             "stop": stop,
+            "upper_bound": settings.upper_bound,
+            "upper_bound_states": settings.upper_bound_states,
             "stop_when_all": settings.stopping.all,
             "simulate": settings.simulate,
-            "sampling": settings.sampling.name(),
+            "simulate_stages": settings.simulate_stages,
+            "path_stages": settings.path_stages,
+            "training_paths": self.kinds[0].as_deref().unwrap_or("in_sample"),
+            "sampling": self.kinds[1].as_deref().unwrap_or(settings.sampling.name()),
         })
     }
 }

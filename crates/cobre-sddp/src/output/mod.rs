@@ -3,9 +3,11 @@
 //! All of them are the same bytes for any backend, rank and thread count, except those that hold
 //! times: `run.json` and `training/timings.parquet`.
 
+mod export;
 mod facts;
 mod plain;
 mod policy;
+mod policy_file;
 mod record;
 mod training;
 
@@ -15,10 +17,14 @@ use cobre_comm::host_name;
 use cobre_results::layout::{self, MANIFEST, cuts, validation};
 use cobre_results::{Proofs, ResultsWriter, Rows, TableFile};
 
+pub use self::export::{cuts_csv, cuts_sddp_jl};
 pub use self::facts::About;
 pub(crate) use self::facts::Facts;
 pub use self::plain::PlainTables;
-pub use self::policy::{read as read_policy, write as write_policy};
+pub use self::policy::{
+    read as read_policy, read_manifest as read_policy_manifest, write as write_policy,
+};
+pub use self::policy_file::PolicyFile;
 pub(crate) use self::record::PathTables;
 pub use self::record::{Tables, Visited};
 use crate::checkpoint;
@@ -67,8 +73,12 @@ impl RunOutput {
 
     /// The policy, in the part of the directory that is its own.
     pub(crate) fn write_policy(&self, policy: &Policy) -> Result<(), SddpError> {
-        let (schema, rows) = policy::table(cuts::TABLE, policy);
-        self.0.write_table(schema, &rows)?;
+        let schema = policy::cuts_schema(cuts::TABLE, &policy.manifest);
+        let mut file = self.0.start_table(schema.clone())?;
+        for rows in policy::pieces(&schema, policy) {
+            file.append(&rows)?;
+        }
+        self.0.put(file)?;
         let manifest = policy::manifest(&policy.manifest)?;
         Ok(self.0.write_json(&layout::in_policy(MANIFEST), &manifest)?)
     }

@@ -22,8 +22,8 @@ pub struct Visited<'a> {
     pub start_date: &'a str,
     /// The node visited.
     pub node: usize,
-    /// The opening that happened there.
-    pub opening: usize,
+    /// The opening that happened there; none if the path has values of its own.
+    pub opening: Option<usize>,
     /// The discount factor of the stage.
     pub discount: f64,
     /// The state before.
@@ -81,6 +81,13 @@ pub trait Tables: Debug + Send + Sync {
     /// The tables that there are.
     fn tables(&self, problem: &Problem) -> Vec<TableSchema>;
 
+    /// The first day of a visit to `node` after a stage that began on the day `before`, which is empty at the first
+    /// stage of a path: that of the node's stage, unless it comes again.
+    fn start_date(&self, problem: &Problem, node: usize, before: &str) -> String {
+        let _ = before;
+        problem.nodes[node].start_date.clone()
+    }
+
     /// Adds the rows of one stage of a path; `rows` are those of [`tables`](Self::tables), in order.
     fn fill(&self, visited: &Visited<'_>, rows: &mut [Rows]);
 }
@@ -115,6 +122,11 @@ impl<'t> PathTables<'t> {
         self.tables.iter().map(Rows::new).collect()
     }
 
+    /// As [`Tables::start_date`].
+    pub(crate) fn start_date(&self, problem: &Problem, node: usize, before: &str) -> String {
+        self.others.start_date(problem, node, before)
+    }
+
     /// Adds a stage.
     pub(crate) fn stage(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
         let (problem, answer) = (visited.problem, visited.answer);
@@ -125,7 +137,7 @@ impl<'t> PathTables<'t> {
             stage: visited.stage,
             start_date: visited.start_date,
             node: &problem.nodes[visited.node].name,
-            opening: visited.opening + 1,
+            opening: visited.opening.map_or(0, |opening| opening + 1),
             discount: visited.discount,
             stage_value: sign * cost,
             future_value: sign * answer.future,
@@ -142,9 +154,18 @@ impl<'t> PathTables<'t> {
     }
 
     /// Ends a path of this cost.
-    pub(crate) fn path(problem: &Problem, scenario: usize, cost: f64, rows: &mut [Rows]) {
-        let value = problem.sense.sign() * cost;
-        rows[PATHS].push(&paths::Row { scenario, value }.cells());
+    pub(crate) fn path(
+        problem: &Problem,
+        (scenario, label): (usize, &str),
+        cost: f64,
+        rows: &mut [Rows],
+    ) {
+        let row = paths::Row {
+            scenario,
+            value: problem.sense.sign() * cost,
+            label,
+        };
+        rows[PATHS].push(&row.cells());
     }
 
     /// The rows in the form that files have them.

@@ -21,6 +21,7 @@ pub(super) fn tables(trained: &TrainingResults) -> [(TableSchema, Rows); 2] {
             cuts: iteration.cuts,
             cuts_added: iteration.cuts_added,
             lp_solves: lp.solves as usize,
+            upper_bound: iteration.upper_bound,
         };
         found_rows.push(&row.cells());
         let row = timings::Row {

@@ -1,5 +1,6 @@
 //! The cuts of one node, as solvers read them.
 
+use super::node_table::CutBlocks;
 use crate::problem::StateColumns;
 
 /// Numbers per cut: intercept, gradient, and the trial point it was made at.
@@ -15,9 +16,22 @@ pub(crate) struct RecordLayout {
     pub(crate) width: usize,
     /// Levels above the leaves.
     pub(crate) levels: usize,
+    /// The first iterations, whose cuts were given: their records have no trial points.
+    pub(crate) given: usize,
 }
 
 impl RecordLayout {
+    /// The layout of the records of an iteration.
+    #[inline]
+    pub(crate) fn of(self, iteration: usize) -> Self {
+        let width = if iteration < self.given {
+            self.width.div_ceil(2)
+        } else {
+            self.width
+        };
+        Self { width, ..self }
+    }
+
     /// Numbers per iteration.
     pub(crate) fn iteration(self) -> usize {
         self.levels * self.passes * self.width
@@ -31,7 +45,7 @@ impl RecordLayout {
 }
 
 /// The cuts of one node that are in use: cost to go ≥ intercept + gradient · state. A cut is known
-/// by its slot, which iteration and pass fix.
+/// by its slot, which iteration and pass fix, and in a cyclic graph the visit.
 #[derive(Debug, Clone)]
 pub struct Cuts<'a> {
     slots: &'a [u32],
@@ -42,6 +56,8 @@ pub struct Cuts<'a> {
     /// The segment of each iteration.
     places: &'a [u8],
     states: &'a [StateColumns],
+    /// The table to look them up in.
+    blocks: CutBlocks<'a>,
 }
 
 impl<'a> Cuts<'a> {
@@ -58,7 +74,34 @@ impl<'a> Cuts<'a> {
             segments,
             places,
             states,
+            blocks: CutBlocks::default(),
         }
+    }
+
+    /// The same with a table of the cuts in use.
+    pub(super) fn with_blocks(self, blocks: CutBlocks<'a>) -> Self {
+        Self { blocks, ..self }
+    }
+
+    /// The table of the cuts in use.
+    pub(crate) fn blocks(&self) -> &CutBlocks<'a> {
+        &self.blocks
+    }
+
+    /// The number of states.
+    pub(super) fn states(&self) -> usize {
+        self.states.len()
+    }
+
+    /// No cuts, of a node with these states.
+    pub(crate) fn none(states: &'a [StateColumns]) -> Self {
+        let layout = RecordLayout {
+            passes: 1,
+            width: record_width(states.len()),
+            levels: 1,
+            given: 0,
+        };
+        Self::new(&[], (layout, 1), (Vec::new(), &[]), states)
     }
 
     /// The cuts in use, in the order that all solvers give their rows.
@@ -76,8 +119,14 @@ impl<'a> Cuts<'a> {
         let (slot, passes) = (slot as usize, self.layout.passes);
         let (iteration, pass) = (slot / passes, slot % passes);
         let (start, records) = self.segments[usize::from(self.places[iteration])];
-        let at = self.layout.place(iteration - start, self.level, pass);
-        &records[at..at + self.layout.width]
+        let layout = self.layout.of(iteration);
+        let at = layout.place(iteration - start, self.level, pass);
+        &records[at..at + layout.width]
+    }
+
+    /// The intercept and the gradient.
+    pub(super) fn numbers(&self, slot: u32) -> &'a [f64] {
+        &self.record(slot)[..=self.states.len()]
     }
 
     /// The value at state zero.
@@ -90,7 +139,7 @@ impl<'a> Cuts<'a> {
         &self.record(slot)[1..][..self.states.len()]
     }
 
-    /// The trial point.
+    /// The trial point; empty if the cut was given without one.
     pub fn point(&self, slot: u32) -> &'a [f64] {
         &self.record(slot)[1 + self.states.len()..]
     }

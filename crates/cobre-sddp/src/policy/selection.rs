@@ -1,6 +1,7 @@
 //! Cut selection.
 
 use serde::Serialize;
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -107,7 +108,10 @@ impl SelectionState {
                     .iter()
                     .filter(|slot| winners.binary_search(slot).is_ok());
                 let kept: Vec<u32> = kept.copied().collect();
-                let fresh = winners.into_iter().filter(|slot| !used.contains(slot));
+                let mut before = used.to_vec();
+                before.sort_unstable();
+                let is_new = |slot: &u32| before.binary_search(slot).is_err();
+                let fresh = winners.into_iter().filter(is_new);
                 kept.iter().copied().chain(fresh).collect()
             }
         };
@@ -140,12 +144,11 @@ impl SelectionState {
 
     /// Drops cuts that are highest at the fewest points, the oldest first, until `cap` are left.
     fn drop_surplus(&self, cuts: &mut Vec<u32>, cap: usize) {
-        let wins = |slot: u32| {
-            self.points
-                .iter()
-                .filter(|point| point.2.contains(&slot))
-                .count()
-        };
+        let mut wins: HashMap<u32, usize> = HashMap::new();
+        for slot in self.points.iter().flat_map(|point| &point.2) {
+            *wins.entry(*slot).or_default() += 1;
+        }
+        let wins = |slot: u32| wins.get(&slot).copied().unwrap_or(0);
         let mut worth: Vec<(usize, u32)> = cuts.iter().map(|&slot| (wins(slot), slot)).collect();
         worth.sort_unstable();
         let mut dropped: Vec<u32> = worth[..cuts.len() - cap]
@@ -180,55 +183,4 @@ fn compete(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::cuts::RecordLayout;
-    use crate::problem::StateColumns;
-
-    const STATES: [StateColumns; 1] = [StateColumns {
-        incoming: 0,
-        outgoing: 1,
-    }];
-
-    /// Cuts as (intercept, slope, trial point), one per slot.
-    fn records(cuts: &[(f64, f64, f64)]) -> Vec<f64> {
-        cuts.iter().flat_map(|cut| [cut.0, cut.1, cut.2]).collect()
-    }
-
-    fn select(rule: &str, cuts: &[(f64, f64, f64)]) -> Vec<u32> {
-        let records = records(cuts);
-        let layout = RecordLayout {
-            passes: cuts.len(),
-            width: 3,
-            levels: 1,
-        };
-        let all = Cuts::new(&[], (layout, 1), (vec![(0, &records)], &[0]), &STATES);
-        let mut selection_state = SelectionState::default();
-        let selection = rule.parse().expect("a rule");
-        let slots: Vec<u32> = (0..cuts.len() as u32).collect();
-        let (first, rest) = slots.split_at(1);
-        let used = selection_state.select(selection, &all, first, first, &[]);
-        selection_state.select(selection, &all, rest, rest, &used)
-    }
-
-    #[test]
-    fn a_cut_that_is_nowhere_highest_goes() {
-        let cuts = [(0.0, 0.0, 1.0), (1.0, 0.0, 2.0), (0.5, 1.0, 3.0)];
-        assert_eq!(select("none", &cuts), [0, 1, 2]);
-        assert_eq!(select("level1", &cuts), [2]);
-    }
-
-    #[test]
-    fn of_equal_cuts_limited_memory_keeps_the_oldest() {
-        let cuts = [(1.0, 0.0, 0.0), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)];
-        assert_eq!(select("level1", &cuts), [0, 1]);
-        assert_eq!(select("lml1", &cuts), [0]);
-    }
-
-    #[test]
-    fn a_cap_drops_the_oldest_of_the_least_useful() {
-        let cuts = [(1.0, 0.0, 0.0), (0.0, 1.0, 5.0), (0.0, -1.0, -5.0)];
-        assert_eq!(select("level1:2", &cuts), [1, 2]);
-        assert_eq!(select("none:1", &cuts), [2]);
-    }
-}
+mod tests;

@@ -28,6 +28,9 @@ pub struct Manifest {
     pub states: Vec<InitialState>,
     /// The nodes, in order.
     pub nodes: Vec<String>,
+    /// The first day of each node's stage, as YYYY-MM-DD; empty if stages have no dates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub start_dates: Vec<String>,
     /// Cuts of all nodes.
     pub cuts: usize,
     /// The fingerprint: names, and every bit of the cuts.
@@ -46,7 +49,7 @@ pub struct InitialState {
 /// A cut of a policy, to be minimised: cost to go ≥ intercept + gradient · state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredCut {
-    /// Iteration × passes + pass.
+    /// Iteration × passes + pass. In a cyclic graph a pass can make several cuts of a node.
     pub slot: u32,
     /// The value at state zero.
     pub intercept: f64,
@@ -70,45 +73,10 @@ impl Policy {
     /// # Errors
     /// The first thing that is wrong, in words.
     pub fn check(&self) -> Result<(), String> {
-        let (nodes, states) = (&self.manifest.nodes, self.manifest.states.len());
-        if self.cuts.len() != nodes.len() {
-            let count = self.cuts.len();
-            return Err(format!(
-                "it has the cuts of {count} nodes, not of {}",
-                nodes.len()
-            ));
-        }
-        if !(1..=MAX_PASSES).contains(&self.manifest.forward_passes) {
-            let passes = self.manifest.forward_passes;
-            return Err(format!(
-                "forward_passes is {passes}; a whole number from 1 to {MAX_PASSES} is expected"
-            ));
-        }
-        let found: usize = self.cuts.iter().map(Vec::len).sum();
-        if found != self.manifest.cuts {
-            let cuts = self.manifest.cuts;
-            return Err(format!("it has {found} cuts, and its manifest says {cuts}"));
-        }
-        for (node, cuts) in nodes.iter().zip(&self.cuts) {
-            for (number, cut) in cuts.iter().enumerate() {
-                let wrong = |what: String| Err(format!("cut {} of node {node} {what}", number + 1));
-                if cut.gradient.len() != states {
-                    return wrong(format!(
-                        "has {} slopes for {states} states",
-                        cut.gradient.len()
-                    ));
-                }
-                let mut numbers = cut.gradient.iter().chain([&cut.intercept]);
-                if let Some(number) = numbers.find(|number| !number.is_finite()) {
-                    return wrong(format!("has {number} where a finite number is needed"));
-                }
-                let mut numbers = cut.gradient.iter().chain([&cut.intercept]);
-                if let Some(number) = numbers.find(|number| number.abs() > LARGEST_OF_CUT) {
-                    return wrong(format!("has {number:?}, beyond ±{LARGEST_OF_CUT:e}"));
-                }
-            }
-        }
-        Ok(())
+        let manifest = &self.manifest;
+        manifest.check_counts(self.cuts.iter().map(Vec::len))?;
+        let mut nodes = self.cuts.iter().enumerate();
+        nodes.try_for_each(|(node, cuts)| manifest.check_cuts(node, cuts))
     }
 
     /// Checks that this policy is one of `problem`.
@@ -117,19 +85,117 @@ impl Policy {
     /// The first difference, in words.
     pub fn fits(&self, problem: &Problem) -> Result<(), String> {
         self.check()?;
-        let manifest = &self.manifest;
+        self.manifest.fits(problem)?;
+        let mut nodes = self.cuts.iter().enumerate();
+        nodes.try_for_each(|(node, cuts)| terminal_fits(problem, node, cuts))
+    }
+
+    /// The fingerprint that its names and cuts have.
+    pub fn sha256(&self) -> String {
+        let mut fingerprint = PolicyHasher::of(&self.manifest);
+        for cuts in &self.cuts {
+            fingerprint.node_cuts(cuts);
+        }
+        fingerprint.finish()
+    }
+}
+
+/// Checks that the cuts of a node that nothing follows are its terminal value in `problem`.
+pub(super) fn terminal_fits(
+    problem: &Problem,
+    node: usize,
+    cuts: &[StoredCut],
+) -> Result<(), String> {
+    if problem.has_successors(node) {
+        return Ok(());
+    }
+    let (name, terminal) = (&problem.nodes[node].name, &problem.nodes[node].terminal);
+    if !cuts.is_empty() && terminal.is_empty() {
+        return Err(format!("it has cuts at node {name}, which nothing follows"));
+    }
+    let pairs = cuts.iter().zip(terminal);
+    let mut pairs =
+        pairs.map(|(cut, own)| cut.intercept == own.intercept && cut.gradient == own.gradient);
+    if cuts.len() != terminal.len() || !pairs.all(|same| same) {
+        return Err(format!(
+            "its terminal value after node {name} is another than that of the problem"
+        ));
+    }
+    Ok(())
+}
+
+impl Manifest {
+    /// The version of the layout that this version writes and reads.
+    pub const FORMAT: u32 = 1;
+
+    /// Checks that a policy with so many cuts of each node is the one that this is the manifest of.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, in words.
+    pub(crate) fn check_counts(
+        &self,
+        counts: impl ExactSizeIterator<Item = usize>,
+    ) -> Result<(), String> {
+        let (nodes, passes) = (counts.len(), self.forward_passes);
+        if nodes != self.nodes.len() {
+            let own = self.nodes.len();
+            return Err(format!("it has the cuts of {nodes} nodes, not of {own}"));
+        }
+        if !(1..=MAX_PASSES).contains(&passes) {
+            return Err(format!(
+                "forward_passes is {passes}; a whole number from 1 to {MAX_PASSES} is expected"
+            ));
+        }
+        let (found, cuts) = (counts.sum::<usize>(), self.cuts);
+        if found != cuts {
+            return Err(format!("it has {found} cuts, and its manifest says {cuts}"));
+        }
+        Ok(())
+    }
+
+    /// Checks that every number of the cuts of a node can be meant.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, in words.
+    pub(crate) fn check_cuts(&self, node: usize, cuts: &[StoredCut]) -> Result<(), String> {
+        let (node, states) = (&self.nodes[node], self.states.len());
+        for (number, cut) in cuts.iter().enumerate() {
+            let wrong = |what: String| Err(format!("cut {} of node {node} {what}", number + 1));
+            if cut.gradient.len() != states {
+                return wrong(format!(
+                    "has {} slopes for {states} states",
+                    cut.gradient.len()
+                ));
+            }
+            let mut numbers = cut.gradient.iter().chain([&cut.intercept]);
+            if let Some(number) = numbers.find(|number| !number.is_finite()) {
+                return wrong(format!("has {number} where a finite number is needed"));
+            }
+            let mut numbers = cut.gradient.iter().chain([&cut.intercept]);
+            if let Some(number) = numbers.find(|number| number.abs() > LARGEST_OF_CUT) {
+                return wrong(format!("has {number:?}, beyond ±{LARGEST_OF_CUT:e}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that this is the manifest of a policy of `problem`.
+    ///
+    /// # Errors
+    /// The first difference, in words.
+    pub(super) fn fits(&self, problem: &Problem) -> Result<(), String> {
         let differs = |what: &str, here: &str, there: &str| {
             Err(format!("its {what} is {here}, that of the problem {there}"))
         };
-        if manifest.sense != problem.sense.name() {
-            return differs("sense", &manifest.sense, problem.sense.name());
+        if self.sense != problem.sense.name() {
+            return differs("sense", &self.sense, problem.sense.name());
         }
         let states: Vec<&str> = problem
             .states
             .iter()
             .map(|state| state.name.as_str())
             .collect();
-        let own: Vec<&str> = manifest
+        let own: Vec<&str> = self
             .states
             .iter()
             .map(|state| state.name.as_str())
@@ -142,41 +208,12 @@ impl Policy {
             .iter()
             .map(|node| node.name.as_str())
             .collect();
-        let pairs = manifest.nodes.iter().zip(&nodes);
-        if manifest.nodes.len() != nodes.len() || pairs.clone().any(|(own, node)| own != node) {
-            return differs(
-                "list of nodes",
-                &manifest.nodes.join(", "),
-                &nodes.join(", "),
-            );
-        }
-        let strange = self.cuts.iter().zip(&nodes).enumerate();
-        for (number, (cuts, name)) in strange {
-            if !cuts.is_empty() && !problem.has_future(number) {
-                return Err(format!("it has cuts at node {name}, which nothing follows"));
-            }
+        let pairs = self.nodes.iter().zip(&nodes);
+        if self.nodes.len() != nodes.len() || pairs.clone().any(|(own, node)| own != node) {
+            return differs("list of nodes", &self.nodes.join(", "), &nodes.join(", "));
         }
         Ok(())
     }
-
-    /// The fingerprint that its names and cuts have.
-    pub fn sha256(&self) -> String {
-        let names = self.manifest.states.iter().map(|state| state.name.as_str());
-        let nodes = self.manifest.nodes.iter().map(String::as_str);
-        let mut fingerprint = PolicyHasher::new(&self.manifest.sense, names.chain(nodes));
-        for cuts in &self.cuts {
-            fingerprint.node(cuts.len());
-            for cut in cuts {
-                fingerprint.cut(cut.slot, cut.intercept, &cut.gradient);
-            }
-        }
-        fingerprint.finish()
-    }
-}
-
-impl Manifest {
-    /// The version of the layout that this version writes and reads.
-    pub const FORMAT: u32 = 1;
 
     /// The slot of the cut that a pass of an iteration has made, both from 1; none if there is no such pass.
     pub(crate) fn slot(&self, iteration: i64, pass: i64) -> Option<u32> {
@@ -198,9 +235,24 @@ impl Manifest {
 }
 
 /// A fingerprint of a policy in the making: names, and every bit of the cuts in use.
-pub(super) struct PolicyHasher(Sha256);
+pub(crate) struct PolicyHasher(Sha256);
 
 impl PolicyHasher {
+    /// One with the names of a policy.
+    pub(crate) fn of(manifest: &Manifest) -> Self {
+        let names = manifest.states.iter().map(|state| state.name.as_str());
+        let nodes = manifest.nodes.iter().map(String::as_str);
+        Self::new(&manifest.sense, names.chain(nodes))
+    }
+
+    /// Adds the cuts of the next node.
+    pub(crate) fn node_cuts(&mut self, cuts: &[StoredCut]) {
+        self.node(cuts.len());
+        for cut in cuts {
+            self.cut(cut.slot, cut.intercept, &cut.gradient);
+        }
+    }
+
     pub(super) fn new<'n>(sense: &'n str, names: impl Iterator<Item = &'n str>) -> Self {
         let mut hasher = Sha256::new();
         for text in std::iter::once(sense).chain(names) {
@@ -222,7 +274,7 @@ impl PolicyHasher {
         }
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         Fingerprint::from(self.0).to_string()
     }
 }

@@ -8,6 +8,7 @@ use super::graph::{Edge, Graph};
 use super::limits::{
     MOST_OPENING_NUMBERS, check_bounds, check_coefficient, check_number, check_small,
 };
+use super::paths::{GivenPath, PathSources};
 use super::places::Places;
 use super::sizes::NumberSizes;
 use super::template::{ColumnId, RowId, StateColumns, Template};
@@ -75,11 +76,39 @@ pub struct Step {
     pub changes: Vec<Change>,
 }
 
+/// A step of a path that is simulated in the place of a sampled one.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GivenStep {
+    /// One of the openings of a node, by number.
+    Opening(NodeId, usize),
+    /// Values of its own.
+    Values(Step),
+}
+
+/// A path in the making: steps by node, with the opening or the changes there.
+#[derive(Debug)]
+struct DraftPath {
+    /// The place that errors name.
+    place: String,
+    /// The name of a given path; none of a validation scenario.
+    label: Option<String>,
+    steps: Vec<(usize, Option<usize>, Vec<Change>)>,
+}
+
+impl DraftPath {
+    /// The steps with changes, by node.
+    fn changes(&self) -> impl Iterator<Item = (usize, &[Change])> {
+        let own = self.steps.iter().filter(|step| step.1.is_none());
+        own.map(|(node, _, changes)| (*node, changes.as_slice()))
+    }
+}
+
 #[derive(Debug)]
 struct DraftNode {
     name: String,
     template: usize,
     openings: Vec<(f64, Vec<Change>)>,
+    ranges: Vec<Vec<Change>>,
     successors: Vec<Edge>,
     risk: Option<Risk>,
     stage: Option<i64>,
@@ -96,7 +125,8 @@ pub struct Draft {
     nodes: Vec<DraftNode>,
     root: Vec<Edge>,
     risk: Risk,
-    validation: Vec<Vec<Step>>,
+    validation: Vec<DraftPath>,
+    sources: PathSources,
     fictitious: Fictitious,
     /// The count of numbers that openings and validation scenarios change, and of those that were
     /// announced.
@@ -117,6 +147,7 @@ impl Draft {
             root: Vec::new(),
             risk: Risk::EXPECTATION,
             validation: Vec::new(),
+            sources: PathSources::default(),
             fictitious: Fictitious::default(),
             numbers: 0,
             announced: 0,
@@ -165,6 +196,7 @@ impl Draft {
             name: name.into(),
             template: template.0,
             openings: Vec::new(),
+            ranges: Vec::new(),
             successors: Vec::new(),
             risk: None,
             stage: None,
@@ -219,12 +251,45 @@ impl Draft {
 
     /// Adds a path to be evaluated by the finished policy.
     pub fn validate(&mut self, path: Vec<Step>) {
-        let counted = path.into_iter().map(|step| Step {
-            changes: self.counted(step.changes),
-            ..step
+        let validation = self.validation.iter().filter(|path| path.label.is_none());
+        let place = format!("validation scenario {}", validation.count() + 1);
+        self.add_path(
+            place,
+            None,
+            path.into_iter().map(GivenStep::Values).collect(),
+        );
+    }
+
+    /// Adds a path that is simulated in the place of a sampled one, with its name.
+    pub fn given(&mut self, label: String, path: Vec<GivenStep>) {
+        let given = self.validation.iter().filter(|path| path.label.is_some());
+        let place = format!("path {}", given.count() + 1);
+        self.add_path(place, Some(label), path);
+    }
+
+    fn add_path(&mut self, place: String, label: Option<String>, path: Vec<GivenStep>) {
+        let steps = path.into_iter().map(|step| match step {
+            GivenStep::Opening(node, opening) => (node.0, Some(opening), Vec::new()),
+            GivenStep::Values(step) => (step.node.0, None, self.counted(step.changes)),
         });
-        let counted = counted.collect();
-        self.validation.push(counted);
+        let steps = steps.collect();
+        self.validation.push(DraftPath {
+            place,
+            label,
+            steps,
+        });
+    }
+
+    /// Sets the sources of paths that are not drawn from openings.
+    pub fn paths(&mut self, sources: PathSources) {
+        self.sources = sources;
+    }
+
+    /// Adds an end of the range of values that a source of paths gives at a node: no path puts a bound of a column
+    /// beyond its ranges and openings, and a number that all of them have in common is the same on every path.
+    pub fn range(&mut self, node: NodeId, changes: Vec<Change>) {
+        let changes = self.counted(changes);
+        self.nodes[node.0].ranges.push(changes);
     }
 
     /// The problem, if it makes sense.
@@ -265,11 +330,13 @@ impl Draft {
         let mut sizes: Vec<NumberSizes> = self.templates.iter().map(NumberSizes::of).collect();
         let openings = self.nodes.iter().flat_map(|node| {
             let changes = node.openings.iter().flat_map(|(_, changes)| changes);
+            let changes = changes.chain(node.ranges.iter().flatten());
             changes.map(|change| (node.template, *change))
         });
-        let steps = self.validation.iter().flatten().flat_map(|step| {
-            let template = self.nodes[step.node.0].template;
-            step.changes.iter().map(move |change| (template, *change))
+        let steps = self.validation.iter().flat_map(DraftPath::changes);
+        let steps = steps.flat_map(|(node, changes)| {
+            let template = self.nodes[node].template;
+            changes.iter().map(move |change| (template, *change))
         });
         for (template, change) in openings.chain(steps) {
             if let Change::ColumnBounds {
@@ -306,11 +373,12 @@ impl Draft {
     fn drop_rests(&mut self, sizes: &[NumberSizes]) {
         for node in &mut self.nodes {
             let changes = node.openings.iter_mut().flat_map(|(_, changes)| changes);
+            let changes = changes.chain(node.ranges.iter_mut().flatten());
             changes.for_each(|change| sizes[node.template].drop_rest(change));
         }
-        for step in self.validation.iter_mut().flatten() {
-            let template = self.nodes[step.node.0].template;
-            let changes = step.changes.iter_mut();
+        for (node, _, changes) in self.validation.iter_mut().flat_map(|path| &mut path.steps) {
+            let template = self.nodes[*node].template;
+            let changes = changes.iter_mut();
             changes.for_each(|change| sizes[template].drop_rest(change));
         }
         for (template, sizes) in self.templates.iter_mut().zip(sizes) {
@@ -336,10 +404,12 @@ impl Draft {
             }
             let changes = node.openings.iter().map(|(_, changes)| changes.as_slice());
             let changes = changes.chain(validation.changes(number));
+            let changes = changes.chain(node.ranges.iter().map(Vec::as_slice));
             let places = Places::of(changes.clone().flatten());
-            let values_start = values.len();
+            let (values_start, mut value_rows) = (values.len(), 0);
             for changes in changes {
                 places.values(&self.templates[node.template], changes, sign, &mut values);
+                value_rows += 1;
             }
             validation.place(number, node.openings.len());
             let probabilities = node.openings.iter().map(|(probability, _)| *probability);
@@ -349,13 +419,18 @@ impl Draft {
                 probabilities: probabilities.collect(),
                 places,
                 values_start,
+                value_rows,
                 future_bound: sign * self.future_bound,
                 risk: node.risk.unwrap_or(self.risk),
+                terminal: Vec::new(),
                 stage: node.stage,
                 start_date: node.start_date,
             });
         }
+        let (validation, given) = validation.placed();
         Problem {
+            given,
+            paths: self.sources,
             fictitious: self.fictitious,
             lifts: self.templates.iter().map(Lift::of).collect(),
             sense: self.sense,
@@ -365,18 +440,21 @@ impl Draft {
             graph,
             risk: self.risk,
             values,
-            validation: validation.placed,
+            validation,
         }
     }
 
     /// Every opening of a node has a value for each place that any of them changes.
     fn check_size(&self) -> Option<ProblemError> {
         let mut steps = vec![Vec::new(); self.nodes.len()];
-        for step in self.validation.iter().flatten() {
-            steps[step.node.0].push(&step.changes);
+        for (node, changes) in self.validation.iter().flat_map(DraftPath::changes) {
+            steps[node].push(changes);
+        }
+        for (node, steps) in self.nodes.iter().zip(&mut steps) {
+            steps.extend(node.ranges.iter().map(Vec::as_slice));
         }
         let numbers = self.nodes.iter().zip(&steps).map(|(node, steps)| {
-            let openings = node.openings.iter().map(|(_, changes)| changes);
+            let openings = node.openings.iter().map(|(_, changes)| changes.as_slice());
             let changes = openings.chain(steps.iter().copied());
             let width = Places::of(changes.flatten()).width();
             width.saturating_mul(node.openings.len().max(1) + steps.len())
@@ -512,6 +590,10 @@ impl Draft {
                 }
                 self.check_changes(&place, (node.template, columns), changes, errors);
             }
+            let place = format!("node {}, range of paths", node.name);
+            for changes in &node.ranges {
+                self.check_changes(&place, (node.template, columns), changes, errors);
+            }
         }
     }
 
@@ -525,19 +607,27 @@ impl Draft {
             let nodes = |edges: &Vec<Edge>| edges.iter().map(|edge| edge.node).collect();
             edges.chain([&self.root]).map(nodes).collect()
         };
-        for (number, path) in self.validation.iter().enumerate() {
+        for path in &self.validation {
             let mut before = self.nodes.len();
-            for step in path {
-                let node = &self.nodes[step.node.0];
-                let place = format!("validation scenario {}, node {}", number + 1, node.name);
-                if !known[before].contains(&step.node.0) {
-                    errors.push(ProblemError::Opening {
-                        place: place.clone(),
-                        problem: "it does not follow the node before it in the graph".to_owned(),
-                    });
+            for (number, opening, changes) in &path.steps {
+                let node = &self.nodes[*number];
+                let place = format!("{}, node {}", path.place, node.name);
+                let mut wrong = |problem: String| {
+                    let place = place.clone();
+                    errors.push(ProblemError::Opening { place, problem });
+                };
+                if !known[before].contains(number) {
+                    wrong("it does not follow the node before it in the graph".to_owned());
                 }
-                self.check_changes(&place, (node.template, columns), &step.changes, errors);
-                before = step.node.0;
+                let count = node.openings.len().max(1);
+                if let Some(opening) = opening.filter(|opening| *opening >= count) {
+                    let opening = opening + 1;
+                    wrong(format!(
+                        "it has no opening {opening}; they are 1 to {count}"
+                    ));
+                }
+                self.check_changes(&place, (node.template, columns), changes, errors);
+                before = *number;
             }
         }
     }
@@ -629,31 +719,32 @@ fn check_number_of(what: impl Fn() -> String, value: f64) -> Option<String> {
     check_number("", value).and_then(|_| check_number(&what(), value))
 }
 
-/// The validation scenarios while nodes get their values: each step is one more opening of its node.
+/// The paths while nodes get their values: each step with changes is one more opening of its node.
 struct ValidationPaths<'a> {
-    /// By node: the scenario, the number of its step, and the changes there.
+    /// By node: the path, the number of its step, and the changes there.
     steps: Vec<Vec<(usize, usize, &'a [Change])>>,
-    /// The scenarios as a problem has them.
-    placed: Vec<Vec<ValidationStep>>,
+    /// The paths as a problem has them, with the names of given ones.
+    placed: Vec<(Option<&'a str>, Vec<ValidationStep>)>,
 }
 
 impl<'a> ValidationPaths<'a> {
-    fn new(paths: &'a [Vec<Step>], nodes: usize) -> Self {
+    fn new(paths: &'a [DraftPath], nodes: usize) -> Self {
         let mut steps = vec![Vec::new(); nodes];
+        let mut placed = Vec::new();
         for (path, of_path) in paths.iter().enumerate() {
-            for (at, step) in of_path.iter().enumerate() {
-                steps[step.node.0].push((path, at, step.changes.as_slice()));
+            let mut own = Vec::new();
+            for (at, (node, opening, changes)) in of_path.steps.iter().enumerate() {
+                if opening.is_none() {
+                    steps[*node].push((path, at, changes.as_slice()));
+                }
+                own.push(ValidationStep {
+                    node: *node,
+                    opening: opening.unwrap_or_default(),
+                });
             }
+            placed.push((of_path.label.as_deref(), own));
         }
-        let nowhere = ValidationStep {
-            node: 0,
-            opening: 0,
-        };
-        let placed = paths.iter().map(|path| vec![nowhere; path.len()]);
-        Self {
-            steps,
-            placed: placed.collect(),
-        }
+        Self { steps, placed }
     }
 
     /// The changes of the steps at a node.
@@ -665,8 +756,23 @@ impl<'a> ValidationPaths<'a> {
     fn place(&mut self, node: usize, openings: usize) {
         for (place, &(path, at, _)) in self.steps[node].iter().enumerate() {
             let opening = openings + place;
-            self.placed[path][at] = ValidationStep { node, opening };
+            self.placed[path].1[at] = ValidationStep { node, opening };
         }
+    }
+
+    /// The validation scenarios, and the given paths.
+    fn placed(self) -> (Vec<Vec<ValidationStep>>, Vec<GivenPath>) {
+        let (mut validation, mut given) = (Vec::new(), Vec::new());
+        for (label, steps) in self.placed {
+            match label {
+                None => validation.push(steps),
+                Some(label) => given.push(GivenPath {
+                    label: label.to_owned(),
+                    steps,
+                }),
+            }
+        }
+        (validation, given)
     }
 }
 

@@ -8,9 +8,13 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ProblemError {
-    /// The graph has a cycle; only acyclic graphs can be solved.
-    #[error("the policy graph is cyclic, which is not supported: {}", path.join(" → "))]
-    Cyclic {
+    /// The graph has a cycle that no path leaves: what follows would be worth infinitely much.
+    #[error(
+        "the policy graph has a cycle that no path leaves, {}: let the probabilities of an edge of it, or of all edges from \
+         one of its nodes, be below 1, which discounts what follows",
+        path.join(" → ")
+    )]
+    Endless {
         /// The names of the nodes along the cycle; the first is also the last.
         path: Vec<String>,
     },

@@ -47,20 +47,14 @@ impl Lift {
 }
 
 impl Problem {
-    /// The fictitious cost of `node` under one of its openings, out of all `values`.
-    pub(crate) fn fictitious_cost(
-        &self,
-        values: &[f64],
-        node: usize,
-        opening: usize,
-        incoming: &[f64],
-    ) -> f64 {
+    /// The fictitious cost of `node` under the values of an opening.
+    pub(crate) fn fictitious_cost(&self, values: &[f64], node: usize, incoming: &[f64]) -> f64 {
         let lifts = &self.lifts[self.nodes[node].template];
         if lifts.is_empty() {
             return 0.0;
         }
         let places = &self.nodes[node].places;
-        let parts = places.split(self.opening(values, node, opening));
+        let parts = places.split(values);
         let costs = lifts.iter().map(|lift| {
             let own = self.template(node).rows[lift.row].lower;
             let changed = places.rows.binary_search(&lift.row);

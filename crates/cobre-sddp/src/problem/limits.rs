@@ -59,11 +59,11 @@ pub(crate) struct Beside {
 
 impl Beside {
     /// True if rounding left a number: it is of the size of rounding errors in the numbers beside it, and no value that
-    /// the column is bounded to makes it count. Such a number is taken for zero.
+    /// the column can have makes it count. Such a number is taken for zero. Beside a column without bounds, any counts.
     pub(crate) fn is_rest(self, value: f64) -> bool {
         let value = value.abs();
-        let counts = self.reach.is_finite() && value * self.reach > REST_EFFECT * self.largest;
-        value < SMALLEST && value <= f64::EPSILON * self.largest && !counts
+        let is_small = value < SMALLEST && value <= f64::EPSILON * self.largest;
+        is_small && value * self.reach <= REST_EFFECT * self.largest
     }
 }
 
@@ -77,8 +77,13 @@ pub(crate) fn check_small(
         return None;
     }
     let what = what();
+    let remedy = if beside.reach.is_finite() {
+        "choose other units"
+    } else {
+        "choose other units, or 0 if rounding left it"
+    };
     Some(format!(
-        "{what} is {value:?}; a solver takes 0, or a number of {SMALLEST:e} or more either way: choose other units"
+        "{what} is {value:?}; a solver takes 0, or a number of {SMALLEST:e} or more either way: {remedy}"
     ))
 }
 
@@ -174,7 +179,7 @@ mod tests {
             (0.0, 1.0, 1e15),
             (1e-9, 1e-9, 1e15),
             (-1e12, 1e12, 1.0),
-            (5e-17, 1.0, f64::INFINITY),
+            (0.0, 1.0, f64::INFINITY),
             (5e-17, 1.0, 100.0),
         ] {
             assert_eq!(said(value, largest, reach), None, "{value}");
@@ -182,6 +187,7 @@ mod tests {
         for (value, largest, reach) in [
             (1e-12, 1e-12, 1e12),
             (1e-12, 1.0, f64::INFINITY),
+            (5e-17, 1.0, f64::INFINITY),
             (5e-17, 1.0, 1e15),
             (9e-10, 1.0, 1.0),
         ] {

@@ -8,21 +8,26 @@ mod error;
 mod fictitious;
 mod graph;
 mod limits;
+mod paths;
 mod places;
 mod sizes;
 mod summary;
 mod template;
+mod terminal;
 
-pub use draft::{Change, Draft, NodeId, Step, TemplateId};
+pub use draft::{Change, Draft, GivenStep, NodeId, Step, TemplateId};
 pub use error::{ProblemError, ProblemErrors};
 pub use fictitious::Fictitious;
 pub(crate) use fictitious::Lift;
+pub(crate) use graph::discount;
 pub use graph::{Edge, Graph};
 pub use limits::{LARGEST, LARGEST_COEFFICIENT, MOST_OPENING_NUMBERS, SMALLEST, sum_of};
 pub(crate) use limits::{LARGEST_OF_CUT, check_cut};
+pub use paths::{GivenPath, PathPoint, PathSource, PathSources};
 pub use places::{Parts, Places};
 pub use summary::{Magnitudes, Summary};
 pub use template::{ColumnId, LpColumn, LpRow, RowId, StateColumns, Template};
+pub use terminal::{TerminalCut, TerminalValue};
 
 use serde::Serialize;
 
@@ -76,12 +81,18 @@ pub struct Node {
     /// The numbers that openings change, in the order of their values.
     pub places: Places,
     /// The start of this node's values in [`Problem::values`]: those of its openings, and then
-    /// those of the validation steps at this node, [`Places::width`] numbers each.
+    /// those of the steps of given paths at this node and of its ranges, [`Places::width`] numbers each.
     pub values_start: usize,
+    /// The number of its openings, steps and ranges.
+    #[serde(skip)]
+    pub value_rows: usize,
     /// A bound that the cost to go after this node is never below.
     pub future_bound: f64,
     /// The risk measure of what follows.
     pub risk: Risk,
+    /// The terminal value: cuts on the cost after the node, where nothing follows it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub terminal: Vec<TerminalCut>,
     /// The number that the modeller gives its stage; none if the modeller numbers none.
     #[serde(skip)]
     pub stage: Option<i64>,
@@ -95,7 +106,7 @@ pub struct Node {
 pub struct ValidationStep {
     /// The node visited.
     pub node: usize,
-    /// Its values, by number: at least the count of the node's openings.
+    /// Its values, by number: at least the count of the node's openings, unless the path names an opening.
     pub opening: usize,
 }
 
@@ -119,6 +130,11 @@ pub struct Problem {
     pub values: Vec<f64>,
     /// Paths that the modeller wants evaluated.
     pub validation: Vec<Vec<ValidationStep>>,
+    /// Paths that are simulated in the place of sampled ones.
+    #[serde(skip)]
+    pub given: Vec<GivenPath>,
+    /// The sources of other paths.
+    pub paths: PathSources,
     /// The mean of the cost that nobody pays.
     #[serde(skip)]
     pub fictitious: Fictitious,
@@ -133,15 +149,19 @@ impl Problem {
         &self.templates[self.nodes[node].template]
     }
 
-    /// The number of the stage of `node`, which is the `place`-th of its path, from 1.
-    pub(crate) fn stage_number(&self, node: usize, place: usize) -> i64 {
-        let own = self.nodes[node].stage;
-        own.unwrap_or((place as u64).cast_signed())
+    /// The number of the stage of `node`, which is the `place`-th of a path from `first`, from 1. Where a path can visit a
+    /// stage again, stages are numbered along the path.
+    pub(crate) fn stage_number(&self, first: usize, node: usize, place: usize) -> i64 {
+        let place = (place as u64).cast_signed();
+        if self.graph.is_cyclic() {
+            return self.nodes[first].stage.unwrap_or(1) + place - 1;
+        }
+        self.nodes[node].stage.unwrap_or(place)
     }
 
-    /// True if a cost to go follows `node`.
+    /// True if a cost to go follows `node`: that of its successors, or a terminal value.
     pub fn has_future(&self, node: usize) -> bool {
-        !self.graph.successors(node).is_empty()
+        self.has_successors(node) || !self.nodes[node].terminal.is_empty()
     }
 
     /// The values of one opening of `node`, out of all `values`.
@@ -159,7 +179,7 @@ impl Problem {
 
     /// The measure of risk, or that there are several.
     pub fn risk_name(&self) -> String {
-        let with_future = (0..self.nodes.len()).filter(|&node| self.has_future(node));
+        let with_future = (0..self.nodes.len()).filter(|&node| self.has_successors(node));
         let mut others = with_future.map(|node| self.nodes[node].risk);
         if others.all(|risk| risk == self.risk) {
             self.risk.to_string()

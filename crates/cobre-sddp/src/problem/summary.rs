@@ -32,7 +32,7 @@ impl Magnitudes {
 pub struct Summary {
     /// Nodes of the graph.
     pub nodes: usize,
-    /// The most nodes a path visits.
+    /// The most nodes a path visits; with cycles, [`Graph::stages`](super::Graph::stages).
     pub stages: usize,
     /// State variables.
     pub states: usize,
@@ -61,7 +61,7 @@ impl Problem {
             .flat_map(|column| [column.lower, column.upper]);
         Summary {
             nodes: self.nodes.len(),
-            stages: self.graph.depth(),
+            stages: self.graph.stages(),
             states: self.states.len(),
             openings: self.nodes.iter().map(|node| node.probabilities.len()).sum(),
             columns: largest(|template| template.columns.len()).unwrap_or(0),

@@ -9,6 +9,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use crate::events::Observer;
+use crate::spans::{SpanKind, SpanLog};
 use cobre_comm::{
     CommData, CommError, Communicator, ErrorKind, SharedMemoryProvider, SharedRegion,
 };
@@ -26,6 +28,8 @@ impl<C: Communicator + SharedMemoryProvider> Backend for C {}
 pub(crate) struct Ranks<'c, C> {
     comm: &'c C,
     spent: Cell<Duration>,
+    /// The timeline of this rank, if somebody wants it.
+    pub(crate) spans: SpanLog,
 }
 
 /// A table of numbers that all ranks read, once per node of the machine where it can be shared.
@@ -46,6 +50,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
         Self {
             comm,
             spent: Cell::new(Duration::ZERO),
+            spans: SpanLog::default(),
         }
     }
 
@@ -59,6 +64,11 @@ impl<'c, C: Backend> Ranks<'c, C> {
         self.comm.rank() == 0
     }
 
+    /// True on a rank that writes the shared tables of its node.
+    pub(crate) fn is_leader(&self) -> bool {
+        self.comm.is_leader()
+    }
+
     /// This rank's number.
     pub(crate) fn rank(&self) -> usize {
         self.comm.rank()
@@ -67,7 +77,12 @@ impl<'c, C: Backend> Ranks<'c, C> {
     /// This rank's share of `count` items: consecutive ones. Shares differ by at most one item;
     /// some are empty if there are fewer items than ranks.
     pub(crate) fn share(&self, count: usize) -> Range<usize> {
-        block(count, self.size(), self.rank())
+        self.share_of(self.rank(), count)
+    }
+
+    /// The share of `rank`.
+    pub(crate) fn share_of(&self, rank: usize, count: usize) -> Range<usize> {
+        block(count, self.size(), rank)
     }
 
     /// The time spent in collectives, waiting included.
@@ -75,10 +90,19 @@ impl<'c, C: Backend> Ranks<'c, C> {
         self.spent.get()
     }
 
-    fn timed<T>(&self, call: impl FnOnce() -> T) -> T {
+    /// Hands the spans so far on, if they are wanted.
+    pub(crate) fn report_spans(&self, observer: &mut dyn Observer) {
+        let spans = self.spans.take();
+        if !spans.is_empty() {
+            observer.spans(&spans);
+        }
+    }
+
+    fn timed<T>(&self, name: &'static str, call: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = call();
         self.spent.set(self.spent.get() + start.elapsed());
+        self.spans.note(SpanKind::Collective(name), start);
         result
     }
 
@@ -94,33 +118,55 @@ impl<'c, C: Backend> Ranks<'c, C> {
         mine: &[T],
         all: &mut Vec<T>,
     ) -> Result<(), CommError> {
-        let (counts, starts, total) = layout(self.size(), items, width);
-        all.resize(total, T::zeroed());
-        self.timed(|| self.comm.allgatherv(mine, all, &counts, &starts))
+        self.gather_counted(&self.counts(items), width, mine, all)
     }
 
-    /// Gathers two kinds of elements at once: each item has as many of either as the widths say.
+    /// The items of each rank's [`share`](Self::share).
+    pub(crate) fn counts(&self, items: usize) -> Vec<usize> {
+        let ranks = 0..self.size();
+        ranks.map(|rank| self.share_of(rank, items).len()).collect()
+    }
+
+    /// As [`gather`](Self::gather), of items of which each rank owns so many consecutive ones.
+    ///
+    /// # Errors
+    /// When another rank is gone or out of step.
+    pub(crate) fn gather_counted<T: CommData>(
+        &self,
+        items: &[usize],
+        width: impl Fn(usize) -> usize,
+        mine: &[T],
+        all: &mut Vec<T>,
+    ) -> Result<(), CommError> {
+        let (counts, starts, total) = layout(items, width);
+        all.resize(total, T::zeroed());
+        self.timed("allgatherv", || {
+            self.comm.allgatherv(mine, all, &counts, &starts)
+        })
+    }
+
+    /// Gathers two kinds of elements at once: each item has as many of either as the widths say. Each rank owns so
+    /// many consecutive items.
     ///
     /// # Errors
     /// When another rank is gone or out of step.
     pub(crate) fn gather_pair<A: CommData, B: CommData>(
         &self,
-        items: usize,
+        counts: &[usize],
         widths: (usize, usize),
         mine: (&[A], &[B]),
         (firsts, seconds): (&mut Vec<A>, &mut Vec<B>),
     ) -> Result<(), CommError> {
         let item = widths.0 * size_of::<A>() + widths.1 * size_of::<B>();
         let packed = [bytemuck::cast_slice(mine.0), bytemuck::cast_slice(mine.1)].concat();
-        let mut received = Vec::new();
-        self.gather(items, |_| item, &packed, &mut received)?;
+        let (mut received, items) = (Vec::new(), counts.iter().sum::<usize>());
+        self.gather_counted(counts, |_| item, &packed, &mut received)?;
         firsts.resize(items * widths.0, A::zeroed());
         seconds.resize(items * widths.1, B::zeroed());
         let mut first: &mut [u8] = bytemuck::cast_slice_mut(firsts);
         let mut second: &mut [u8] = bytemuck::cast_slice_mut(seconds);
         let mut rest = &received[..];
-        for rank in 0..self.size() {
-            let items = block(items, self.size(), rank).len();
+        for items in counts {
             for (into, size) in [
                 (&mut first, items * widths.0 * size_of::<A>()),
                 (&mut second, items * widths.1 * size_of::<B>()),
@@ -159,8 +205,8 @@ impl<'c, C: Backend> Ranks<'c, C> {
         Ok(lengths)
     }
 
-    /// Gathers the bytes of blocks of these lengths for the first rank, where they go to `take` one piece after the
-    /// other. No rank has more than [`PIECE`] bytes of others at a time.
+    /// Gathers the bytes of blocks of these lengths on the first rank, where they go to `take` one piece after the
+    /// other. That rank has no more than [`PIECE`] bytes of others at a time, the others have none.
     ///
     /// # Errors
     /// Those of `take`, and when another rank is gone or out of step.
@@ -178,7 +224,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
             let own = &lengths[block(lengths.len(), self.size(), rank)];
             own.iter().map(|&length| length as usize).sum()
         };
-        let (counts, starts, total) = layout(self.size(), self.size(), of_rank);
+        let (counts, starts, total) = layout(&vec![1; self.size()], of_rank);
         let mut received = Vec::new();
         for at in (0..total).step_by(PIECE) {
             let inside = |rank: usize| {
@@ -186,7 +232,13 @@ impl<'c, C: Backend> Ranks<'c, C> {
                 at.clamp(start, end) - start..(at + PIECE).clamp(start, end) - start
             };
             let own = &mine.bytes[inside(self.rank())];
-            self.gather(self.size(), |rank| inside(rank).len(), own, &mut received)?;
+            let (counts, starts, length) = layout(&vec![1; self.size()], |rank| inside(rank).len());
+            if self.is_first() {
+                received.resize(length, 0);
+            }
+            self.timed("gatherv", || {
+                self.comm.gatherv(own, &mut received, &counts, &starts, 0)
+            })?;
             if self.is_first() {
                 take(&received)?;
             }
@@ -200,9 +252,9 @@ impl<'c, C: Backend> Ranks<'c, C> {
     /// When another rank is gone or out of step.
     pub(crate) fn broadcast_bytes(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
         let length = &mut [bytes.len() as u64];
-        self.timed(|| self.comm.broadcast(length, 0))?;
+        self.timed("broadcast", || self.comm.broadcast(length, 0))?;
         bytes.resize(length[0] as usize, 0);
-        self.timed(|| self.comm.broadcast(&mut bytes, 0))?;
+        self.timed("broadcast", || self.comm.broadcast(&mut bytes, 0))?;
         Ok(bytes)
     }
 
@@ -229,7 +281,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
         count: usize,
         fill: impl FnOnce(&mut [f64]),
     ) -> Result<DraftTable<C>, CommError> {
-        self.timed(|| {
+        self.timed("create_shared_region", || {
             let mut region = self.comm.create_shared_region(count)?;
             if self.comm.is_leader() {
                 fill(region.as_mut_slice());
@@ -244,7 +296,7 @@ impl<'c, C: Backend> Ranks<'c, C> {
     /// When another rank is gone or out of step.
     pub(crate) fn publish(&self, draft: DraftTable<C>) -> Result<SharedTable<C>, CommError> {
         let DraftTable { mut region } = draft;
-        self.timed(|| region.fence())?;
+        self.timed("fence", || region.fence())?;
         Ok(SharedTable { region })
     }
 
@@ -261,16 +313,15 @@ impl<C: SharedMemoryProvider> SharedTable<C> {
     }
 }
 
-/// The layout of the ranks' parts when each item has `width(item)` elements: counts, starts, and
-/// the total.
-fn layout(
-    size: usize,
-    items: usize,
-    width: impl Fn(usize) -> usize,
-) -> (Vec<usize>, Vec<usize>, usize) {
-    let counts: Vec<usize> = (0..size)
-        .map(|rank| block(items, size, rank).map(&width).sum())
-        .collect();
+/// The layout of the ranks' parts when each rank has so many items and each item `width(item)` elements: counts,
+/// starts, and the total.
+fn layout(items: &[usize], width: impl Fn(usize) -> usize) -> (Vec<usize>, Vec<usize>, usize) {
+    let mut first = 0;
+    let own = items.iter().map(|items| {
+        first += items;
+        (first - items..first).map(&width).sum()
+    });
+    let counts: Vec<usize> = own.collect();
     let mut total = 0;
     let starts = counts.iter().map(|count| {
         total += count;
@@ -281,7 +332,7 @@ fn layout(
 }
 
 /// The share of `rank` among `size` ranks in `count` items.
-fn block(count: usize, size: usize, rank: usize) -> Range<usize> {
+pub(crate) fn block(count: usize, size: usize, rank: usize) -> Range<usize> {
     let (each, more) = (count / size, count % size);
     let start = rank * each + rank.min(more);
     start..start + each + usize::from(rank < more)

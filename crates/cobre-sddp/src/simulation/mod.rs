@@ -11,9 +11,10 @@ use cobre_results::RowGroup;
 use crate::error::SddpError;
 use crate::events::Observer;
 use crate::lp::LpFailure;
-use crate::noise::{Noise, Purpose};
+use crate::noise::Purpose;
 use crate::output::PathTables;
-use crate::path::{PathRecorder, PathSimulator};
+use crate::path::{PathDraws, PathRecorder, PathStep};
+use crate::problem::ValidationStep;
 use crate::rank_work::{NodeSolvers, PATHS_PER_UNIT, SimulationUnit, Task, TrainingState};
 use crate::ranks::{Backend, ByteBlocks};
 use crate::team::lock;
@@ -58,17 +59,20 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         observer: &mut dyn Observer,
         sink: &mut Sink<'_>,
     ) -> Result<Option<Vec<f64>>, SddpError> {
-        let purpose = match sampling {
-            Sampling::InSample => Purpose::Training,
-            Sampling::Fresh => Purpose::Simulation,
-        };
         let mut values = Vec::new();
         let take = &mut |batch: &[f64]| {
             values.extend_from_slice(batch);
             observer.simulated(values.len(), count);
             observer.interrupted()
         };
-        let task = Task::Simulate { purpose };
+        let task = match sampling {
+            Sampling::InSample => Task::Simulate {
+                purpose: Purpose::Training,
+            },
+            Sampling::Fresh => Task::Simulate {
+                purpose: Purpose::Simulation,
+            },
+        };
         let done = self.in_batches(count, PATHS_PER_UNIT, task, take, sink)?;
         Ok(done.then_some(values))
     }
@@ -95,8 +99,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         take: &mut dyn FnMut(&[f64]) -> bool,
         sink: &mut Sink<'_>,
     ) -> Result<bool, SddpError> {
-        let problem = self.work.read().problem;
-        let sign = problem.sense.sign();
+        let sign = self.work.read().problem.sense.sign();
         let (mut values, mut first) = (Vec::new(), 0);
         // Paths do not depend on their batch.
         let threads = self.ranks.gather_one(self.team.threads() as u64)?;
@@ -114,7 +117,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let own = self.ranks.share(units).map(|unit| {
                 Mutex::new(SimulationUnit {
                     paths: of_unit(unit),
-                    simulator: PathSimulator::new(problem),
+                    simulator: self.work.simulator(task),
                     row_groups: Ok(Vec::new()),
                 })
             });
@@ -147,7 +150,7 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
 
     /// The units of a batch that takes as long as it should, given those of the last one; none if a rank was asked to
     /// end. Collective.
-    fn by_time(
+    pub(crate) fn by_time(
         &self,
         asked: bool,
         start: Instant,
@@ -218,21 +221,29 @@ impl SimulationUnit {
         &mut self,
         shared: &TrainingState<'_, C>,
         solvers: &mut NodeSolvers,
-        noise: Noise,
-        passes: usize,
+        draws: PathDraws,
     ) -> (Result<(), Box<LpFailure>>, usize) {
         let tables = shared.tables.as_ref();
         let mut rows = tables.map(PathTables::rows).unwrap_or_default();
         for path in self.paths.clone() {
-            let at = (path / passes, path % passes);
+            let at = (path / draws.passes, path % draws.passes);
             let mut recorder = tables.map(|tables| PathRecorder {
                 tables,
                 rows: &mut rows,
                 scenario: path + 1,
+                start_date: String::new(),
+                label: shared.problem.path_label(draws.seed, draws.purpose, path),
             });
-            let walked = self
-                .simulator
-                .sample(shared, solvers, noise, at, recorder.as_mut());
+            let given = shared.problem.given.get(path);
+            let given = given.filter(|_| draws.purpose == Purpose::Simulation);
+            let (simulator, recorder) = (&mut self.simulator, recorder.as_mut());
+            let walked = match given {
+                Some(given) => {
+                    simulator.discounts();
+                    simulator.simulate(shared, solvers, replay(&given.steps), recorder)
+                }
+                None => simulator.sample(shared, solvers, draws, at, recorder),
+            };
             if walked.is_err() {
                 return (walked, path);
             }
@@ -250,11 +261,22 @@ impl SimulationUnit {
         solvers: &mut NodeSolvers,
     ) -> (Result<(), Box<LpFailure>>, usize) {
         let scenario = self.paths.start;
-        let mut steps = shared.problem.validation[scenario].iter();
-        let next = |_| steps.next().map(|step| (step.node, step.opening));
+        let next = replay(&shared.problem.validation[scenario]);
         (
             self.simulator.simulate(shared, solvers, next, None),
             scenario,
         )
+    }
+}
+
+/// The steps of a path that is known.
+fn replay(steps: &[ValidationStep]) -> impl FnMut(Option<usize>) -> Option<PathStep> {
+    let mut steps = steps.iter();
+    move |_| {
+        steps.next().map(|step| PathStep {
+            node: step.node,
+            opening: step.opening,
+            given: None,
+        })
     }
 }

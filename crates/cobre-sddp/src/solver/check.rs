@@ -120,7 +120,7 @@ fn failure(
     LpFailure {
         kind: LpFailureKind::NotSolved("two solvers differ".to_owned()),
         node: problem.nodes[view.node].name.clone(),
-        opening: Some(opening + 1),
+        opening: view.given.is_none().then_some(opening + 1),
         incoming: values
             .map(|(state, value)| (state.name.clone(), *value))
             .collect(),

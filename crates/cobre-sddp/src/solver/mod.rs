@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use self::check::Reference;
-use crate::kernel::{BasisCache, KernelNode, SizeLimits};
+use crate::kernel::{BasisCache, KernelNode, PresolvedNodes, SizeLimits, Workspace};
 use crate::lp::{HighsBasis, HighsNode, LpFailure, LpStatistics, NodeSolution, NodeView, Visit};
 
 /// The choice of the solver of nodes.
@@ -104,11 +104,13 @@ impl NodeSolver {
     /// When HiGHS refuses the linear program.
     pub(crate) fn load(
         view: &NodeView<'_>,
+        presolved: &PresolvedNodes,
         solver: Solver,
         basis_bytes: usize,
     ) -> Result<Self, Box<LpFailure>> {
         let limits = solver.kernel_limits();
-        let kernel = limits.and_then(|limits| KernelNode::new(view, limits, basis_bytes));
+        let kernel =
+            limits.and_then(|limits| KernelNode::new(view, presolved, limits, basis_bytes));
         let method = match kernel {
             Some(kernel) => Method::Kernel(Box::new(kernel)),
             None => Method::Highs(Box::new(HighsNode::load(view)?)),
@@ -123,24 +125,25 @@ impl NodeSolver {
     /// Solves the node at a trial point for each opening of the visit in turn, and hands each solution
     /// to `each`, with as much in it as the visit asks for.
     ///
-    /// The solutions are a function of the view, the visit and the warm start alone.
+    /// The solutions are a function of the view, the visit and the warm start alone; `work` is that of the thread.
     ///
     /// # Errors
     /// For the first opening that could not be solved.
     pub(crate) fn solve(
         &mut self,
+        work: &mut Workspace,
         view: &NodeView<'_>,
         visit: &Visit<'_>,
         warm_start: &mut WarmStart,
         each: &mut dyn FnMut(usize, &NodeSolution),
     ) -> Result<(), Box<LpFailure>> {
         let Some(reference) = &mut self.reference else {
-            return self.method.solve(view, visit, warm_start, each);
+            return self.method.solve(work, view, visit, warm_start, each);
         };
         let mut found = Vec::new();
         let keep =
             &mut |opening: usize, answer: &NodeSolution| found.push((opening, answer.clone()));
-        self.method.solve(view, visit, warm_start, keep)?;
+        self.method.solve(work, view, visit, warm_start, keep)?;
         reference.compare(view, visit, &found, &mut warm_start.reference)?;
         for (opening, answer) in &found {
             each(*opening, answer);
@@ -163,13 +166,14 @@ impl NodeSolver {
 impl Method {
     fn solve(
         &mut self,
+        work: &mut Workspace,
         view: &NodeView<'_>,
         visit: &Visit<'_>,
         warm_start: &mut WarmStart,
         each: &mut dyn FnMut(usize, &NodeSolution),
     ) -> Result<(), Box<LpFailure>> {
         match self {
-            Self::Kernel(kernel) => kernel.solve(view, visit, &mut warm_start.kernel, each),
+            Self::Kernel(kernel) => kernel.solve(work, view, visit, &mut warm_start.kernel, each),
             Self::Highs(highs) => highs.solve(view, visit, &mut warm_start.highs, each),
         }
     }

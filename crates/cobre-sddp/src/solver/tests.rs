@@ -1,17 +1,17 @@
 //! Kernels that are wrong on purpose are found out, and solutions do not depend on who solves what.
 
-#[path = "../../../cobre-case/src/sample.rs"]
-mod sample;
+#[path = "tests/hyperplanes.rs"]
+mod hyperplanes;
 
 use std::num::NonZero;
 use std::path::Path;
 
 use cobre_comm::LocalBackend;
 
-use self::sample::{Hydrothermal, hydrothermal};
 use super::{NodeSolver, Solver, WarmStart, most_bases};
 use crate::SddpError;
-use crate::kernel::{Fault, with_sparse_factors};
+use crate::fuzzing::sample::{Hydrothermal, hydrothermal};
+use crate::kernel::{Fault, PresolvedNodes, Workspace, with_sparse_factors};
 use crate::lp::{Detail, LpStatistics, NodeSolution, NodeView, Visit};
 use crate::policy::{CutPool, NewCut, Selection};
 use crate::problem::Problem;
@@ -32,16 +32,25 @@ fn trained(fault: Option<Fault>) -> Result<LpStatistics, SddpError> {
         openings: 8,
         known_start: false,
     };
+    let problem = hydrothermal(size).expect("sizes are not zero");
+    trained_on(problem, (10, 10), fault)
+}
+
+/// Trains for so many iterations and simulates so many paths, with HiGHS beside a kernel that may have a fault.
+fn trained_on(
+    problem: Problem,
+    (iterations, paths): (usize, usize),
+    fault: Option<Fault>,
+) -> Result<LpStatistics, SddpError> {
     let settings = Settings {
         seed: 5,
         passes: NonZero::new(2).expect("not 0"),
-        stopping: Stopping::any(vec![StopRule::Iterations(10)]),
-        simulate: 10,
+        stopping: Stopping::any(vec![StopRule::Iterations(iterations)]),
+        simulate: paths,
         solver: Solver::Check,
         checkpoints: crate::checkpoint::Cadence::Never,
         ..Settings::default()
     };
-    let problem = hydrothermal(size).expect("sizes are not zero");
     let results = Fault::during(fault, || run(&LocalBackend, problem, &settings, &mut ()));
     results.map(|results| results.lp)
 }
@@ -51,7 +60,7 @@ fn trained(fault: Option<Fault>) -> Result<LpStatistics, SddpError> {
 enum Caught {
     /// The checks of the kernel: HiGHS had to solve.
     ByLadder,
-    /// The comparison with HiGHS.
+    /// The comparison with HiGHS, or HiGHS, which does not take a cut.
     ByDifference,
     Not,
 }
@@ -62,15 +71,16 @@ fn caught(fault: Option<Fault>) -> Caught {
         Ok(_) => Caught::Not,
         Err(error) => {
             let told = format!("{error:?}");
-            assert!(told.contains("two solvers differ"), "{told}");
+            let known = ["two solvers differ", "refused to take a cut"];
+            assert!(known.iter().any(|words| told.contains(words)), "{told}");
             Caught::ByDifference
         }
     }
 }
 
-#[test]
-fn the_kernel_as_it_is_agrees_without_help() {
-    let statistics = trained(None).expect("both agree");
+/// Asserts that the kernel solved everything itself, as HiGHS does.
+fn agree_without_help(trained: Result<LpStatistics, SddpError>) {
+    let statistics = trained.expect("both agree");
     assert_eq!(
         (statistics.fallbacks, statistics.highs),
         (0, 0),
@@ -80,6 +90,11 @@ fn the_kernel_as_it_is_agrees_without_help() {
         statistics.checked > 500 && statistics.difference < 1e-8,
         "{statistics:?}"
     );
+}
+
+#[test]
+fn the_kernel_as_it_is_agrees_without_help() {
+    agree_without_help(trained(None));
     assert_eq!(caught(None), Caught::Not);
 }
 
@@ -95,16 +110,7 @@ fn a_missed_bound_flip_is_caught_by_the_ladder() {
 
 #[test]
 fn sparse_factors_agree_without_help() {
-    let statistics = with_sparse_factors(|| trained(None)).expect("both agree");
-    assert_eq!(
-        (statistics.fallbacks, statistics.highs),
-        (0, 0),
-        "{statistics:?}"
-    );
-    assert!(
-        statistics.checked > 500 && statistics.difference < 1e-8,
-        "{statistics:?}"
-    );
+    agree_without_help(with_sparse_factors(|| trained(None)));
 }
 
 #[test]
@@ -135,7 +141,7 @@ fn one_river() -> Problem {
 }
 
 /// Trains one node's cuts from the solutions of its successor, with the units spread over `objects`
-/// solver objects; returns every bit of every solution.
+/// threads with a workspace and solvers of their own; returns every bit of every solution.
 fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
     let problem = one_river();
     let comm = LocalBackend;
@@ -147,6 +153,8 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
     };
     let units = 6;
     let mut pool = CutPool::<LocalBackend>::new(&problem, units, selection.expect("a rule"));
+    let presolved = PresolvedNodes::new(problem.nodes.len());
+    let mut workspaces: Vec<Workspace> = (0..objects).map(|_| Workspace::default()).collect();
     let mut solvers: Vec<Vec<Option<NodeSolver>>> = (0..objects)
         .map(|_| (0..problem.nodes.len()).map(|_| None).collect())
         .collect();
@@ -167,6 +175,7 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                     node,
                     cuts: pool.cuts(&problem, node),
                     failures: Path::new("."),
+                    given: None,
                 };
                 // Spreads units differently each time, and objects come in one after the other, so
                 // that they meet nodes at different times.
@@ -175,7 +184,8 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                 let solver = match &mut solvers[object][node] {
                     Some(solver) => solver,
                     empty => {
-                        empty.insert(NodeSolver::load(&view, solver, usize::MAX).expect("it loads"))
+                        let loaded = NodeSolver::load(&view, &presolved, solver, usize::MAX);
+                        empty.insert(loaded.expect("it loads"))
                     }
                 };
                 let (mut value, mut gradient) = (0.0, vec![0.0; 3]);
@@ -196,12 +206,14 @@ fn answers(solver: Solver, objects: usize, lml1: bool) -> Vec<u64> {
                     openings: 0..11,
                     detail: Detail::Full,
                 };
+                let (work, warm_start) = (&mut workspaces[object], &mut warm_starts[node]);
                 solver
-                    .solve(&view, &visit, &mut warm_starts[node], &mut each)
+                    .solve(work, &view, &visit, warm_start, &mut each)
                     .expect("it is solved");
                 let at_zero = value - gradient.iter().zip(&state).map(|(a, b)| a * b).sum::<f64>();
                 cuts.push(NewCut {
                     pass: unit,
+                    visit: 0,
                     node: node - 1,
                     intercept: at_zero,
                     gradient,
@@ -245,6 +257,7 @@ fn visits(basis_bytes: usize) -> (Vec<f64>, Vec<usize>) {
     let problem = one_river();
     let pool = CutPool::<LocalBackend>::new(&problem, 1, Selection::ALL);
     let (mut warm_start, mut solver) = (WarmStart::default(), None);
+    let mut work = Workspace::default();
     let (mut values, mut bytes) = (Vec::new(), Vec::new());
     for visit in 0..12 {
         let view = NodeView {
@@ -253,9 +266,11 @@ fn visits(basis_bytes: usize) -> (Vec<f64>, Vec<usize>) {
             node: 1,
             cuts: pool.cuts(&problem, 1),
             failures: Path::new("."),
+            given: None,
         };
         let solver = solver.get_or_insert_with(|| {
-            NodeSolver::load(&view, Solver::Kernel, basis_bytes).expect("it loads")
+            let presolved = PresolvedNodes::new(problem.nodes.len());
+            NodeSolver::load(&view, &presolved, Solver::Kernel, basis_bytes).expect("it loads")
         });
         let state = vec![20_000.0 * f64::from(visit * 7 % 12) / 12.0; 3];
         let visit = Visit {
@@ -265,7 +280,7 @@ fn visits(basis_bytes: usize) -> (Vec<f64>, Vec<usize>) {
         };
         let mut each = |_: usize, answer: &NodeSolution| values.push(answer.bound);
         solver
-            .solve(&view, &visit, &mut warm_start, &mut each)
+            .solve(&mut work, &view, &visit, &mut warm_start, &mut each)
             .expect("it is solved");
         bytes.push(warm_start.kernel.bytes());
     }
@@ -290,4 +305,106 @@ fn remembered_bases_stay_within_their_bytes() {
         }
     }
     assert!(free.iter().all(|&bytes| bytes > most * 50), "{free:?}");
+}
+
+/// A basis cache as it is written, with its fields in the open.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct OpenCache {
+    entries: Vec<OpenBasis>,
+    openings: usize,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct OpenBasis {
+    head: Vec<u32>,
+    rows: Vec<u32>,
+    sense: Vec<i8>,
+    curve_states: Vec<(u32, bool)>,
+    constant: f64,
+    #[serde(with = "crate::packing")]
+    slopes: Vec<f64>,
+    at_visit: f64,
+    weights: Vec<f32>,
+    references: Vec<u8>,
+    factors: Option<OpenFactors>,
+    lu_bytes: u32,
+    idle: u32,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct OpenFactors {
+    #[serde(with = "crate::packing")]
+    numbers: Vec<f64>,
+    bound_cost: f64,
+    age: u32,
+}
+
+/// Visits a node twice at one state, the second time with bases that were written, changed by `change` and read; gives
+/// the values, and how often the second visit found its optimal basis among them.
+fn read_again(change: impl Fn(&mut OpenBasis) -> bool) -> ([f64; 2], u64) {
+    let problem = one_river();
+    let pool = CutPool::<LocalBackend>::new(&problem, 1, Selection::ALL);
+    let view = NodeView {
+        problem: &problem,
+        values: &problem.values,
+        given: None,
+        node: 1,
+        cuts: pool.cuts(&problem, 1),
+        failures: Path::new("."),
+    };
+    let (mut warm_start, mut values, mut remembered) = (WarmStart::default(), [0.0; 2], 0);
+    for value in &mut values {
+        let presolved = PresolvedNodes::new(problem.nodes.len());
+        let loaded = NodeSolver::load(&view, &presolved, Solver::Kernel, usize::MAX);
+        let mut solver = loaded.expect("it loads");
+        let visit = Visit {
+            incoming: &[9_000.0; 3],
+            openings: 0..1,
+            detail: Detail::Cut,
+        };
+        let mut each = |_: usize, answer: &NodeSolution| *value = answer.bound;
+        let mut work = Workspace::default();
+        let outcome = solver.solve(&mut work, &view, &visit, &mut warm_start, &mut each);
+        outcome.expect("it is solved");
+        remembered = solver.statistics().remembered;
+        let written = postcard::to_allocvec(&warm_start.kernel).expect("it is written");
+        let mut open: OpenCache = postcard::from_bytes(&written).expect("it is read");
+        assert!(open.entries.iter_mut().any(&change), "nothing to change");
+        let changed = postcard::to_allocvec(&open).expect("it is written");
+        warm_start.kernel = postcard::from_bytes(&changed).expect("it is read");
+    }
+    (values, remembered)
+}
+
+#[test]
+fn bases_whose_marks_contradict_their_columns_are_not_believed() {
+    let (values, remembered) = read_again(|_| true);
+    assert_eq!((values[0], remembered), (values[1], 1));
+    let marked = |basis: &OpenBasis| {
+        let columns = basis.head.iter().map(|&variable| variable as usize);
+        columns
+            .filter(|&column| column < basis.sense.len())
+            .collect::<Vec<usize>>()
+    };
+    let at_bound = |basis: &mut OpenBasis| {
+        let basic = marked(basis);
+        for &column in &basic {
+            basis.sense[column] = 1;
+        }
+        !basic.is_empty()
+    };
+    let not_basic = |basis: &mut OpenBasis| {
+        let found = basis.sense.iter().position(|&sense| sense != 0);
+        found.map(|column| basis.sense[column] = 0).is_some()
+    };
+    let curve = |basis: &mut OpenBasis| {
+        let found = basis.curve_states.iter_mut().find(|state| state.1);
+        found.map(|state| state.1 = false).is_some()
+    };
+    let changes: [&dyn Fn(&mut OpenBasis) -> bool; 3] = [&at_bound, &not_basic, &curve];
+    for (number, change) in changes.into_iter().enumerate() {
+        let (values, remembered) = read_again(change);
+        assert_eq!(remembered, 0, "change {number}");
+        assert!((values[0] - values[1]).abs() <= 1e-9 * values[0].abs());
+    }
 }

@@ -1,4 +1,4 @@
-//! The backward pass at one level: cuts from the solutions of the successors at the trial points.
+//! The backward pass at one step: cuts from the solutions of the successors at the trial points.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -12,6 +12,17 @@ use crate::rank_work::{NodeSolvers, RankWork, TrainingState};
 use crate::ranks::{Backend, Ranks};
 use crate::solver::{Solver, WarmStart};
 use crate::team::lock;
+
+/// A step of the backward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackwardStep {
+    /// The nodes of a level of an acyclic graph.
+    Level(usize),
+    /// The visits of paths through a cyclic graph at a place, from 0.
+    Visit(usize),
+    /// The root, whose cost to go is the bound.
+    Root,
+}
 
 /// A unit of the backward pass: a block of openings of a node, at the trial point of one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +40,13 @@ pub(crate) struct BackwardUnit {
     bounds: Vec<f64>,
     /// The gradients of the bounds.
     gradients: Vec<f64>,
+    /// At the root, the outgoing states.
+    pub(crate) outgoing: Vec<f64>,
 }
 
-/// All units of one level, the same list on every rank: the problem alone decides it.
+/// All units of one level, the same list on every rank: the problem alone decides it. The units of a pass at a node
+/// spread over those of the pass, so that ranks share any node's evenly where a graph has cycles: all nodes with
+/// successors are one level there, and a step is at one of them.
 pub(crate) fn units(
     problem: &Problem,
     solver: Solver,
@@ -46,23 +61,31 @@ pub(crate) fn units(
     } else {
         (graph.followers_of_level(level), passes)
     };
-    let mut units = Vec::new();
-    for pass in 0..passes {
-        for &node in &followers {
-            for openings in blocks(
-                problem.nodes[node].probabilities.len(),
-                solver.openings_per_block(),
-            ) {
-                units.push(UnitKey {
-                    pass,
-                    node,
-                    openings,
-                });
-            }
-        }
+    let mut of_pass = Vec::new();
+    for &node in &followers {
+        let openings = problem.nodes[node].probabilities.len();
+        let blocks: Vec<_> = blocks(openings, solver.openings_per_block()).collect();
+        let count = blocks.len();
+        let block = blocks.into_iter().enumerate();
+        of_pass
+            .extend(block.map(|(number, openings)| (number * MOST_BLOCKS / count, node, openings)));
     }
-    units
+    if graph.is_cyclic() {
+        of_pass.sort_by_key(|(place, node, _)| (*place, *node));
+    }
+    let pass = |pass: usize| {
+        let units = of_pass.iter();
+        units.map(move |(_, node, openings)| UnitKey {
+            pass,
+            node: *node,
+            openings: openings.clone(),
+        })
+    };
+    (0..passes).flat_map(pass).collect()
 }
+
+/// More than a node has blocks of openings.
+const MOST_BLOCKS: usize = 1 << 31;
 
 /// Splits openings into a number of even blocks that is a power of two.
 fn blocks(openings: usize, least: usize) -> impl Iterator<Item = Range<usize>> {
@@ -78,6 +101,7 @@ impl BackwardUnit {
             warm_start: WarmStart::default(),
             bounds: Vec::new(),
             gradients: Vec::new(),
+            outgoing: Vec::new(),
         })
     }
 
@@ -99,23 +123,30 @@ impl BackwardUnit {
         &mut self,
         shared: &TrainingState<'_, C>,
         solvers: &mut NodeSolvers,
-        level: usize,
+        step: BackwardStep,
     ) -> Result<(), Box<LpFailure>> {
         let openings = self.key.openings.len();
         self.bounds.clear();
         self.gradients.clear();
-        if let Some(trial) = shared.trial(self.key.pass, level)
+        self.outgoing.clear();
+        // The first stage is solved once, and its decision may be asked for.
+        let is_root = step == BackwardStep::Root;
+        if let Some(trial) = shared.trial(self.key.pass, step)
             && edge(shared.problem, trial.node, self.key.node).is_some()
         {
             let (bounds, gradients) = (&mut self.bounds, &mut self.gradients);
+            let outgoing = &mut self.outgoing;
             let keep = &mut |_: usize, answer: &NodeSolution| {
                 bounds.push(answer.bound);
                 gradients.extend_from_slice(&answer.gradient);
+                if is_root {
+                    outgoing.extend_from_slice(&answer.outgoing);
+                }
             };
             let visit = Visit {
                 incoming: &trial.state,
                 openings: self.key.openings.clone(),
-                detail: Detail::Cut,
+                detail: if is_root { Detail::State } else { Detail::Cut },
             };
             solvers.solve(shared, self.key.node, &visit, &mut self.warm_start, keep)?;
         }
@@ -144,11 +175,15 @@ pub(crate) struct CostToGo {
 
 impl CostToGo {
     /// The cut of the node at the trial point; the root has none.
-    pub(crate) fn cut(self) -> Option<NewCut> {
+    pub(crate) fn cut(self, step: BackwardStep) -> Option<NewCut> {
         let terms = self.gradient.iter().zip(&self.trial.state);
         let at_point: f64 = terms.map(|(slope, value)| slope * value).sum();
         self.trial.node.map(|node| NewCut {
             pass: self.pass,
+            visit: match step {
+                BackwardStep::Visit(place) => place,
+                BackwardStep::Level(_) | BackwardStep::Root => 0,
+            },
             node,
             intercept: self.value - at_point,
             gradient: self.gradient,
@@ -157,19 +192,65 @@ impl CostToGo {
     }
 }
 
-/// Combines the solutions of a level's units, wherever they were solved, to one cost to go per pass: `None`
-/// for a pass that was not at this level. Collective.
+/// The units of a step that have a part in it: of a level all, whatever paths visited, and else those that follow the
+/// nodes that paths visited. Ranks own those of their share of all units.
+struct StepUnits<'u> {
+    units: Vec<&'u UnitKey>,
+    /// The number of them that each rank owns.
+    counts: Vec<usize>,
+    /// The place of each that this rank owns among all that it owns.
+    own: Vec<usize>,
+}
+
+impl<'u> StepUnits<'u> {
+    fn new<C: Backend>(
+        problem: &Problem,
+        ranks: &Ranks<'_, C>,
+        (all, step): (&'u [UnitKey], BackwardStep),
+        costs: &[Option<CostToGo>],
+    ) -> Self {
+        let takes_part = |unit: &UnitKey| {
+            let cost = costs[unit.pass].as_ref();
+            !matches!(step, BackwardStep::Visit(_))
+                || cost.is_some_and(|cost| edge(problem, cost.trial.node, unit.node).is_some())
+        };
+        let mut found = Self {
+            units: Vec::new(),
+            counts: Vec::new(),
+            own: Vec::new(),
+        };
+        for rank in 0..ranks.size() {
+            let share = ranks.share_of(rank, all.len());
+            let there = all[share].iter().enumerate();
+            let there: Vec<_> = there.filter(|(_, unit)| takes_part(unit)).collect();
+            found.counts.push(there.len());
+            if rank == ranks.rank() {
+                found.own = there.iter().map(|(place, _)| *place).collect();
+            }
+            found.units.extend(there.into_iter().map(|(_, unit)| unit));
+        }
+        found
+    }
+
+    /// Those of the ranks before this one.
+    fn before<C: Backend>(&self, ranks: &Ranks<'_, C>) -> &[&'u UnitKey] {
+        &self.units[..self.counts[..ranks.rank()].iter().sum()]
+    }
+}
+
+/// Combines the solutions of a step's units, wherever they were solved, to one cost to go per pass: `None`
+/// for a pass that was not there. Collective.
 pub(crate) fn combine<C: Backend>(
     work: &RankWork<'_, C>,
     ranks: &Ranks<'_, C>,
-    units: &[UnitKey],
-    level: usize,
+    step: BackwardStep,
 ) -> Result<Vec<Option<CostToGo>>, SddpError> {
     let shared = work.read();
     let (problem, states) = (shared.problem, shared.problem.states.len());
-    let passes = 0..units.last().map_or(0, |unit| unit.pass + 1);
+    let all = &work.units[work.list(step)];
+    let passes = 0..all.last().map_or(0, |unit| unit.pass + 1);
     let costs = passes.map(|pass| {
-        shared.trial(pass, level).map(|trial| CostToGo {
+        shared.trial(pass, step).map(|trial| CostToGo {
             pass,
             trial,
             value: 0.0,
@@ -177,13 +258,13 @@ pub(crate) fn combine<C: Backend>(
         })
     });
     let mut costs: Vec<Option<CostToGo>> = costs.collect();
-    let own = &work.backward[level];
+    let units = &StepUnits::new(problem, ranks, (all, step), &costs);
+    let own = &work.backward[work.list(step)];
     let weights = weigh(problem, ranks, units, own, &costs)?;
-    let before = &units[..ranks.share(units.len()).start];
-    let mut weights = &weights[count_openings(before)..];
+    let mut weights = &weights[count_openings(units.before(ranks))..];
     let (mut own_values, mut own_gradients) = (Vec::new(), Vec::new());
-    for unit in own {
-        let unit = lock(unit);
+    for &place in &units.own {
+        let unit = lock(&own[place]);
         let (of_unit, rest) = weights.split_at(unit.bounds.len());
         weights = rest;
         let start = own_gradients.len();
@@ -192,12 +273,12 @@ pub(crate) fn combine<C: Backend>(
     }
     let (mut values, mut gradients) = (Vec::new(), Vec::new());
     ranks.gather_pair(
-        units.len(),
+        &units.counts,
         (1, states),
         (&own_values, &own_gradients),
         (&mut values, &mut gradients),
     )?;
-    for (number, unit) in units.iter().enumerate() {
+    for (number, unit) in units.units.iter().enumerate() {
         if let Some(cost) = &mut costs[unit.pass] {
             cost.value += values[number];
             let slopes = &gradients[number * states..][..states];
@@ -209,7 +290,7 @@ pub(crate) fn combine<C: Backend>(
     Ok(costs)
 }
 
-fn count_openings(units: &[UnitKey]) -> usize {
+fn count_openings(units: &[&UnitKey]) -> usize {
     units.iter().map(|unit| unit.openings.len()).sum()
 }
 
@@ -218,8 +299,8 @@ fn count_openings(units: &[UnitKey]) -> usize {
 fn weigh<C: Backend>(
     problem: &Problem,
     ranks: &Ranks<'_, C>,
-    units: &[UnitKey],
-    own: &[Mutex<BackwardUnit>],
+    StepUnits { units, counts, own }: &StepUnits<'_>,
+    solved: &[Mutex<BackwardUnit>],
     costs: &[Option<CostToGo>],
 ) -> Result<Vec<f64>, SddpError> {
     let mut weights: Vec<f64> = Vec::new();
@@ -237,12 +318,12 @@ fn weigh<C: Backend>(
         return Ok(weights);
     }
     let mut mine = Vec::new();
-    for unit in own {
-        mine.extend_from_slice(&lock(unit).bounds);
+    for &place in own {
+        mine.extend_from_slice(&lock(&solved[place]).bounds);
     }
     let (mut bounds, mut adjusted, mut start) = (Vec::new(), Vec::new(), 0);
     let width = |unit: usize| units[unit].openings.len();
-    ranks.gather(units.len(), width, &mine, &mut bounds)?;
+    ranks.gather_counted(counts, width, &mine, &mut bounds)?;
     for of_pass in units.chunk_by(|one, other| one.pass == other.pass) {
         let end = start + count_openings(of_pass);
         let risk = risk(of_pass[0].pass);

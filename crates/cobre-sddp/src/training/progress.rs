@@ -22,6 +22,10 @@ pub(crate) struct Progress {
     pub(crate) bounds: Vec<f64>,
     /// The costs of all forward passes.
     pub(crate) costs: Vec<f64>,
+    /// After each iteration the mean outgoing state of the first stage, if a rule asks for it.
+    pub(crate) decisions: Vec<Vec<f64>>,
+    /// The values of simulated paths, with the iterations before: the latest two, if a rule asks for them.
+    pub(crate) simulated: Vec<(usize, Vec<f64>)>,
 }
 
 impl Progress {
@@ -43,6 +47,8 @@ impl Progress {
                 .all(|(iteration, number)| iteration.number == number)
             && times.all(|seconds| (0.0..=LONGEST).contains(&seconds))
             && counts.all(LpStatistics::is_plausible)
+            && self.decisions.len() <= count
+            && self.simulated.len() <= 2
             && self
                 .bounds
                 .iter()
@@ -68,6 +74,33 @@ impl Progress {
         let count = of_last.max(ESTIMATE_PATHS).max(least);
         let first = self.costs.len().saturating_sub(count);
         Estimate::of(&self.costs[first..])
+    }
+
+    /// The best upper bound so far, for a cost: the least one.
+    pub(super) fn upper_bound(&self, sense: Sense) -> Option<f64> {
+        let better = match sense {
+            Sense::Minimize => f64::min,
+            Sense::Maximize => f64::max,
+        };
+        let all = self.iterations.iter();
+        all.filter_map(|iteration| iteration.upper_bound)
+            .reduce(better)
+    }
+
+    /// The distance of the best upper bound from the bound, relative to the bound.
+    pub(super) fn exact_gap(&self) -> Option<f64> {
+        let bound = *self.bounds.last()?;
+        let uppers = self.iterations.iter().filter_map(|own| own.upper_bound);
+        // All of them are on one side of it.
+        let nearest = uppers.map(|upper| (upper - bound).abs()).reduce(f64::min)?;
+        Some(nearest / bound.abs().max(1e-9))
+    }
+
+    /// Keeps the values of simulated paths and those before them.
+    pub(super) fn keep_simulated(&mut self, iterations: usize, values: Vec<f64>) {
+        self.simulated.push((iterations, values));
+        let old = self.simulated.len().saturating_sub(2);
+        self.simulated.drain(..old);
     }
 
     /// The best bound so far, which need not be the last one where cuts are dropped.

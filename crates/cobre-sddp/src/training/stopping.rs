@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::Progress;
+use crate::settings::MAX_PATHS;
 
 /// A stopping rule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -27,6 +28,27 @@ pub enum StopRule {
     Statistical {
         /// Least paths.
         paths: usize,
+    },
+    /// When the bound and the upper bound differ by no more than this, relative to the bound.
+    Gap {
+        /// The relative difference.
+        tolerance: f64,
+    },
+    /// When the mean outgoing state of the first stage has stayed the same over `window` iterations.
+    FirstStage {
+        /// Iterations to look back.
+        window: usize,
+        /// The change of a state that counts as none, relative to it where it is above 1.
+        tolerance: f64,
+    },
+    /// When the value of the policy on the same paths has changed by no more than `tolerance` over `period` iterations.
+    Simulation {
+        /// Iterations from one simulation to the next.
+        period: usize,
+        /// Paths.
+        paths: usize,
+        /// The change, as the root mean square over paths, relative to the value of each.
+        tolerance: f64,
     },
 }
 
@@ -64,6 +86,12 @@ pub enum StopReason {
     BoundStalling,
     /// The bound is within the estimate's interval.
     Statistical,
+    /// The bounds from both sides meet.
+    Gap,
+    /// The first stage's decision does not move any more.
+    FirstStage,
+    /// The policy does the same on simulated paths as before.
+    Simulation,
     /// Interrupted by the user.
     Interrupted,
 }
@@ -75,6 +103,9 @@ impl fmt::Display for StopReason {
             Self::TimeLimit => "time_limit",
             Self::BoundStalling => "bound_stalling",
             Self::Statistical => "statistical",
+            Self::Gap => "gap",
+            Self::FirstStage => "first_stage",
+            Self::Simulation => "simulation",
             Self::Interrupted => "interrupted",
         })
     }
@@ -90,6 +121,15 @@ impl fmt::Display for StopRule {
                 write!(f, "stalling:{window},{tolerance:?}")
             }
             Self::Statistical { paths } => write!(f, "statistical:{paths}"),
+            Self::Gap { tolerance } => write!(f, "gap:{tolerance:?}"),
+            Self::FirstStage { window, tolerance } => {
+                write!(f, "first_stage:{window},{tolerance:?}")
+            }
+            Self::Simulation {
+                period,
+                paths,
+                tolerance,
+            } => write!(f, "simulation:{period},{paths},{tolerance:?}"),
         }
     }
 }
@@ -162,15 +202,53 @@ impl StopRule {
                 let inside = (last - estimate.mean).abs() <= half_width;
                 inside.then_some(StopReason::Statistical)
             }
+            Self::Gap { tolerance } => {
+                let gap = progress.exact_gap()?;
+                (gap <= tolerance).then_some(StopReason::Gap)
+            }
+            Self::FirstStage { window, tolerance } => {
+                let (last, before) = progress.decisions.split_last()?;
+                let first = before.len().checked_sub(window)?;
+                let same = |other: &Vec<f64>| {
+                    let pairs = last.iter().zip(other);
+                    pairs
+                        .into_iter()
+                        .all(|(now, then)| (now - then).abs() <= tolerance * now.abs().max(1.0))
+                };
+                before[first..]
+                    .iter()
+                    .all(same)
+                    .then_some(StopReason::FirstStage)
+            }
+            Self::Simulation { tolerance, .. } => {
+                let [(_, before), (at, now)] = &progress.simulated[..] else {
+                    return None;
+                };
+                let same = *at == bounds.len() && distance(before, now) <= tolerance;
+                same.then_some(StopReason::Simulation)
+            }
         }
     }
+}
+
+/// The root mean square of the changes of values, each relative to it where it is above 1.
+fn distance(before: &[f64], now: &[f64]) -> f64 {
+    let pairs = before.iter().zip(now);
+    let squares = pairs.map(|(then, now)| ((now - then) / then.abs().max(1.0)).powi(2));
+    (squares.sum::<f64>() / now.len().max(1) as f64).sqrt()
 }
 
 impl FromStr for StopRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE or statistical:PATHS is expected";
+        let expected = "iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE, statistical:PATHS, gap:TOLERANCE, \
+                        first_stage:WINDOW,TOLERANCE or simulation:PERIOD,PATHS,TOLERANCE is expected";
+        let tolerance = |text: &str| {
+            let tolerance = text.parse::<f64>().ok();
+            tolerance.filter(|tolerance| *tolerance >= 0.0 && tolerance.is_finite())
+        };
+        let count = |text: &str| text.parse().ok().filter(|&count: &usize| count > 0);
         let parse = || -> Option<Self> {
             let (name, value) = text.split_once(':')?;
             match name {
@@ -192,6 +270,23 @@ impl FromStr for StopRule {
                 "statistical" => {
                     let paths = value.parse().ok().filter(|&paths: &usize| paths > 1)?;
                     Some(Self::Statistical { paths })
+                }
+                "gap" => tolerance(value).map(|tolerance| Self::Gap { tolerance }),
+                "first_stage" => {
+                    let (window, change) = value.split_once(',')?;
+                    Some(Self::FirstStage {
+                        window: count(window)?,
+                        tolerance: tolerance(change)?,
+                    })
+                }
+                "simulation" => {
+                    let (period, rest) = value.split_once(',')?;
+                    let (paths, change) = rest.split_once(',')?;
+                    Some(Self::Simulation {
+                        period: count(period)?,
+                        paths: count(paths).filter(|&paths| paths <= MAX_PATHS)?,
+                        tolerance: tolerance(change)?,
+                    })
                 }
                 _ => None,
             }
@@ -217,6 +312,7 @@ mod tests {
             number: bounds.len(),
             bound: bounds[bounds.len() - 1],
             estimate: Estimate::of(&[9.0, 11.0]),
+            upper_bound: Some(9.09),
             gap: None,
             lp: LpStatistics::default(),
             cuts: 0,
@@ -230,6 +326,8 @@ mod tests {
             iterations: vec![last],
             bounds: bounds.to_vec(),
             costs: vec![9.0, 11.0],
+            decisions: vec![vec![1.0, 5.0], vec![2.0, 5.0], vec![2.001, 5.0]],
+            simulated: vec![(1, vec![100.0, 0.1]), (2, vec![101.0, 0.1])],
         })
     }
 
@@ -260,6 +358,27 @@ mod tests {
     }
 
     #[test]
+    fn rules_on_the_policy_have_their_reasons() {
+        let met = |rule: &str, bounds: &[f64]| reason(&[rule], false, bounds).is_some();
+        assert!(met("gap:0.011", &[9.0]) && !met("gap:0.009", &[9.0]));
+        assert!(met("first_stage:1,0.001", &[9.0]));
+        assert!(!met("first_stage:2,0.001", &[9.0]) && met("first_stage:2,0.6", &[9.0]));
+        // There are not as many iterations.
+        assert!(!met("first_stage:3,9", &[9.0]));
+        // One of two paths has changed by a hundredth.
+        assert!(met("simulation:1,2,0.0071", &[9.0, 9.0]));
+        assert!(!met("simulation:1,2,0.0070", &[9.0, 9.0]));
+        assert!(
+            !met("simulation:1,2,1", &[9.0]),
+            "the last was an iteration ago"
+        );
+        for rule in ["gap:0.01", "first_stage:5,0.001", "simulation:10,200,0.01"] {
+            let parsed: StopRule = rule.parse().expect("a rule");
+            assert_eq!(parsed.to_string(), rule);
+        }
+    }
+
+    #[test]
     fn all_rules_must_agree_but_a_limit_always_ends_it() {
         let both = ["stalling:1,0.01", "statistical:2"];
         assert_eq!(reason(&both, true, &[3.0, 3.0]), None);
@@ -285,7 +404,13 @@ mod tests {
             "time:-1",
             "stalling:5",
             "statistical:1",
-            "gap:1",
+            "gap:-1",
+            "gap:",
+            "first_stage:5",
+            "first_stage:0,1",
+            "simulation:5,100",
+            "simulation:5,0,0.1",
+            "simulation:5,100,NaN",
             "",
         ] {
             assert!(text.parse::<StopRule>().is_err(), "{text}");

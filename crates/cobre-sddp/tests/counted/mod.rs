@@ -13,6 +13,7 @@ use cobre_comm::{
 pub struct Counted<C> {
     inner: C,
     count: Arc<AtomicUsize>,
+    gathered: Arc<AtomicUsize>,
     /// The allgatherv, by its number among all collectives, whose last byte is changed on this rank.
     spoiled: Option<usize>,
 }
@@ -22,6 +23,7 @@ impl<C> Counted<C> {
         Self {
             inner,
             count: Arc::default(),
+            gathered: Arc::default(),
             spoiled,
         }
     }
@@ -29,6 +31,11 @@ impl<C> Counted<C> {
     /// Collectives so far.
     pub fn count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.count)
+    }
+
+    /// Bytes of all allgathervs so far.
+    pub fn gathered(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.gathered)
     }
 
     fn next(&self) -> usize {
@@ -45,6 +52,8 @@ impl<C: Communicator> Communicator for Counted<C> {
         displs: &[usize],
     ) -> Result<(), CommError> {
         let number = self.next();
+        self.gathered
+            .fetch_add(size_of_val(recv), Ordering::Relaxed);
         self.inner.allgatherv(send, recv, counts, displs)?;
         if self.spoiled == Some(number) {
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(recv);
@@ -52,6 +61,18 @@ impl<C: Communicator> Communicator for Counted<C> {
             bytes[last] ^= 1;
         }
         Ok(())
+    }
+
+    fn gatherv<T: CommData>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+        displs: &[usize],
+        root: usize,
+    ) -> Result<(), CommError> {
+        self.next();
+        self.inner.gatherv(send, recv, counts, displs, root)
     }
 
     fn allreduce<T: Reducible>(

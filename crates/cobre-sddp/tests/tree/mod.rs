@@ -169,6 +169,15 @@ impl Tree<'_> {
         let successors = problem.graph.successors(node);
         if !successors.is_empty() {
             terms.push((self.risk_adjusted(successors, Some(&outgoing)), 1.0));
+        } else if !problem.nodes[node].terminal.is_empty() {
+            let after = self.column(problem.nodes[node].future_bound, f64::INFINITY);
+            for cut in &problem.nodes[node].terminal {
+                let slopes = outgoing.iter().zip(&cut.gradient);
+                let mut row = vec![(after, 1.0)];
+                row.extend(slopes.map(|(&state, slope)| (state, -slope)));
+                self.row(cut.intercept, f64::INFINITY, &row);
+            }
+            terms.push((after, 1.0));
         }
         self.row(-parts.constant, -parts.constant, &terms);
         value

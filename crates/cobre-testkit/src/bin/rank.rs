@@ -7,6 +7,7 @@ use cobre_comm::{BackendError, BackendKind, CommBackend, create_communicator};
 use cobre_testkit::budget::Budget;
 use cobre_testkit::check::told;
 use cobre_testkit::contract::{CONTRACTS, Contract, World, function};
+use cobre_testkit::hosts;
 use cobre_testkit::mutant::{Fault, Mutant};
 use cobre_testkit::options::{RankOptions, USAGE};
 
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn connect() -> Result<CommBackend, BackendError> {
-    create_communicator(BackendKind::from_env()?)
+    create_communicator(BackendKind::from_environment(&hosts::environment())?)
 }
 
 fn run<C: World>(comm: &C, name: &str, budget: &Budget) -> ExitCode {

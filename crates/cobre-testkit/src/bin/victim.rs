@@ -14,6 +14,7 @@ use cobre_comm::{
     BackendKind, CommBackend, CommError, Communicator, ErrorKind, ReduceOp, SharedMemoryProvider,
     SharedRegion, create_communicator,
 };
+use cobre_testkit::hosts;
 
 /// Calls before the victim goes, if no time is given.
 const BEFORE: usize = 50;
@@ -31,13 +32,14 @@ fn main() -> ExitCode {
     let number = |place: usize| rest.get(place).and_then(|text| text.parse::<u64>().ok());
     let after = number(0).map(Duration::from_micros);
     let ballast = vec![1u8; number(1).unwrap_or(0) as usize * (1 << 20)];
-    let comm = match BackendKind::from_env().and_then(create_communicator) {
-        Ok(comm) => comm,
-        Err(error) => {
-            eprintln!("victim: {error}");
-            return ExitCode::from(3);
-        }
-    };
+    let comm =
+        match BackendKind::from_environment(&hosts::environment()).and_then(create_communicator) {
+            Ok(comm) => comm,
+            Err(error) => {
+                eprintln!("victim: {error}");
+                return ExitCode::from(3);
+            }
+        };
     let goes = victim.parse() == Ok(comm.rank());
     if calls == "last-broadcast" {
         return last_broadcast(&comm);
@@ -177,10 +179,11 @@ fn go(how: &str, comm: &CommBackend) -> Going {
             drop(std::panic::catch_unwind(|| panic!("not the end")));
             signal("-KILL");
         }
-        "stop" => {
+        "stop" | "long-stop" => {
             // Someone else must wake it.
             let own = std::process::id();
-            let wake = format!("sleep 2.5; kill -CONT {own}");
+            let seconds = if how == "stop" { 2.5 } else { 8.0 };
+            let wake = format!("sleep {seconds}; kill -CONT {own}");
             let waker = Command::new("sh").args(["-c", &wake]).spawn();
             assert!(waker.is_ok(), "sh");
             signal("-STOP");
@@ -238,6 +241,12 @@ fn make(comm: &CommBackend, calls: &str) -> Result<(), CommError> {
             let displs: Vec<usize> = (0..size).map(|rank| rank * count).collect();
             let mut recv = vec![0; size * count];
             comm.allgatherv(&send, &mut recv, &vec![count; size], &displs)
+        }
+        "gatherv" => {
+            let (count, send) = (200_000, vec![1u8; 200_000]);
+            let displs: Vec<usize> = (0..size).map(|rank| rank * count).collect();
+            let mut recv = vec![0; size * count];
+            comm.gatherv(&send, &mut recv, &vec![count; size], &displs, size - 1)
         }
         "broadcast" => comm.broadcast(&mut vec![1u8; 400_000], 0),
         "small-broadcast" => comm.broadcast(&mut [1u8; 64], size - 1),

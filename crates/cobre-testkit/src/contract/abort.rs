@@ -50,6 +50,16 @@ pub fn allgatherv<C: World>(comm: &C, budget: &Budget) {
     });
 }
 
+/// While the others wait for it at a root: the first, which may be itself.
+pub fn gatherv<C: World>(comm: &C, budget: &Budget) {
+    let size = comm.size();
+    pending(comm, budget, |_| {
+        let displs: Vec<usize> = (0..size).map(|sender| sender * 9000).collect();
+        let mut recv = vec![0; size * 9000];
+        comm.gatherv(&vec![1u64; 9000], &mut recv, &vec![9000; size], &displs, 0)
+    });
+}
+
 /// While the others wait at a fence.
 pub fn fence<C: World>(comm: &C, budget: &Budget) {
     let mut region = parted::<u64, C>(comm, &vec![4; comm.size()]);

@@ -43,14 +43,16 @@ pub(super) fn every_later_call_fails<C: World>(comm: &C) -> Cause {
     first
 }
 
-fn later_calls<C: World>(comm: &C) -> [(&'static str, Result<(), CommError>); 7] {
+fn later_calls<C: World>(comm: &C) -> [(&'static str, Result<(), CommError>); 8] {
     use cobre_comm::ReduceOp::Sum;
     let size = comm.size();
     let displs: Vec<usize> = (0..size).collect();
     let counts = vec![1; size];
     let gathered = comm.allgatherv(&[1u8], &mut vec![0; size], &counts, &displs);
+    let rooted = comm.gatherv(&[1u8], &mut vec![0; size], &counts, &displs, 0);
     [
         ("allgatherv", gathered),
+        ("gatherv", rooted),
         ("allreduce", comm.allreduce(&[1.0], &mut [0.0], Sum)),
         ("broadcast", comm.broadcast(&mut [1u16], 0)),
         ("barrier", comm.barrier()),

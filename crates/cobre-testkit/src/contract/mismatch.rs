@@ -79,6 +79,55 @@ pub fn counts<C: World>(comm: &C, budget: &Budget) {
     });
 }
 
+/// Gathers at two roots.
+pub fn gather_root<C: World>(comm: &C, budget: &Budget) {
+    disagree(comm, budget, ["to root 0", "to root 1"], |odd| {
+        rooted(comm, &vec![1; comm.size()], usize::from(odd))
+    });
+}
+
+/// The same number of elements at one root, shared out differently; large enough to go past the check's own message.
+pub fn gather_counts<C: World>(comm: &C, budget: &Budget) {
+    let size = comm.size();
+    disagree(comm, budget, ["gatherv", "gatherv"], |odd| {
+        let mut counts = vec![20_000; size];
+        (counts[0], counts[size - 1]) = if odd {
+            (10_000, 30_000)
+        } else {
+            (30_000, 10_000)
+        };
+        rooted(comm, &counts, size - 1)
+    });
+}
+
+/// A gather at a root among gathers everywhere.
+pub fn gathers<C: World>(comm: &C, budget: &Budget) {
+    let counts = vec![9000; comm.size()];
+    disagree(comm, budget, ["allgatherv", "to root 0"], |odd| {
+        if odd {
+            return rooted(comm, &counts, 0);
+        }
+        let displs: Vec<usize> = (0..counts.len()).map(|sender| sender * 9000).collect();
+        let mut recv = vec![0; 9000 * counts.len()];
+        comm.allgatherv(&vec![1u32; 9000], &mut recv, &counts, &displs)
+    });
+}
+
+/// A gather of packed blocks at `root`, with room on every rank.
+fn rooted<C: World>(comm: &C, counts: &[usize], root: usize) -> Result<(), CommError> {
+    let displs: Vec<usize> = (0..counts.len())
+        .map(|sender| counts[..sender].iter().sum())
+        .collect();
+    let mut recv = vec![0; counts.iter().sum()];
+    comm.gatherv(
+        &vec![1u32; counts[comm.rank()]],
+        &mut recv,
+        counts,
+        &displs,
+        root,
+    )
+}
+
 /// Elements of the same size and another type.
 pub fn element_type<C: World>(comm: &C, budget: &Budget) {
     disagree(comm, budget, ["of 2 f64", "of 2 u64"], |odd| {

@@ -8,6 +8,7 @@ pub mod barrier;
 mod border;
 pub mod broadcast;
 mod finished;
+pub mod gatherv;
 pub mod identity;
 pub mod mismatch;
 pub mod refused;

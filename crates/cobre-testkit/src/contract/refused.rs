@@ -7,7 +7,7 @@ use super::World;
 use super::finished::{cause_of, every_later_call_fails, nothing_is_finished};
 use super::mismatch::shows_both_sides;
 use crate::budget::Budget;
-use crate::check::{failed, succeeded};
+use crate::check::failed;
 
 /// A gather with room for one element too few.
 pub fn short_recv<C: World>(comm: &C, budget: &Budget) {
@@ -116,6 +116,64 @@ fn no_such_root<C: World>(comm: &C, budget: &Budget, root: usize) {
     });
 }
 
+/// A gather at a rank that does not exist.
+pub fn gather_root<C: World>(comm: &C, budget: &Budget) {
+    let size = comm.size();
+    let expected = CommError::InvalidRoot {
+        operation: Collective::Gatherv,
+        root: size,
+        size,
+    };
+    let counts = vec![1; size];
+    refuse(comm, budget, &expected, |odd| {
+        let root = if odd { size } else { 0 };
+        let displs: Vec<usize> = (0..size).collect();
+        comm.gatherv(&[1u8], &mut vec![0; size], &counts, &displs, root)
+    });
+}
+
+/// A root with room for one element too few; the others have none at all, as they may.
+pub fn gather_short_recv<C: World>(comm: &C, budget: &Budget) {
+    let size = comm.size();
+    let expected = CommError::InvalidBufferSize {
+        operation: Collective::Gatherv,
+        problem: BufferProblem::BlockOutside {
+            rank: size - 1,
+            displacement: size - 1,
+            count: 1,
+            len: size - 1,
+        },
+    };
+    let root = budget.odd_rank(size);
+    refuse(comm, budget, &expected, |odd| {
+        let (length, displs) = if odd {
+            (size - 1, (0..size).collect())
+        } else {
+            (0, Vec::new())
+        };
+        comm.gatherv(&[1u8], &mut vec![0; length], &vec![1; size], &displs, root)
+    });
+}
+
+/// More to send to a root than the counts say; the rank is another than the root, if there is one.
+pub fn gather_send_length<C: World>(comm: &C, budget: &Budget) {
+    let size = comm.size();
+    let expected = CommError::InvalidBufferSize {
+        operation: Collective::Gatherv,
+        problem: BufferProblem::Length {
+            argument: "send",
+            expected: 1,
+            actual: 2,
+        },
+    };
+    let root = (budget.odd_rank(size) + 1) % size;
+    refuse(comm, budget, &expected, |odd| {
+        let displs: Vec<usize> = (0..size).collect();
+        let send = vec![1u64; 1 + usize::from(odd)];
+        comm.gatherv(&send, &mut vec![0; size], &vec![1; size], &displs, root)
+    });
+}
+
 /// A leader region that no address space holds.
 pub fn region_length<C: World>(comm: &C, budget: &Budget) {
     let expected = CommError::InvalidBufferSize {
@@ -210,11 +268,8 @@ fn refuse<C: World>(
 ) {
     let (rank, size) = (comm.rank(), comm.size());
     let odd = budget.odd_rank(size);
-    succeeded(
-        rank,
-        format_args!("barrier before the refusal"),
-        comm.barrier(),
-    );
+    // On a busy machine the news of the failure can overtake the last message of this barrier.
+    let early = comm.barrier().err();
     let outcome = call(rank == odd);
     let error = failed(
         rank,
@@ -226,6 +281,7 @@ fn refuse<C: World>(
             error, *expected,
             "rank {rank}: the error of its own arguments"
         );
+        assert_eq!(early, None, "rank {rank}: the barrier before the refusal");
     }
     if size == 1 {
         return nothing_is_finished(comm);
@@ -233,7 +289,9 @@ fn refuse<C: World>(
     let later = every_later_call_fails(comm);
     shows_both_sides(rank, odd, &later, ["", "arguments refused"]);
     if rank != odd {
-        let cause = cause_of(rank, error);
-        assert_eq!(cause, later, "rank {rank}: the causes then and later");
+        for error in early.into_iter().chain([error]) {
+            let cause = cause_of(rank, error);
+            assert_eq!(cause, later, "rank {rank}: the causes then and later");
+        }
     }
 }

@@ -30,21 +30,23 @@ pub fn mixed<C: Communicator>(comm: &C, budget: &Budget) {
     let mut delays = budget.random_on(comm.rank(), "delays");
     for call in 0..budget.share(8000) {
         dawdle(&mut delays);
-        match random.below(4) {
+        match random.below(5) {
             0 => reduce_one(comm, call),
             1 => broadcast_few(comm, call, random.below(comm.size()), 1 + random.below(9)),
             2 => gather_few(comm, call, random.below(5)),
+            3 => rooted_few(comm, call, random.below(comm.size()), 1 + random.below(9)),
             _ => succeeded(comm.rank(), format_args!("barrier"), comm.barrier()),
         }
     }
 }
 
-/// Broadcasts whose root moves on with every call, with reductions in between: a root may run ahead
+/// Broadcasts and gathers whose root moves on with every call, with reductions in between: a root may run ahead
 /// of the ranks it sends to, and must not run over what they have not read yet.
 pub fn rotating_roots<C: Communicator>(comm: &C, budget: &Budget) {
     let mut delays = budget.random_on(comm.rank(), "delays");
     for call in 0..budget.share(5000) {
         broadcast_few(comm, call, call % comm.size(), 1 + call % 17);
+        rooted_few(comm, call, (call + 1) % comm.size(), 1 + call % 3);
         if call % 3 == 0 {
             dawdle(&mut delays);
             reduce_one(comm, call);
@@ -53,6 +55,7 @@ pub fn rotating_roots<C: Communicator>(comm: &C, budget: &Budget) {
     // One root, again and again.
     for call in 0..budget.share(2000) {
         broadcast_few(comm, call, comm.size() - 1, 3);
+        rooted_few(comm, call, comm.size() - 1, 3);
         dawdle(&mut delays);
     }
 }
@@ -66,6 +69,7 @@ pub fn large_and_small<C: Communicator>(comm: &C, budget: &Budget) {
         broadcast_few(comm, call, call % comm.size(), length);
         reduce_one(comm, call);
         gather_few(comm, call, length / comm.size());
+        rooted_few(comm, call, call % comm.size(), length / comm.size());
         dawdle(&mut delays);
         reduce_one(comm, call + 1);
     }
@@ -93,6 +97,22 @@ fn broadcast_few<C: Communicator>(comm: &C, call: usize, root: usize, length: us
     succeeded(rank, format_args!("broadcast in call {call}"), outcome);
     let what = format_args!("broadcast from {root} in call {call}");
     same_bits(rank, what, &buf, &sent(root));
+}
+
+fn rooted_few<C: Communicator>(comm: &C, call: usize, root: usize, length: usize) {
+    let (rank, size) = (comm.rank(), comm.size());
+    let sent = |sender: usize| samples::<u64>(&[word(call, sender)], length);
+    let displs: Vec<usize> = (0..size).map(|sender| sender * length).collect();
+    let expected: Vec<u64> = if rank == root {
+        (0..size).flat_map(sent).collect()
+    } else {
+        Vec::new()
+    };
+    let mut recv = vec![0; expected.len()];
+    let outcome = comm.gatherv(&sent(rank), &mut recv, &vec![length; size], &displs, root);
+    succeeded(rank, format_args!("gatherv in call {call}"), outcome);
+    let what = format_args!("gatherv at {root} in call {call}");
+    same_bits(rank, what, &recv, &expected);
 }
 
 fn gather_few<C: Communicator>(comm: &C, call: usize, most: usize) {

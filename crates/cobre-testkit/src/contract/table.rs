@@ -2,8 +2,8 @@
 
 use super::region::{epochs, leader, lifetime, partitioned};
 use super::{
-    World, abort, allgatherv, allreduce, barrier, broadcast, identity, mismatch, refused, sequence,
-    split, threads,
+    World, abort, allgatherv, allreduce, barrier, broadcast, gatherv, identity, mismatch, refused,
+    sequence, split, threads,
 };
 use crate::budget::Budget;
 use crate::program;
@@ -55,6 +55,11 @@ contracts! {
         "allgatherv/borders" => allgatherv::borders,
         "allgatherv/layouts" => allgatherv::layouts,
         "allgatherv/types" => allgatherv::types,
+        "gatherv/roots" => gatherv::roots,
+        "gatherv/borders" => gatherv::borders,
+        "gatherv/layouts" => gatherv::layouts,
+        "gatherv/types" => gatherv::types,
+        "gatherv/nothing-elsewhere" => gatherv::nothing_elsewhere,
         "allreduce/types" => allreduce::types,
         "allreduce/lengths" => allreduce::lengths,
         "allreduce/borders" => allreduce::borders,
@@ -105,6 +110,9 @@ contracts! {
         "refused/reduce-lengths" => refused::reduce_lengths,
         "refused/root" => refused::root,
         "refused/largest-root" => refused::largest_root,
+        "refused/gather-root" => refused::gather_root,
+        "refused/gather-short-recv" => refused::gather_short_recv,
+        "refused/gather-send-length" => refused::gather_send_length,
         "refused/region-length" => refused::region_length,
         "refused/parts-length" => refused::parts_length,
         "refused/parts-count" => refused::parts_count,
@@ -117,6 +125,9 @@ contracts! {
         "mismatch/reduce-length" => mismatch::reduce_length,
         "mismatch/broadcast-length" => mismatch::broadcast_length,
         "mismatch/counts" => mismatch::counts,
+        "mismatch/gather-root" => mismatch::gather_root,
+        "mismatch/gather-counts" => mismatch::gather_counts,
+        "mismatch/gathers" => mismatch::gathers,
         "mismatch/element-type" => mismatch::element_type,
         "mismatch/operator" => mismatch::operator,
         "mismatch/root" => mismatch::root,
@@ -132,6 +143,7 @@ contracts! {
         "abort/long-allreduce" => abort::long_allreduce,
         "abort/broadcast" => abort::broadcast,
         "abort/allgatherv" => abort::allgatherv,
+        "abort/gatherv" => abort::gatherv,
         "abort/fence" => abort::fence,
         "abort/create-region" => abort::create_region,
         "abort/split-local" => abort::split_local,

@@ -110,6 +110,8 @@ fn every_call_is_busy<C: World>(comm: &C, region: &mut C::Region<usize>) {
     let counts = vec![1; size];
     let gathered = comm.allgatherv(&[1u8], &mut vec![0; size], &counts, &displs);
     busy(rank, "allgatherv", gathered);
+    let rooted = comm.gatherv(&[1u8], &mut vec![0; size], &counts, &displs, 0);
+    busy(rank, "gatherv", rooted);
     let reduced = comm.allreduce(&[1.0], &mut [0.0], ReduceOp::Sum);
     busy(rank, "allreduce", reduced);
     busy(rank, "broadcast", comm.broadcast(&mut [1u16], 0));

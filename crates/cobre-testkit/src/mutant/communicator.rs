@@ -30,6 +30,35 @@ impl<C: Communicator> Communicator for Mutant<C> {
         })
     }
 
+    fn gatherv<T: CommData>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+        displs: &[usize],
+        root: usize,
+    ) -> Result<(), CommError> {
+        self.collective(|| {
+            let before = recv.to_vec();
+            let asked = match self.fault {
+                Some(Fault::RootedAtZero) => 0,
+                _ => root,
+            };
+            self.inner.gatherv(send, recv, counts, displs, asked)?;
+            if self.inner.rank() == root {
+                let layout = BlockLayout {
+                    counts: counts.to_vec(),
+                    displs: displs.to_vec(),
+                    len: recv.len(),
+                };
+                self.spoil_rooted_gather(recv, &before, &layout);
+            } else if self.fault == Some(Fault::RootedSpills) && !recv.is_empty() {
+                recv[0] = T::zeroed();
+            }
+            Ok(())
+        })
+    }
+
     fn allreduce<T: Reducible>(
         &self,
         send: &[T],

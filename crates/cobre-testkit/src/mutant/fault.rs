@@ -74,6 +74,17 @@ faults! {
     /// Exchanges the first two blocks where they are of one length.
     GatherExchanged = "gather-exchanged", 2, ["allgatherv/single", "sequence/large-and-small"];
 
+    /// Gathers at rank 0, whatever the root.
+    RootedAtZero = "rooted-at-zero", 2, ["gatherv/roots", "mismatch/gather-root"];
+    /// Does not write the root's own block.
+    RootedOwnLost = "rooted-own-lost", 1, ["gatherv/roots", "gatherv/types", "program"];
+    /// Writes to the first element of the other ranks' buffers.
+    RootedSpills = "rooted-spills", 2, ["gatherv/roots", "program"];
+    /// Moves the first 64 KiB of a block to the root.
+    RootedTruncated = "rooted-truncated", 1, ["gatherv/borders"];
+    /// Gives the root the gather before once in ten times.
+    RootedRarelyStale = "rooted-rarely-stale", 1, ["sequence/rotating-roots"];
+
     /// Adds from +0.0, which makes a zero of −0.0.
     SumFromZero = "sum-from-zero", 1, ["allreduce/special-values"];
     /// Makes the one NaN of any NaN, alone too.

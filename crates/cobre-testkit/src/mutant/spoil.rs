@@ -52,6 +52,32 @@ impl<C: Communicator> Mutant<C> {
         }
     }
 
+    /// Spoils what a gather at the root wrote to `recv`, which held `before`.
+    pub(super) fn spoil_rooted_gather<T: CommData>(
+        &self,
+        recv: &mut [T],
+        before: &[T],
+        layout: &BlockLayout,
+    ) {
+        let own = layout.block(self.inner.rank());
+        match self.fault {
+            Some(Fault::RootedOwnLost) => recv[own.clone()].copy_from_slice(&before[own]),
+            Some(Fault::RootedTruncated) => {
+                for rank in 0..layout.counts.len() {
+                    let block = layout.block(rank);
+                    let written: &mut [u8] = bytemuck::cast_slice_mut(&mut recv[block.clone()]);
+                    let kept = written.len().min(TRUNCATED);
+                    written[kept..].copy_from_slice(&bytemuck::cast_slice(&before[block])[kept..]);
+                }
+            }
+            Some(Fault::RootedRarelyStale) => {
+                let stale = self.every(10);
+                self.remember(recv, stale);
+            }
+            _ => {}
+        }
+    }
+
     /// Spoils the result of a reduction in `recv`, which held `before`.
     pub(super) fn spoil_reduction<T: Reducible>(&self, recv: &mut [T], before: &[T]) {
         let length = recv.len();

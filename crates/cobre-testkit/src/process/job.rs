@@ -107,7 +107,7 @@ impl ContractJob<'_> {
             .args([self.contract, "--scratch", scratch])
             .args(["--seed".to_owned(), self.seed.to_string()])
             .args(["--calls".to_owned(), self.calls.to_string()]);
-        if let Some((variable, value)) = self.row.setting {
+        for (variable, value) in self.row.setting.into_iter().chain(self.row.also) {
             launch = launch.env(variable, value);
         }
         if let Some(fault) = self.fault {

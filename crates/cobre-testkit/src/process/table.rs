@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use cobre_comm::env::TCP_TOPOLOGY;
+use cobre_comm::env::{TCP_SHARED_MEMORY, TCP_TOPOLOGY};
 
 use super::Verdict;
+use crate::hosts::{HOSTS, HOSTS_IN_A_ROW, HOSTS_INTERLEAVED, HOSTS_UNEVEN, ONE_HOST};
 
 /// The numbers of ranks that the table is about: one, powers of two, and what is neither.
 pub const RANKS: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 16];
@@ -16,6 +17,8 @@ pub struct BackendRow {
     pub backend: &'static str,
     /// A setting with which it is run, and what that makes of its name.
     pub setting: Option<(&'static str, &'static str)>,
+    /// Another one, which its name does not show.
+    pub also: Option<(&'static str, &'static str)>,
     /// The numbers of ranks it runs with.
     pub ranks: RankCounts,
     /// Budget of each contract.
@@ -92,6 +95,7 @@ const fn tcp(topology: &'static str) -> BackendRow {
     BackendRow {
         backend: "tcp",
         setting: Some((TCP_TOPOLOGY, topology)),
+        also: Some((TCP_SHARED_MEMORY, "off")),
         ranks: RankCounts::All,
         calls: 500,
         deadline: Duration::from_secs(60),
@@ -100,11 +104,22 @@ const fn tcp(topology: &'static str) -> BackendRow {
     }
 }
 
+/// Sockets between hosts and memory inside them, with the ranks spread in this way.
+const fn tcp_hosts(arrangement: &'static str, ranks: &'static [usize]) -> BackendRow {
+    BackendRow {
+        setting: Some((HOSTS, arrangement)),
+        also: None,
+        ranks: RankCounts::Only(ranks, "as many as show every kind of host"),
+        ..tcp("auto")
+    }
+}
+
 /// The table.
 pub const BACKENDS: &[BackendRow] = &[
     BackendRow {
         backend: "local",
         setting: None,
+        also: None,
         ranks: RankCounts::Only(&[1], "a world of one"),
         calls: 10_000,
         deadline: Duration::from_secs(60),
@@ -117,6 +132,7 @@ pub const BACKENDS: &[BackendRow] = &[
     BackendRow {
         backend: "shm",
         setting: None,
+        also: None,
         ranks: RankCounts::All,
         calls: 2000,
         deadline: Duration::from_secs(60),
@@ -126,9 +142,14 @@ pub const BACKENDS: &[BackendRow] = &[
     tcp("auto"),
     tcp("star"),
     tcp("ring"),
+    tcp_hosts(ONE_HOST, &[3]),
+    tcp_hosts(HOSTS_IN_A_ROW, &[4]),
+    tcp_hosts(HOSTS_INTERLEAVED, &[7]),
+    tcp_hosts(HOSTS_UNEVEN, &[5]),
     BackendRow {
         backend: "mpi",
         setting: None,
+        also: None,
         ranks: RankCounts::Only(
             &[1, 2, 3, 4],
             "MPICH spins: more ranks than processors take minutes",
@@ -141,13 +162,14 @@ pub const BACKENDS: &[BackendRow] = &[
 ];
 
 /// On mpi a rank that gives up ends the whole job, as MPI prescribes; `mpi_loss` tests that.
-const ENDS_THE_JOB: [Excuse; 9] = [
+const ENDS_THE_JOB: [Excuse; 10] = [
     ends_the_job("abort/later-calls"),
     ends_the_job("abort/barrier"),
     ends_the_job("abort/allreduce"),
     ends_the_job("abort/long-allreduce"),
     ends_the_job("abort/broadcast"),
     ends_the_job("abort/allgatherv"),
+    ends_the_job("abort/gatherv"),
     ends_the_job("abort/fence"),
     ends_the_job("abort/create-region"),
     ends_the_job("abort/split-local"),

@@ -45,9 +45,14 @@ struct Alive {
 impl Generator {
     fn next(&mut self) -> ProgramStep {
         match self.random.below(16) {
-            0..4 => ProgramStep::Gather {
+            0..3 => ProgramStep::Gather {
                 element: *self.random.pick(Element::ALL),
                 counts: self.counts(),
+            },
+            3 => ProgramStep::Rooted {
+                element: *self.random.pick(Element::ALL),
+                counts: self.counts(),
+                root: self.random.below(self.size),
             },
             4..8 => ProgramStep::Reduce {
                 number: *self.random.pick(Number::ALL),
@@ -169,7 +174,7 @@ mod tests {
             let kind = text.split([' ', '{']).next().unwrap().to_owned();
             *kinds.entry(kind).or_insert(0) += 1;
         }
-        assert_eq!(kinds.len(), 8, "{kinds:?}");
+        assert_eq!(kinds.len(), 9, "{kinds:?}");
         assert!(kinds.values().all(|&times| times > 10), "{kinds:?}");
     }
 
@@ -179,6 +184,9 @@ mod tests {
         let empty = |found: fn(&ProgramStep) -> bool| assert!(steps.iter().any(found));
         empty(
             |s| matches!(s, ProgramStep::Gather { counts, .. } if counts.iter().all(|&n| n == 0)),
+        );
+        empty(
+            |s| matches!(s, ProgramStep::Rooted { counts, .. } if counts.iter().all(|&n| n == 0)),
         );
         empty(|s| matches!(s, ProgramStep::Reduce { length: 0, .. }));
         empty(|s| matches!(s, ProgramStep::Broadcast { length: 0, .. }));

@@ -75,6 +75,7 @@ impl<'a, C: World> Run<'a, C> {
                 let run = self;
                 element.visit(Gather { run, place, counts });
             }
+            ProgramStep::Rooted { .. } => self.rooted(place),
             ProgramStep::Reduce { number, length, op } => {
                 let (length, op) = (*length, *op);
                 let run = self;
@@ -125,6 +126,22 @@ impl<'a, C: World> Run<'a, C> {
         }
     }
 
+    fn rooted(&mut self, place: Position<'a>) {
+        if let ProgramStep::Rooted {
+            element,
+            counts,
+            root,
+        } = place.step
+        {
+            element.visit(Rooted {
+                run: self,
+                place,
+                counts,
+                root: *root,
+            });
+        }
+    }
+
     fn region(&mut self, number: usize) -> &mut Box<dyn Region + 'a> {
         self.regions.get_mut(&number).expect("a region that lives")
     }
@@ -155,6 +172,40 @@ impl<C: World> Visitor for Gather<'_, '_, C> {
         for sender in 0..counts.len() {
             let block = &recv[layout.block(sender)];
             run.digest.absorb(bytemuck::cast_slice(block));
+        }
+    }
+}
+
+struct Rooted<'r, 'a, C> {
+    run: &'r mut Run<'a, C>,
+    place: Position<'a>,
+    counts: &'a [usize],
+    root: usize,
+}
+
+impl<C: World> Visitor for Rooted<'_, '_, C> {
+    type Output = ();
+    fn visit<T: CommData>(self) {
+        let Self {
+            run,
+            place,
+            counts,
+            root,
+        } = self;
+        let layout = BlockLayout::shuffled(counts, &mut run.own);
+        let sent = |sender| samples::<T>(&place.key(run.program.seed, sender), counts[sender]);
+        let mut recv = samples::<T>(&[run.own.bits()], layout.len);
+        let mut expected = recv.clone();
+        for sender in (0..counts.len()).filter(|_| place.rank == root) {
+            expected[layout.block(sender)].copy_from_slice(&sent(sender));
+        }
+        let (own, displs) = (sent(place.rank), &layout.displs);
+        let outcome = run.comm.gatherv(&own, &mut recv, counts, displs, root);
+        succeeded(place.rank, format_args!("{place}"), outcome);
+        same_bits(place.rank, format_args!("{place}"), &recv, &expected);
+        // The digest is the same on every rank, so that of what was sent.
+        for sender in 0..counts.len() {
+            run.digest.absorb(bytemuck::cast_slice(&sent(sender)));
         }
     }
 }

@@ -26,6 +26,15 @@ pub enum ProgramStep {
         /// Per rank.
         counts: Vec<usize>,
     },
+    /// A gatherv; each rank has its own displacements.
+    Rooted {
+        /// Of these.
+        element: Element,
+        /// Per rank.
+        counts: Vec<usize>,
+        /// At this rank.
+        root: usize,
+    },
     /// An allreduce.
     Reduce {
         /// Of these.

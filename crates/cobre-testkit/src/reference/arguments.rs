@@ -16,14 +16,13 @@ fn length(argument: &'static str, actual: usize, expected: usize) -> Result<(), 
 }
 
 pub(super) fn blocks<T>(
-    rank: usize,
-    size: usize,
+    operation: Collective,
+    (rank, size): (usize, usize),
     send: &[T],
     recv: &[T],
-    counts: &[usize],
-    displs: &[usize],
+    (counts, displs): (&[usize], &[usize]),
 ) -> Result<(), CommError> {
-    let fault = |found| problem(Collective::Allgatherv, found);
+    let fault = |found| problem(operation, found);
     length("counts", counts.len(), size).map_err(fault)?;
     length("displs", displs.len(), size).map_err(fault)?;
     length("send", send.len(), counts[rank]).map_err(fault)?;
@@ -49,14 +48,36 @@ pub(super) fn blocks<T>(
     Ok(())
 }
 
+pub(super) fn rooted_blocks<T>(
+    (rank, size): (usize, usize),
+    send: &[T],
+    recv: &[T],
+    (counts, displs): (&[usize], &[usize]),
+    root: usize,
+) -> Result<(), CommError> {
+    let operation = Collective::Gatherv;
+    self::root(operation, root, size)?;
+    if rank == root {
+        return blocks(operation, (rank, size), send, recv, (counts, displs));
+    }
+    let fault = |found| problem(operation, found);
+    length("counts", counts.len(), size).map_err(fault)?;
+    length("send", send.len(), counts[rank]).map_err(fault)?;
+    let each = counts
+        .iter()
+        .map(|count| addressable::<T>([count].into_iter()));
+    let fits = each.collect::<Option<Vec<()>>>();
+    fits.map(drop).ok_or_else(|| fault(BufferProblem::TooLarge))
+}
+
 pub(super) fn equal_lengths<T>(send: &[T], recv: &[T]) -> Result<(), CommError> {
     length("recv", recv.len(), send.len()).map_err(|found| problem(Collective::Allreduce, found))
 }
 
-pub(super) fn root(root: usize, size: usize) -> Result<(), CommError> {
+pub(super) fn root(operation: Collective, root: usize, size: usize) -> Result<(), CommError> {
     let fine = root < size;
     fine.then_some(()).ok_or(CommError::InvalidRoot {
-        operation: Collective::Broadcast,
+        operation,
         root,
         size,
     })

@@ -89,7 +89,9 @@ impl Communicator for ThreadRank {
         counts: &[usize],
         displs: &[usize],
     ) -> Result<(), CommError> {
-        let checked = arguments::blocks(self.rank(), self.size(), send, recv, counts, displs);
+        let position = (self.rank(), self.size());
+        let layout = (counts, displs);
+        let checked = arguments::blocks(Collective::Allgatherv, position, send, recv, layout);
         let call = format!(
             "{} with counts {counts:?}",
             elements::<T>(counts.iter().sum())
@@ -107,6 +109,37 @@ impl Communicator for ThreadRank {
         };
         for (sender, bytes) in all.iter().enumerate() {
             bytemuck::cast_slice_mut(&mut recv[layout.block(sender)]).copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn gatherv<T: CommData>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+        displs: &[usize],
+        root: usize,
+    ) -> Result<(), CommError> {
+        let position = (self.rank(), self.size());
+        let checked = arguments::rooted_blocks(position, send, recv, (counts, displs), root);
+        let call = format!(
+            "{} to root {root} with counts {counts:?}",
+            elements::<T>(
+                counts
+                    .iter()
+                    .fold(0, |sum, &count| sum.saturating_add(count))
+            )
+        );
+        let bytes = bytemuck::cast_slice(send);
+        let all = self
+            .inner
+            .exchange(Collective::Gatherv, &call, checked, bytes)?;
+        if self.rank() == root {
+            for (sender, bytes) in all.iter().enumerate() {
+                let block = displs[sender]..displs[sender] + counts[sender];
+                bytemuck::cast_slice_mut(&mut recv[block]).copy_from_slice(bytes);
+            }
         }
         Ok(())
     }
@@ -135,7 +168,7 @@ impl Communicator for ThreadRank {
     }
 
     fn broadcast<T: CommData>(&self, buf: &mut [T], root: usize) -> Result<(), CommError> {
-        let checked = arguments::root(root, self.size());
+        let checked = arguments::root(Collective::Broadcast, root, self.size());
         let call = format!("{} from root {root}", elements::<T>(buf.len()));
         let bytes = bytemuck::cast_slice_mut(buf);
         let mine: &[u8] = if self.rank() == root { bytes } else { &[] };

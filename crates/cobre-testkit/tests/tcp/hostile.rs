@@ -3,16 +3,18 @@
 //! `COBRE_HOSTILE=5000 COBRE_HOSTILE_SEED=7 cargo test --release -p cobre-testkit --test tcp hostile`
 //! runs so many jobs from this seed; a job that breaks the promise is printed with its number.
 
-use std::process::Child;
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use cobre_comm::env::{TCP_PORT, TCP_PROTECTION, TCP_TIMEOUT_SECS, TCP_TOPOLOGY};
 use cobre_testkit::random::Random;
 
+use crate::port::free_port;
 use crate::proxy::{Attack, Damage, Proxy, Purpose, Way};
-use crate::sockets::{self, free_port, start, text};
+use crate::sockets::{self, start, text};
 
 /// Jobs in a run without `COBRE_HOSTILE`.
 const JOBS: u64 = 36;
@@ -40,7 +42,31 @@ enum End {
     Hung,
 }
 
-/// Runs the ranks of a contract with a proxy between rank 0 and the others; what they said.
+/// The library that leads the connections of a rank to a proxy, made of `redirect.c`.
+static REDIRECT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tcp/redirect.c");
+    let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("redirect.so");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]);
+    let made = compile.arg(&library).arg(source).arg("-ldl").status();
+    assert!(made.expect("a C compiler").success());
+    library
+});
+
+/// Lets the connections of a rank pass through `proxy`, whose attack is on one of them: those to rank 0, which listens
+/// on `port`, or those to all others.
+fn lead_through(command: &mut Command, proxy: &Proxy, port: u16, attack: Attack) {
+    if attack.target == 0 {
+        command.env(TCP_PORT, proxy.port.to_string());
+        return;
+    }
+    command
+        .env("LD_PRELOAD", &*REDIRECT)
+        .env("TEST_PROXY_PORT", proxy.port.to_string())
+        .env("TEST_SPARED_PORT", port.to_string());
+}
+
+/// Runs the ranks of a contract with a proxy between them; what they said.
 fn run(
     attack: Attack,
     size: usize,
@@ -48,14 +74,14 @@ fn run(
     contract: (&str, &str),
 ) -> (End, bool, Vec<String>) {
     let port = free_port();
-    let proxy = Proxy::start(port, attack);
+    let proxy = Proxy::start((attack.target == 0).then_some(port), attack);
     let mut children: Vec<Child> = (0..size)
         .map(|number| {
             let program = env!("CARGO_BIN_EXE_rank");
             let mut command = sockets::rank(program, port, number, size);
             command.args([contract.0, "--calls", contract.1]);
             if number > 0 {
-                command.env(TCP_PORT, proxy.port.to_string());
+                lead_through(&mut command, &proxy, port, attack);
             }
             command.env_remove(TCP_TIMEOUT_SECS);
             command.envs(settings.iter().copied());
@@ -98,14 +124,24 @@ fn run(
 fn job(seed: u64, number: u64) -> (String, (End, bool, Vec<String>)) {
     let mut random = Random::new(&[seed, number]);
     let size = 2 + random.below(3);
-    let topology = *random.pick(&["auto", "star"]);
+    let mut topology = *random.pick(&["auto", "star"]);
     let contract = *random.pick(&CONTRACTS);
-    let attack = Attack::random(&mut random, size);
-    let described =
-        format!("job {number} of seed {seed}: {size} ranks, {topology}, {contract:?}, {attack:?}");
+    let mut attack = Attack::random(&mut random, size);
+    if size > 2 && random.below(2) == 0 {
+        (attack, topology) = (Attack::between_workers(&mut random, size), "ring");
+    }
+    let protection = *random.pick(&["authentication", "encryption"]);
+    let described = format!(
+        "job {number} of seed {seed}: {size} ranks, {topology}, {protection}, {contract:?}, {attack:?}"
+    );
     (
         described,
-        run(attack, size, &[(TCP_TOPOLOGY, topology)], contract),
+        run(
+            attack,
+            size,
+            &[(TCP_TOPOLOGY, topology), (TCP_PROTECTION, protection)],
+            contract,
+        ),
     )
 }
 
@@ -160,8 +196,9 @@ fn damaged_bytes_are_an_error_or_change_nothing() {
 fn flip(after: usize) -> Attack {
     Attack {
         rank: 1,
+        target: 0,
         purpose: Purpose::Data,
-        way: Way::ToRank0,
+        way: Way::ToTarget,
         after,
         damage: Damage::Flip(1),
     }
@@ -170,10 +207,31 @@ fn flip(after: usize) -> Attack {
 #[test]
 fn a_changed_byte_names_both_ranks_on_both() {
     let contract = ("sequence/back-to-back", "300");
-    let (end, struck, told) = run(flip(96 + 136 + 3), 2, &[], contract);
-    assert!(end == End::Error && struck, "{told:?}");
+    for protection in ["authentication", "encryption"] {
+        let settings = [(TCP_PROTECTION, protection)];
+        let (end, struck, told) = run(flip(96 + 136 + 3), 2, &settings, contract);
+        assert!(end == End::Error && struck, "{told:?}");
+        for text in told {
+            let named =
+                text.contains("reading on rank 0 (pid ") && text.contains("from rank 1 (pid ");
+            assert!(named && text.contains("fails authentication"), "{text}");
+        }
+    }
+}
+
+/// The same on the connection of two ranks that are not the first, by which large messages go.
+#[test]
+fn a_changed_byte_between_workers_names_both_on_all() {
+    let attack = Attack {
+        rank: 2,
+        target: 1,
+        ..flip(96 + 136 + 3)
+    };
+    let contract = ("sequence/large-and-small", "2000");
+    let (end, struck, told) = run(attack, 3, &[(TCP_TOPOLOGY, "ring")], contract);
+    assert!(end == End::Error && struck, "{end:?} {told:?}");
     for text in told {
-        let named = text.contains("reading on rank 0 (pid ") && text.contains("from rank 1 (pid ");
+        let named = text.contains("rank 1 (pid ") && text.contains("rank 2 (pid ");
         assert!(named && text.contains("fails authentication"), "{text}");
     }
 }
@@ -190,9 +248,15 @@ fn a_changed_byte_without_protection_is_a_wrong_result() {
 
 #[test]
 fn the_rank_that_asks_for_protection_gets_it() {
+    for stronger in ["authentication", "encryption"] {
+        it_gets_it(stronger);
+    }
+}
+
+fn it_gets_it(stronger: &str) {
     let port = free_port();
-    let proxy = Proxy::start(port, flip(96 + 136 + 3));
-    let ranks = ["none", "authentication"].into_iter().enumerate();
+    let proxy = Proxy::start(Some(port), flip(96 + 136 + 3));
+    let ranks = ["none", stronger].into_iter().enumerate();
     let outputs = sockets::run(ranks.map(|(number, protection)| {
         let program = env!("CARGO_BIN_EXE_rank");
         let port = [port, proxy.port][number];
@@ -210,7 +274,7 @@ fn the_rank_that_asks_for_protection_gets_it() {
 fn bytes_that_are_lost_between_living_ranks_end_the_job() {
     let attack = Attack {
         damage: Damage::Drop(136 + 24),
-        way: Way::FromRank0,
+        way: Way::FromTarget,
         ..flip(96 + 10 * (136 + 24))
     };
     // With three ranks, rank 0 answers rank 1 and then waits for it.

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use cobre_comm::env::{STALL_SECS, TCP_BIND, TCP_COORDINATOR, TCP_SECRET_FILE, TCP_TOPOLOGY};
 
+use cobre_testkit::hosts::{HOSTS as TESTKIT_HOSTS, HOSTS_IN_A_ROW, HOSTS_INTERLEAVED};
+
 use crate::sockets::{self, errors, finish, skip, start, text};
 
 const HOSTS: usize = 4;
@@ -93,13 +95,17 @@ impl Network {
     fn start(&self, calls: &str) -> Vec<Child> {
         let commands = (0..HOSTS).map(|rank| self.rank(rank, calls));
         let mut ranks: Vec<Child> = commands.map(|mut command| start(&mut command)).collect();
-        for child in &mut ranks {
-            let mut line = String::new();
-            let mut reader = BufReader::with_capacity(4, child.stdout.as_mut().unwrap());
-            reader.read_line(&mut line).unwrap();
-            assert_eq!(line, "met\n");
-        }
+        wait_until_met(&mut ranks);
         ranks
+    }
+}
+
+fn wait_until_met(ranks: &mut [Child]) {
+    for child in ranks {
+        let mut line = String::new();
+        let mut reader = BufReader::with_capacity(4, child.stdout.as_mut().unwrap());
+        reader.read_line(&mut line).unwrap();
+        assert_eq!(line, "met\n");
     }
 }
 
@@ -199,7 +205,7 @@ fn a_host_that_is_lost_after_rank_0_has_finished_is_known_to_who_needs_it() {
     let router = network.router();
     let rule = "rule add from 10.77.1.2 to 10.77.2.2 blackhole";
     assert!(ip(&format!("-n {router} {rule}")));
-    std::thread::sleep(Duration::from_millis(2500));
+    std::thread::sleep(Duration::from_secs(5));
     assert!(ip(&format!("-n {} link set up1 down", network.host(1))));
     let begin = Instant::now();
     let outputs: Vec<Output> = finish(ranks);
@@ -246,6 +252,58 @@ fn ranks_meet_by_link_local_addresses() {
         })
         .collect();
     sockets::all_well(&finish(ranks));
+}
+
+/// Commands of four ranks, two on each of two hosts by `arrangement`, which share memory there.
+fn two_by_two(network: &Network, arrangement: &str, program: &[&str]) -> Vec<Child> {
+    let started = (0..HOSTS).map(|rank| {
+        let host = match arrangement {
+            HOSTS_IN_A_ROW => rank / 2,
+            _ => rank % 2,
+        };
+        let mut command = sockets::rank("ip", PORT, rank, HOSTS);
+        command
+            .args(["netns", "exec", &network.host(host)])
+            .args(program)
+            .env(TESTKIT_HOSTS, arrangement)
+            .env(TCP_COORDINATOR, "10.77.0.2")
+            .env(TCP_BIND, "10.77.0.2")
+            .env(TCP_SECRET_FILE, network.secret.path());
+        start(&mut command)
+    });
+    started.collect()
+}
+
+#[test]
+fn ranks_share_memory_inside_hosts_and_sockets_between_them() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for arrangement in [HOSTS_IN_A_ROW, HOSTS_INTERLEAVED] {
+        for contract in ["sequence/large-and-small", "region/one-copy-per-node"] {
+            let program = [env!("CARGO_BIN_EXE_rank"), contract, "--calls", "20"];
+            sockets::all_well(&finish(two_by_two(&network, arrangement, &program)));
+        }
+    }
+}
+
+/// The link of the host with ranks 1 and 3 goes down: the others name one of them, those two name rank 0.
+#[test]
+fn a_host_of_two_ranks_that_is_cut_off_is_known_to_all() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let program = [env!("CARGO_BIN_EXE_victim"), "allgatherv", "outside", "9"];
+    let mut ranks = two_by_two(&network, HOSTS_INTERLEAVED, &program);
+    wait_until_met(&mut ranks);
+    assert!(ip(&format!("-n {} link set up1 down", network.host(1))));
+    let outputs: Vec<Output> = finish(ranks);
+    let said: Vec<String> = outputs.iter().map(|output| text(&output.stdout)).collect();
+    let context = format!("{said:?} {:?}", errors(&outputs));
+    assert!(said[0] == said[2] && said[1] == said[3], "{context}");
+    let lost = |text: &str, rank: usize| text.contains(&format!("rank {rank} (pid "));
+    assert!(lost(&said[0], 1) || lost(&said[0], 3), "{context}");
+    assert!(lost(&said[1], 0), "{context}");
 }
 
 /// The router drops what goes between the others: only rank 0 can be reached.

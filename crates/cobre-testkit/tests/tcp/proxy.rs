@@ -1,4 +1,4 @@
-//! A proxy between the ranks of a job and rank 0, which damages what crosses it at one place.
+//! A proxy between ranks of a job, which damages what crosses it at one place.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -23,8 +23,8 @@ pub enum Purpose {
 /// The way that bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    ToRank0,
-    FromRank0,
+    ToTarget,
+    FromTarget,
 }
 
 /// The damage done to the bytes from a place on.
@@ -44,10 +44,12 @@ pub enum Damage {
     Insert(usize),
 }
 
-/// Damage, and its place: which rank's connection, which way, and after how many bytes.
+/// Damage, and its place: which connection by the rank that dials and the one that it dials, which way, and after how
+/// many bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Attack {
     pub rank: u32,
+    pub target: u16,
     pub purpose: Purpose,
     pub way: Way,
     pub after: usize,
@@ -55,10 +57,22 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// One of all kinds, on a job of `size` ranks.
+    /// One of all kinds on a connection to rank 0 of a job of `size` ranks.
     pub fn random(random: &mut Random, size: usize) -> Self {
         let purpose = *random.pick(&[Purpose::Data, Purpose::Data, Purpose::Data, Purpose::Watch]);
-        let way = *random.pick(&[Way::ToRank0, Way::FromRank0]);
+        let rank = 1 + random.below(size - 1) as u32;
+        Self::on_connection(random, (rank, 0), purpose)
+    }
+
+    /// One of all kinds on the connection of two other ranks of a job of `size` ranks.
+    pub fn between_workers(random: &mut Random, size: usize) -> Self {
+        let rank = 2 + random.below(size - 2);
+        let target = 1 + random.below(rank - 1) as u16;
+        Self::on_connection(random, (rank as u32, target), Purpose::Data)
+    }
+
+    fn on_connection(random: &mut Random, (rank, target): (u32, u16), purpose: Purpose) -> Self {
+        let way = *random.pick(&[Way::ToTarget, Way::FromTarget]);
         // Bytes of the handshake, the same both ways.
         let handshake = 96;
         // A frame without data, and a message without a body, as they travel.
@@ -88,7 +102,8 @@ impl Attack {
             _ => Damage::Insert(length),
         };
         Self {
-            rank: 1 + random.below(size - 1) as u32,
+            rank,
+            target,
             purpose,
             way,
             after,
@@ -97,7 +112,7 @@ impl Attack {
     }
 }
 
-/// A port that leads to rank 0. It ends with the connections that go through it.
+/// A port that leads to a rank. It ends with the connections that go through it.
 pub struct Proxy {
     pub port: u16,
     /// True if the damage has begun.
@@ -106,8 +121,9 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Passes everything on to `port`, except what `attack` says.
-    pub fn start(port: u16, attack: Attack) -> Self {
+    /// Passes everything on to `port`, or to the port that the first two bytes of a connection say if there is none,
+    /// except what `attack` says.
+    pub fn start(port: Option<u16>, attack: Attack) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let own = listener.local_addr().unwrap().port();
         let (struck, stopped) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
@@ -137,7 +153,17 @@ impl Drop for Proxy {
     }
 }
 
-fn pass(client: &TcpStream, port: u16, attack: Attack, struck: &AtomicBool) -> io::Result<()> {
+fn pass(
+    client: &TcpStream,
+    port: Option<u16>,
+    attack: Attack,
+    struck: &AtomicBool,
+) -> io::Result<()> {
+    let mut said = [0; 2];
+    if port.is_none() {
+        (&mut &*client).read_exact(&mut said)?;
+    }
+    let port = port.unwrap_or(u16::from_be_bytes(said));
     let mut hello = [0; HELLO];
     (&mut &*client).read_exact(&mut hello)?;
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
@@ -146,11 +172,12 @@ fn pass(client: &TcpStream, port: u16, attack: Attack, struck: &AtomicBool) -> i
     server.set_write_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let rank = u32::from_le_bytes(hello[16..20].try_into().unwrap());
-    let aimed = rank == attack.rank && hello[12] == attack.purpose as u8;
+    let target = u16::from_le_bytes(hello[14..16].try_into().unwrap());
+    let aimed = (rank, target) == (attack.rank, attack.target) && hello[12] == attack.purpose as u8;
     let damage = |way| (aimed && way == attack.way).then(|| Filter::new(attack, struck));
     std::thread::scope(|scope| {
-        scope.spawn(|| pump(&server, client, &[], damage(Way::FromRank0)));
-        pump(client, &server, &hello, damage(Way::ToRank0));
+        scope.spawn(|| pump(&server, client, &[], damage(Way::FromTarget)));
+        pump(client, &server, &hello, damage(Way::ToTarget));
     });
     Ok(())
 }

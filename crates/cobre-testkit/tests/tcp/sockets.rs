@@ -1,11 +1,11 @@
 //! Ranks of a job over sockets, started by hand.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use cobre_comm::env::{
-    COMM_BACKEND, JOB, TCP_COORDINATOR, TCP_PORT, TCP_RANK, TCP_SIZE, TCP_TIMEOUT_SECS,
+    COMM_BACKEND, JOB, TCP_COORDINATOR, TCP_PORT, TCP_RANK, TCP_SHARED_MEMORY, TCP_SIZE,
+    TCP_TIMEOUT_SECS,
 };
 
 /// A rank of a job at `port` of this machine.
@@ -21,17 +21,13 @@ pub fn rank(program: &str, port: u16, rank: usize, size: usize) -> Command {
         .env(TCP_PORT, port.to_string())
         .env(TCP_COORDINATOR, "127.0.0.1")
         .env(TCP_TIMEOUT_SECS, "60")
+        // Unless a test is about it.
+        .env(TCP_SHARED_MEMORY, "off")
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
-}
-
-/// A port that nothing listens on. Each test has its own, as one process gives each out once.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 pub fn start(command: &mut Command) -> Child {
@@ -77,17 +73,30 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// True if some process of this machine listens on `port`.
 pub fn is_open(port: u16) -> bool {
-    // Asking the kernel's table disturbs nobody, unlike a connection.
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
-    tables.iter().any(|table| {
+    sockets_at(port, "0A") > 0
+}
+
+/// Connections to `port`, taken up by its process or not.
+pub fn connections(port: u16) -> usize {
+    sockets_at(port, "01")
+}
+
+/// Sockets with this port that are in a state of the kernel's table. Reading that disturbs nobody, unlike a connection.
+fn sockets_at(port: u16, state: &str) -> usize {
+    let local = format!(":{port:04X}");
+    let of_table = |table: &str| {
         let lines = std::fs::read_to_string(table).unwrap_or_default();
-        lines.lines().skip(1).any(|line| {
+        let there = |line: &&str| {
             let mut fields = line.split_whitespace().skip(1);
-            let local = fields.next().unwrap_or_default();
-            let listens = fields.nth(1) == Some("0A");
-            listens && local.ends_with(&format!(":{port:04X}"))
-        })
-    })
+            let is_local = fields.next().is_some_and(|field| field.ends_with(&local));
+            is_local && fields.nth(1) == Some(state)
+        };
+        lines.lines().skip(1).filter(there).count()
+    };
+    ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .map(of_table)
+        .sum()
 }
 
 /// In CI a test that cannot run is a failure.

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use crate::port::free_port;
 use crate::sockets::{
-    self, all_well, errors, finish, free_port, is_open, run, skip, start, text, wait_for,
+    self, all_well, connections, errors, finish, is_open, run, skip, start, text, wait_for,
 };
 use cobre_comm::env::{
     TCP_BIND, TCP_COORDINATOR, TCP_JOB, TCP_LISTENER, TCP_PORT, TCP_SECRET_FILE, TCP_SIZE,
@@ -32,10 +33,10 @@ fn contract_rank(contract: &str, port: u16, number: usize, size: usize) -> Comma
     command
 }
 
-/// Gives up after a second.
+/// Gives up soon, but not before others have started on a busy machine.
 fn hasty(port: u16, number: usize, size: usize) -> Command {
     let mut command = rank(port, number, size);
-    command.env(TCP_TIMEOUT_SECS, "1");
+    command.env(TCP_TIMEOUT_SECS, "3");
     command
 }
 
@@ -324,7 +325,7 @@ fn a_rank_0_that_cannot_have_enough_descriptors_says_so() {
     let mut first = sockets::rank("sh", port, 0, 6);
     first
         .args(["-c", &format!("ulimit -n 10; exec {program} identity")])
-        .env(TCP_TIMEOUT_SECS, "3");
+        .env(TCP_TIMEOUT_SECS, "6");
     let others = (1..6).map(|number| hasty(port, number, 6));
     let text = &errors(&run([first].into_iter().chain(others)))[0];
     let said = text.contains("Too many open files") && text.contains("ulimit");
@@ -368,7 +369,7 @@ fn a_rank_0_that_dies_while_ranks_gather_is_noticed_at_once() {
     let port = free_port();
     let mut first = start(&mut rank(port, 0, 3));
     let second = start(&mut rank(port, 1, 3));
-    wait_for("rank 0", || is_open(port));
+    wait_for("rank 1", || connections(port) >= 1);
     std::thread::sleep(Duration::from_millis(500));
     let begin = Instant::now();
     first.kill().unwrap();
@@ -384,7 +385,7 @@ fn a_rank_that_dies_while_ranks_gather_is_named_by_all() {
     let first = start(&mut rank(port, 0, 4));
     let second = start(&mut rank(port, 1, 4));
     let mut victim = start(&mut rank(port, 2, 4));
-    wait_for("rank 0", || is_open(port));
+    wait_for("ranks 1 and 2", || connections(port) >= 2);
     std::thread::sleep(Duration::from_millis(1500));
     victim.kill().unwrap();
     let pid = victim.id();

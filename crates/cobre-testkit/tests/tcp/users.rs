@@ -9,13 +9,16 @@ use std::process::Command;
 
 use cobre_comm::env::{TCP_SECRET_FILE, TCP_TIMEOUT_SECS};
 
-use crate::sockets::{
-    self, all_well, errors, finish, free_port, is_open, run, skip, start, wait_for,
-};
+use crate::port::free_port;
+use crate::sockets::{self, all_well, errors, finish, is_open, run, skip, start, wait_for};
 
-/// Users without rights, whom no account belongs to.
+/// A user without rights, whom no account belongs to.
 const OTHER: u32 = 65_534;
-const THIRD: u32 = 64_321;
+
+/// Another one, who has a directory in `/tmp`: not that of another run of this test.
+fn third() -> u32 {
+    55_000 + std::process::id() % 10_000
+}
 
 /// The name of the file with the secret.
 const SECRET: &str = "cobre-tcp-secret";
@@ -93,7 +96,7 @@ fn another_user_does_not_get_in_and_the_job_goes_on() {
     wait_for("rank 0", || is_open(port));
     let stranger = |directory: Option<&std::path::Path>| {
         let mut command = program.rank(port, 2, 3);
-        command.uid(OTHER).gid(OTHER).env(TCP_TIMEOUT_SECS, "1");
+        command.uid(OTHER).gid(OTHER).env(TCP_TIMEOUT_SECS, "3");
         command.envs(directory.map(|directory| (RUNTIME, directory)));
         command
     };
@@ -110,11 +113,12 @@ fn a_directory_that_another_user_has_made_is_no_place_for_a_secret() {
         return;
     }
     let program = Program::new();
-    let place = PathBuf::from(format!("/tmp/cobre-{THIRD}"));
+    let third = third();
+    let place = PathBuf::from(format!("/tmp/cobre-{third}"));
     let elsewhere = tempfile::tempdir().unwrap();
     let hasty = || {
         let mut command = program.rank(free_port(), 0, 2);
-        command.uid(THIRD).gid(THIRD).env(TCP_TIMEOUT_SECS, "1");
+        command.uid(third).gid(third).env(TCP_TIMEOUT_SECS, "1");
         command
     };
     let refused = |word: &str| {
@@ -125,12 +129,12 @@ fn a_directory_that_another_user_has_made_is_no_place_for_a_secret() {
     fs::create_dir(&place).unwrap();
     chown(&place, Some(OTHER), Some(OTHER)).unwrap();
     refused("belongs to user 65534");
-    chown(&place, Some(THIRD), Some(THIRD)).unwrap();
+    chown(&place, Some(third), Some(third)).unwrap();
     fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
     refused("mode 755");
     fs::remove_dir(&place).unwrap();
     symlink(elsewhere.path(), &place).unwrap();
-    refused("cobre-64321");
+    refused(&format!("cobre-{third}"));
     fs::remove_file(&place).unwrap();
     // With nothing in the way it is made, and removed.
     let text = errors(&run([hasty()])).remove(0);

@@ -1,7 +1,13 @@
 //! `config.json`: how the case is trained and tried.
 
-use crate::hydrothermal::json::{choice, object};
-use crate::hydrothermal::number::{Count, NonNegative, Passes, Paths, Positive, Seed};
+use super::inflow::Estimation;
+use serde_json::{Value, json};
+
+use crate::finding::{Findings, Place};
+use crate::hydrothermal::json::{Json, Read, choice, object};
+use crate::hydrothermal::number::{
+    Count, Id, NonNegative, Passes, PathStages, Paths, Positive, Seed, UpperBoundStates,
+};
 
 pub(crate) const FILE: &str = "config.json";
 
@@ -22,12 +28,28 @@ object! {
         policy: Option<Policy>,
         /// Further outputs.
         exports: Option<Exports>,
+        /// The estimation of inflow models from a history.
+        estimation: Option<Estimation>,
+        /// The deterministic bound from above; none if left out.
+        upper_bound_evaluation: Option<UpperBoundEvaluation>,
         /// A note that nothing reads.
         version: Option<String>,
     }
+}
+
+object! {
+    /// The deterministic bound from above: an inner approximation over visited states.
+    UpperBoundEvaluation {
+        /// The switch; off if left out.
+        enabled: Option<bool>,
+        /// Iterations from one to the next; 10 if left out. One is computed after the last in any case.
+        interval_iterations: Option<Count>,
+        /// The most visited states of a stage that it uses, the latest ones; 100 if left out.
+        states: Option<UpperBoundStates>,
+    }
     refused {
-        upper_bound_evaluation: "there is no inner approximation",
-        estimation: "inflow models are given, not estimated",
+        initial_iteration: "every interval_iterations, from the first",
+        lipschitz: "slopes are computed from the linear programs",
     }
 }
 
@@ -48,11 +70,34 @@ object! {
         scenario_source: Option<ScenarioSource>,
         /// Which cuts are used; all if left out.
         cut_selection: Option<CutSelection>,
+        /// The most stages of a path of a cyclic study; 10000 if left out.
+        path_stages: Option<PathStages>,
+        /// Nothing reads it: backward passes are divided among ranks and threads by themselves.
+        parallelism: Option<Parallelism>,
     }
     refused {
         cut_formulation: "cuts are single",
         forward_pass: "there is one kind of forward pass",
         solver: "the retry ladder has no settings",
+        selection: "\"sampled\" is the one method; \"enumerated\" is not read",
+    }
+}
+
+object! {
+    /// The division of work in release 0.18.
+    Parallelism {
+        /// The unit of work of backward passes.
+        backward_scheduler: Option<BackwardScheduler>,
+    }
+}
+
+object! {
+    /// The unit of work of backward passes in release 0.18.
+    BackwardScheduler {
+        /// Its name.
+        method: String,
+        /// Openings of a unit.
+        block_size: Option<Count>,
     }
 }
 
@@ -75,9 +120,12 @@ choice! {
         TimeLimit = "time_limit",
         /// A bound that hardly moves.
         BoundStalling = "bound_stalling",
-    }
-    refused {
-        "simulation": "use bound_stalling, or cobre run --stop statistical:PATHS",
+        /// Bounds from both sides that meet; upper_bound_evaluation computes the other one.
+        Gap = "gap",
+        /// A decision of the first stage that hardly moves.
+        FirstStage = "first_stage",
+        /// A policy that does the same on simulated paths as before.
+        Simulation = "simulation",
     }
 }
 
@@ -90,10 +138,20 @@ object! {
         limit: Option<Count>,
         /// time_limit: seconds.
         seconds: Option<Positive>,
-        /// bound_stalling: the window, in iterations.
+        /// bound_stalling, first_stage: the window, in iterations.
         iterations: Option<Count>,
-        /// bound_stalling: the least relative change over the window.
+        /// bound_stalling, first_stage: the least relative change over the window. gap: the relative difference of the bounds.
         tolerance: Option<NonNegative>,
+        /// simulation: iterations from one simulation to the next.
+        period: Option<Count>,
+        /// simulation: paths.
+        replications: Option<Paths>,
+        /// simulation: the relative change of the value of paths, as a root mean square, that counts as none.
+        distance_tol: Option<NonNegative>,
+    }
+    refused {
+        bound_window: "add a rule bound_stalling, and stopping_mode all",
+        bound_tol: "add a rule bound_stalling, and stopping_mode all",
     }
 }
 
@@ -108,9 +166,56 @@ object! {
         load: Option<Scheme>,
         /// Non-controllable sources.
         ncs: Option<Scheme>,
+        /// The years of scheme historical: a list, or from and to; all that are complete if left out.
+        historical_years: Option<HistoricalYears>,
+        /// Where openings come from; from scenarios/noise_openings.parquet if that is there, else they are drawn.
+        openings: Option<OpeningSource>,
     }
-    refused {
-        historical_years: "paths are drawn from the openings",
+}
+
+object! {
+    /// Where openings come from.
+    OpeningSource {
+        /// The source.
+        source: OpeningSourceKind,
+    }
+}
+
+choice! {
+    /// Sources of openings.
+    OpeningSourceKind {
+        /// scenarios/noise_openings.parquet, which must be there.
+        File = "file",
+    }
+}
+
+object! {
+    /// Years from the first to the last.
+    YearRange {
+        /// The first year.
+        from: Id,
+        /// The last year.
+        to: Id,
+    }
+}
+
+/// Years: a list of them, or `{"from", "to"}`.
+#[derive(Debug, Clone)]
+pub(crate) enum HistoricalYears {
+    List(Vec<Id>),
+    Range(YearRange),
+}
+
+impl Read for HistoricalYears {
+    fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+        match json {
+            Json::Object(_) => YearRange::read(json, at, findings).map(Self::Range),
+            _ => Vec::read(json, at, findings).map(Self::List),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"anyOf": [<Vec<Id> as Read>::schema(), YearRange::schema()]})
     }
 }
 
@@ -127,11 +232,12 @@ choice! {
     SchemeKind {
         /// Paths through the openings.
         InSample = "in_sample",
-    }
-    refused {
-        "out_of_sample": "paths are drawn from the openings",
-        "historical": "paths are drawn from the openings",
-        "external": "paths are drawn from the openings",
+        /// Fresh draws of the same model.
+        OutOfSample = "out_of_sample",
+        /// The scenarios of scenarios/external_*_scenarios.parquet.
+        External = "external",
+        /// The inflows of past years, of scenarios/inflow_history.parquet.
+        Historical = "historical",
     }
 }
 
@@ -142,9 +248,8 @@ choice! {
         Level1 = "level1",
         /// For each trial point the oldest cut that is highest there.
         Lml1 = "lml1",
-    }
-    refused {
-        "domination": "use level1 or lml1",
+        /// Cuts that are below others at all trial points go: level1 under another name.
+        Domination = "domination",
     }
 }
 
@@ -157,14 +262,26 @@ object! {
         method: Option<CutMethod>,
         /// The most cuts that a stage uses.
         max_active_per_stage: Option<Count>,
+        /// Nothing reads it: cuts are selected after every iteration.
+        check_frequency: Option<Count>,
+        /// Nothing reads it: cuts are selected after every iteration, at all trial points.
+        threshold: Option<NonNegative>,
+        /// Nothing reads it: lml1 looks at all trial points.
+        memory_window: Option<NonNegative>,
+        /// Nothing reads it: cuts are compared by value.
+        cut_activity_tolerance: Option<NonNegative>,
+        /// Nothing reads it: cuts are compared by value.
+        row_activity_tolerance: Option<NonNegative>,
+        /// Nothing reads it: values that differ by 1e-10 of their size are equal.
+        tie_tolerance: Option<NonNegative>,
+        /// Nothing reads it: values that differ by 1e-10 of their size are equal.
+        domination_epsilon: Option<NonNegative>,
+        /// Nothing reads it: values that differ by 1e-10 of their size are equal.
+        domination_tolerance: Option<NonNegative>,
+        /// Nothing reads it: bases are kept anyway.
+        basis_padding: Option<bool>,
     }
     refused {
-        memory_window: "lml1 looks at all trial points",
-        check_frequency: "cuts are selected after every iteration",
-        threshold: "cuts are selected after every iteration",
-        cut_activity_tolerance: "cuts are compared by value",
-        domination_epsilon: "use level1 or lml1",
-        basis_padding: "bases are kept anyway",
         angular_pruning: "use level1 or lml1",
     }
 }
@@ -176,11 +293,14 @@ object! {
         enabled: Option<bool>,
         /// Paths to walk; 2000 if left out.
         num_scenarios: Option<Paths>,
-        /// Where the paths come from; its seed must be that of training.
+        /// Stages of the paths of a cyclic study, whose costs are discounted; they end by chance if left out.
+        num_stages: Option<PathStages>,
+        /// Where the paths come from; that of training if left out.
         scenario_source: Option<ScenarioSource>,
     }
     refused {
         policy_type: "the policy is its cuts",
+        selection: "\"sampled\" is the one method; \"enumerated\" is not read",
         output_path: "results go where --output says",
         output_mode: "results are written one way",
         io_channel_capacity: "results are written one way",
@@ -200,7 +320,7 @@ object! {
     InflowNonNegativity {
         /// The method; penalty if left out.
         method: Option<NonNegativity>,
-        /// Method penalty: the cost of added water, $/(m³/s·h); 1000 if left out here and in penalties.json.
+        /// Methods with a penalty: the cost of added water, $/(m³/s·h); 1000 if left out here and in penalties.json.
         penalty_cost: Option<NonNegative>,
     }
 }
@@ -214,11 +334,17 @@ choice! {
         Penalty = "penalty",
         /// They are zero.
         Truncation = "truncation",
+        /// They are zero; what lifts inflows that depend on the past to zero is paid for as by penalty.
+        TruncationWithPenalty = "truncation_with_penalty",
         /// The noise has a lower bound, the same for every past, at which they do not arise.
         BoundedNoise = "bounded_noise",
     }
-    refused {
-        "truncation_with_penalty": "use truncation or penalty",
+}
+
+impl NonNegativity {
+    /// True if no inflow is below zero in a linear program.
+    pub(crate) fn truncates(self) -> bool {
+        matches!(self, Self::Truncation | Self::TruncationWithPenalty)
     }
 }
 
@@ -229,11 +355,40 @@ object! {
         mode: Option<PolicyMode>,
         /// Checkpoints; the command line sets them (--checkpoint), so this key must be off.
         checkpointing: Option<Checkpointing>,
+        /// The value after the last stage: the cuts of another study; no value if left out.
+        boundary: Option<BoundaryPolicy>,
     }
     refused {
         path: "results go where --output says",
         validate_compatibility: "a policy is always checked; use --warm-start",
-        boundary: "there is no cost after the last stage",
+    }
+}
+
+object! {
+    /// The value after the last stage: the cuts of another study.
+    BoundaryPolicy {
+        /// The output directory of the other run, or a JSON file with the cuts of SDDP.jl; relative to the case.
+        path: String,
+        /// The stage of the other study whose cost to go it is, or the name of its node; that of the same dates if
+        /// left out.
+        source_stage: Option<SourceStage>,
+    }
+}
+
+/// A stage of another study: its number, or the name of a node.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceStage(pub(crate) String);
+
+impl Read for SourceStage {
+    fn read(json: &Json, at: &Place, findings: &mut Findings) -> Option<Self> {
+        match json {
+            Json::Text(name) => Some(Self(name.clone())),
+            _ => Id::read(json, at, findings).map(|stage| Self(stage.to_string())),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"anyOf": [Id::schema(), {"type": "string"}]})
     }
 }
 
@@ -268,13 +423,13 @@ object! {
     Exports {
         /// Must be false, and is if left out.
         states: Option<bool>,
-        /// Must be false, and is if left out.
+        /// Nothing reads it: cobre fit writes estimated inflow models.
         stochastic: Option<bool>,
     }
     refused {
         training: "results have no switches",
         cuts: "results have no switches",
-        vertices: "there is no inner approximation",
+        vertices: "the inner approximation is not kept",
         simulation: "results have no switches",
         forward_detail: "results have no switches",
         backward_detail: "results have no switches",

@@ -49,8 +49,16 @@ table! {
         block_id: Option<Id>,
         /// The most diverted flow, m³/s.
         max_diversion_m3s: Option<NonNegative>,
+        /// The least diverted flow, m³/s.
+        min_diversion_m3s: Option<NonNegative>,
+        /// The least spilled flow, m³/s.
+        min_spillage_m3s: Option<NonNegative>,
+        /// The most spilled flow, m³/s.
+        max_spillage_m3s: Option<NonNegative>,
         /// The flow that filling has to keep back, m³/s.
         filling_inflow_m3s: Option<NonNegative>,
+        /// The same under its later name.
+        filling_min_rate_m3s: Option<NonNegative>,
         /// Water taken out for other uses, m³/s; below 0 if water is returned.
         water_withdrawal_m3s: Option<Number>,
     }

@@ -1,5 +1,6 @@
 //! `initial_conditions.json`: what there is before the first stage.
 
+use super::inflow::RecentObservation;
 use crate::hydrothermal::date::Date;
 use crate::hydrothermal::json::object;
 use crate::hydrothermal::number::{Id, NonNegative, Number};
@@ -19,9 +20,8 @@ object! {
         past_anticipated_commitments: Option<Vec<PastCommitments>>,
         /// Releases before the first stage, of plants with a travel time.
         past_defluences: Option<Vec<PastDefluence>>,
-    }
-    refused {
-        recent_observations: "give whole stages in past_inflows",
+        /// Inflows of the season in which the first stage begins, before it.
+        recent_observations: Option<Vec<RecentObservation>>,
     }
 }
 
@@ -36,12 +36,18 @@ object! {
 }
 
 object! {
-    /// Commitments of a thermal plant that were made before the first stage.
+    /// Commitments of a thermal plant that were made before the first stage: of whole stages, or of days.
     PastCommitments {
         /// The plant.
         thermal_id: Id,
-        /// Mean power, MW, of the first stage, of the second, and so on.
-        values_mw: Vec<NonNegative>,
+        /// Mean power, MW, of the first stage, of the second, and so on; or else value_mw between two dates.
+        values_mw: Option<Vec<NonNegative>>,
+        /// The first day.
+        start_date: Option<Date>,
+        /// The day after the last.
+        end_date: Option<Date>,
+        /// Mean power of these days, MW.
+        value_mw: Option<NonNegative>,
     }
 }
 

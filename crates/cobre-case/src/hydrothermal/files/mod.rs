@@ -5,6 +5,7 @@ pub(crate) mod constraints;
 pub(crate) mod equipment;
 pub(crate) mod generic;
 pub(crate) mod hydraulics;
+pub(crate) mod inflow;
 pub(crate) mod initial;
 pub(crate) mod penalties;
 pub(crate) mod penalty_overrides;
@@ -12,6 +13,7 @@ pub(crate) mod production;
 pub(crate) mod scenarios;
 pub(crate) mod stages;
 pub(crate) mod system;
+pub(crate) mod terminal;
 
 use std::path::Path;
 
@@ -23,54 +25,37 @@ use self::equipment::{
     Batteries, BatteryBounds, ContractBounds, EnergyContracts, ExchangeFactors, PumpingBounds,
     PumpingStations, SourceBounds,
 };
-use self::generic::{GenericBounds, GenericConstraints};
+use self::generic::{GenericBounds, GenericConstraints, GenericParameters};
+use self::inflow::{AnnualComponent, InflowHistory, NoiseOpenings};
 use self::initial::InitialConditions;
 use self::penalties::Penalties;
 use self::penalty_overrides::{BusOverrides, HydroOverrides, LineOverrides, SourceOverrides};
-use self::production::{EnergyProductivity, Geometry, Hyperplanes, ProductionModels};
+use self::production::{
+    EnergyProductivity, Geometry, Hyperplanes, ProductionModels, TailraceCurves,
+};
 use self::scenarios::{
-    ArCoefficients, Correlation, InflowStats, LoadFactors, LoadStats, SourceFactors, SourceStats,
+    ArCoefficients, Correlation, ExternalInflow, ExternalLoad, ExternalSources, InflowRegimes,
+    InflowStats, LoadFactors, LoadStats, SourceFactors, SourceStats,
 };
 use self::stages::Stages;
 use self::system::{Buses, Hydros, Lines, Sources, Thermals};
+use self::terminal::TerminalWaterValues;
+use super::inflow_variance::derive_residuals;
 use super::is_there;
 use super::json::{Json, Read};
+use super::release18;
 use super::table::{self, Column, Row, Sizes};
 use crate::finding::{Findings, Place};
 
 /// Files of the format that this version refuses, with why.
 const REFUSED: &[(&str, &str)] = &[
     (
-        "system/tailrace_curves.parquet",
-        "give tailrace in system/hydros.json",
-    ),
-    (
-        "scenarios/inflow_history.parquet",
-        "inflow models are given, not estimated",
+        "post_study_stages.json",
+        "the study ends with its last stage; give it a terminal value",
     ),
     (
         "scenarios/external_scenarios.parquet",
         "openings are drawn, not given",
-    ),
-    (
-        "scenarios/external_inflow_scenarios.parquet",
-        "openings are drawn, not given",
-    ),
-    (
-        "scenarios/external_load_scenarios.parquet",
-        "openings are drawn, not given",
-    ),
-    (
-        "scenarios/external_ncs_scenarios.parquet",
-        "openings are drawn, not given",
-    ),
-    (
-        "scenarios/noise_openings.parquet",
-        "openings are drawn, not given",
-    ),
-    (
-        "constraints/generic_parameters.json",
-        "write the numbers into the expressions of generic_constraints.json",
     ),
 ];
 
@@ -93,6 +78,8 @@ macro_rules! files {
             $( pub(crate) $table: Vec<$row>, )*
             /// The tables that are there and have no rows.
             pub(crate) empty: Vec<&'static str>,
+            /// The sizes of the case, by which tables are limited.
+            pub(crate) sizes: Sizes,
         }
 
         impl Files {
@@ -112,7 +99,9 @@ macro_rules! files {
                 let mut empty = Vec::new();
                 $( if $table.as_ref().is_some_and(Vec::is_empty) { empty.push(<$row>::FILE); } )*
                 $( let $table = $table.unwrap_or_default(); )*
-                Some(Self { $( $needed: $needed?, )* $( $optional, )* $( $table, )* empty })
+                let mut files = Self { $( $needed: $needed?, )* $( $optional, )* $( $table, )* empty, sizes };
+                derive_residuals(&mut files);
+                Some(files)
             }
         }
 
@@ -153,6 +142,7 @@ files! {
         batteries: Batteries = equipment::BATTERIES,
         exchange_factors: ExchangeFactors = equipment::EXCHANGE_FACTORS,
         constraints: GenericConstraints = generic::FILE,
+        parameters: GenericParameters = generic::PARAMETERS,
     }
     sizes Sizes {
         stages: stages.as_ref().map(|file| file.stages.len()),
@@ -166,13 +156,21 @@ files! {
         contracts: Some(contracts.as_ref().map_or(0, |file| file.contracts.len())),
         batteries: Some(batteries.as_ref().map_or(0, |file| file.batteries.len())),
         constraints: Some(constraints.as_ref().map_or(0, |file| file.constraints.len())),
+        openings: stages.as_ref().map(|file| file.stages.iter().map(|stage| stage.num_scenarios.0).sum()),
         unit_groups: hydros.as_ref().map(|file| file.hydros.iter().map(|plant| plant.groups().len()).sum()),
     };
     tables {
         inflow_stats: InflowStats,
+        inflow_regimes: InflowRegimes,
         ar_coefficients: ArCoefficients,
+        annual_component: AnnualComponent,
+        inflow_history: InflowHistory,
+        noise_openings: NoiseOpenings,
         load_stats: LoadStats,
         source_stats: SourceStats,
+        external_inflows: ExternalInflow,
+        external_loads: ExternalLoad,
+        external_sources: ExternalSources,
         thermal_bounds: ThermalBounds,
         hydro_bounds: HydroBounds,
         line_bounds: LineBounds,
@@ -189,6 +187,8 @@ files! {
         hyperplanes: Hyperplanes,
         geometry: Geometry,
         energy_productivity: EnergyProductivity,
+        terminal_water_values: TerminalWaterValues,
+        tailrace_curves: TailraceCurves,
     }
 }
 
@@ -220,12 +220,14 @@ fn json<T: Read>(
             return None;
         }
     };
-    let json = sound(&text, &at, findings)?;
+    let mut json = sound(&text, &at, findings)?;
+    release18::translate(case, file, &mut json);
     let Some(overrides) = overrides else {
         return T::read(&json, &at, findings);
     };
     let at = Place::file(format!("{file} with its overrides"));
-    let overrides = sound(overrides.as_bytes(), &at, findings)?;
+    let mut overrides = sound(overrides.as_bytes(), &at, findings)?;
+    release18::translate(case, file, &mut overrides);
     T::read(&json.overridden_by(overrides), &at, findings)
 }
 

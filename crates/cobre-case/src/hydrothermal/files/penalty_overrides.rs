@@ -71,5 +71,15 @@ table! {
         evaporation_violation_cost: Option<Positive>,
         /// Withdrawal other than what is asked for, too little or too much.
         water_withdrawal_violation_cost: Option<Positive>,
+        /// Too much withdrawn; as water_withdrawal_violation_cost if left out.
+        water_withdrawal_violation_pos_cost: Option<Positive>,
+        /// Too little withdrawn; as water_withdrawal_violation_cost if left out.
+        water_withdrawal_violation_neg_cost: Option<Positive>,
+        /// Too much evaporation; as evaporation_violation_cost if left out.
+        evaporation_violation_pos_cost: Option<Positive>,
+        /// Too little evaporation; as evaporation_violation_cost if left out.
+        evaporation_violation_neg_cost: Option<Positive>,
+        /// Turbined flow in all stages, in place of fpha_turbined_cost.
+        turbined_cost: Option<Positive>,
     }
 }

@@ -1,4 +1,4 @@
-//! `system/hydro_production_models.json`, `system/fpha_hyperplanes.parquet` and `system/hydro_geometry.parquet`: how
+//! `system/hydro_production_models.json` and the tables of hyperplanes, productivities, reservoirs and tailraces: how
 //! water becomes energy.
 
 use crate::hydrothermal::json::{choice, object};
@@ -57,10 +57,12 @@ object! {
         end_stage_id: Option<Id>,
         /// The production function.
         model: GenerationModel,
-        /// For fpha: where the hyperplanes come from.
+        /// For fpha: where the hyperplanes come from; system/fpha_hyperplanes.parquet if left out.
         fpha_config: Option<FphaConfig>,
         /// Energy of water in these stages, MW/(m³/s); not with fpha.
         productivity_override: Option<Positive>,
+        /// The storage at which a specific productivity becomes one of flow, and at which the water of the plant stands below the one above.
+        reference_volume: Option<ReferenceVolume>,
     }
 }
 
@@ -71,10 +73,22 @@ object! {
         season_id: Id,
         /// The production function.
         model: GenerationModel,
-        /// For fpha: where the hyperplanes come from.
+        /// For fpha: where the hyperplanes come from; system/fpha_hyperplanes.parquet if left out.
         fpha_config: Option<FphaConfig>,
         /// Energy of water in this season, MW/(m³/s); not with fpha.
         productivity_override: Option<Positive>,
+        /// The storage at which a specific productivity becomes one of flow, and at which the water of the plant stands below the one above.
+        reference_volume: Option<ReferenceVolume>,
+    }
+}
+
+object! {
+    /// A storage, or a share of the storage range.
+    ReferenceVolume {
+        /// The storage, hm³.
+        volume_hm3: Option<Positive>,
+        /// The share of the way from least to most storage of the plant; 0.65 if neither is given.
+        percentile: Option<Share>,
     }
 }
 
@@ -101,7 +115,7 @@ object! {
         spillage_discretization_points: Option<Id>,
         /// Computed: the most planes that are kept; all facets of the hull if left out.
         max_planes_per_hydro: Option<Id>,
-        /// Computed: the storages that the grid covers; least to most storage if left out.
+        /// Computed: the storages that the grid covers; those of the level curve if left out.
         fitting_window: Option<FittingWindow>,
     }
 }
@@ -155,12 +169,12 @@ table! {
         hydro_id: Id,
         /// The stage; empty for all stages that have no row of their own.
         stage_id: Option<Id>,
-        /// Energy of water, MW/(m³/s), in place of that of system/hydros.json.
-        equivalent_productivity_mw_per_m3s: Positive,
-    }
-    refused {
-        reference_outflow_m3s: "give equivalent_productivity_mw_per_m3s",
-        specific_productivity_mw_per_m3s_per_m: "give equivalent_productivity_mw_per_m3s",
+        /// Energy of water, MW/(m³/s), in place of that of system/hydros.json; 0 in an outage.
+        equivalent_productivity_mw_per_m3s: Option<NonNegative>,
+        /// The outflow at which a specific productivity becomes one of flow, m³/s; max_turbined_m3s if empty.
+        reference_outflow_m3s: Option<NonNegative>,
+        /// Energy of water and head, MW/(m³/s) per m: times net head it is the productivity where no other is given.
+        specific_productivity_mw_per_m3s_per_m: Option<NonNegative>,
     }
 }
 
@@ -175,5 +189,33 @@ table! {
         height_m: Number,
         /// The area of the water, km²; does not fall as storage ascends.
         area_km2: NonNegative,
+    }
+}
+
+table! {
+    /// Levels of the water below plants by outflow: pieces of polynomials, in families by the level of the reservoir below.
+    TailraceCurves in "system/tailrace_curves.parquet", rows |sizes| Sizes::by_curve(sizes.hydros), {
+        /// The plant.
+        hydro_id: Id,
+        /// The number of the family.
+        family_id: Id,
+        /// The level of the reservoir below at which the family holds, m; may be empty where the plant has one family.
+        downstream_reference_level_m: Option<NonNegative>,
+        /// The number of the piece in its family, in the order of outflow.
+        segment_id: Id,
+        /// The outflow at which the piece begins, m³/s.
+        outflow_min_m3s: NonNegative,
+        /// The outflow at which it ends, m³/s.
+        outflow_max_m3s: NonNegative,
+        /// The constant of its polynomial, m.
+        coefficient_0: Number,
+        /// The coefficient of the outflow.
+        coefficient_1: Number,
+        /// That of its square.
+        coefficient_2: Number,
+        /// That of its third power.
+        coefficient_3: Number,
+        /// That of its fourth power.
+        coefficient_4: Number,
     }
 }

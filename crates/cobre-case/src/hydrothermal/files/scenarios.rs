@@ -29,6 +29,22 @@ table! {
 }
 
 table! {
+    /// Mean and deviation of inflows in the regimes of a Markov chain.
+    InflowRegimes in "scenarios/inflow_regimes.parquet", rows |sizes| sizes.by_scenario(sizes.hydros), {
+        /// The regime: `scenario_id` of nodes of the policy graph.
+        scenario_id: Id,
+        /// The plant.
+        hydro_id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The mean in the regime, m³/s.
+        mean_m3s: Number,
+        /// The standard deviation in the regime, m³/s.
+        std_m3s: NonNegative,
+    }
+}
+
+table! {
     /// The dependence of inflows on earlier ones.
     ArCoefficients in "scenarios/inflow_ar_coefficients.parquet", rows |sizes| sizes.by_lag(sizes.hydros), {
         /// The plant.
@@ -39,8 +55,9 @@ table! {
         lag: Id,
         /// The coefficient, of deviations divided by their standard deviation.
         coefficient: Number,
-        /// The deviation of what is new in a stage, as a part of the standard deviation; the same for all lags.
-        residual_std_ratio: NonNegative,
+        /// The deviation of what is new in a stage, as a part of the standard deviation; the same for all lags. Derived
+        /// from the coefficients if left out.
+        residual_std_ratio: Option<NonNegative>,
     }
 }
 
@@ -69,6 +86,48 @@ table! {
         mean: NonNegative,
         /// The standard deviation, of the capacity.
         std: NonNegative,
+    }
+}
+
+table! {
+    /// Scenarios of inflows that paths can follow.
+    ExternalInflow in "scenarios/external_inflow_scenarios.parquet", rows |sizes| sizes.by_scenario(sizes.hydros), {
+        /// The stage.
+        stage_id: Id,
+        /// The scenario, such as a year; all rows are of one scenario if left out.
+        scenario_id: Option<Id>,
+        /// The plant.
+        hydro_id: Id,
+        /// The inflow, m³/s.
+        value_m3s: Number,
+    }
+}
+
+table! {
+    /// Scenarios of load that paths can follow.
+    ExternalLoad in "scenarios/external_load_scenarios.parquet", rows |sizes| sizes.by_scenario(sizes.buses), {
+        /// The stage.
+        stage_id: Id,
+        /// The scenario; all rows are of one scenario if left out.
+        scenario_id: Option<Id>,
+        /// The bus.
+        bus_id: Id,
+        /// The load, MW.
+        value_mw: NonNegative,
+    }
+}
+
+table! {
+    /// Scenarios of available energy of sources that paths can follow.
+    ExternalSources in "scenarios/external_ncs_scenarios.parquet", rows |sizes| sizes.by_scenario(sizes.sources), {
+        /// The stage.
+        stage_id: Id,
+        /// The scenario; all rows are of one scenario if left out.
+        scenario_id: Option<Id>,
+        /// The source.
+        ncs_id: Id,
+        /// The available part of the capacity; above 1 it is 1.
+        value: NonNegative,
     }
 }
 

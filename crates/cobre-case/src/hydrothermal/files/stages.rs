@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::inflow::SeasonDefinitions;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::date::Date;
 use crate::hydrothermal::json::{Json, Read, choice, expected, object};
@@ -16,11 +17,12 @@ object! {
         policy_graph: PolicyGraph,
         /// The stages, in the order of time.
         stages: Vec<Stage>,
+        /// Seasons; with them lags of inflows are seasons, without them stages.
+        season_definitions: Option<SeasonDefinitions>,
         /// Stages before the first, which say what season past inflows belong to.
         pre_study_stages: Option<Vec<PreStudyStage>>,
     }
     refused {
-        season_definitions: "give season_id in each stage",
         scenario_source: "it is in config.json",
     }
 }
@@ -32,9 +34,39 @@ object! {
         r#type: Horizon,
         /// Discount of costs, per year: 0.12 for 12 %.
         annual_discount_rate: NonNegative,
+        /// The nodes of a Markov chain of inflow regimes; one node for each stage if left out.
+        nodes: Option<Vec<GraphNode>>,
+        /// The steps from stage to stage: each stage follows the one before it, and the first the last of a cyclic study.
+        /// With `nodes`, the steps from node to node.
+        transitions: Option<Vec<Transition>>,
     }
-    refused {
-        transitions: "each stage follows the one before it",
+}
+
+object! {
+    /// A node of the policy graph: a stage in a regime of inflows.
+    GraphNode {
+        /// Its number.
+        id: Id,
+        /// The stage.
+        stage_id: Id,
+        /// The regime, whose inflows are in inflow_regimes.parquet; those of inflow_seasonal_stats.parquet if left out.
+        scenario_id: Option<Id>,
+        /// The probability that the study begins in this node of the first stage; 1 if left out.
+        initial_probability: Option<Share>,
+    }
+}
+
+object! {
+    /// A step from a stage, or a node, to the next.
+    Transition {
+        /// The stage, or with `nodes` the node.
+        source_id: Id,
+        /// The stage, or the node, that follows it.
+        target_id: Id,
+        /// Its probability: 1 from stage to stage; those from a node sum to 1.
+        probability: Share,
+        /// The annual discount rate of the stage `source_id`, in place of that of all.
+        annual_discount_rate_override: Option<NonNegative>,
     }
 }
 
@@ -43,9 +75,8 @@ choice! {
     Horizon {
         /// The study ends with its last stage.
         Finite = "finite_horizon",
-    }
-    refused {
-        "cyclic": "the study must end",
+        /// The first stage follows the last, again and again; the discount must be above 0.
+        Cyclic = "cyclic",
     }
 }
 
@@ -72,6 +103,8 @@ object! {
         sampling_method: Option<SamplingMethod>,
         /// The relation between its blocks; parallel if left out.
         block_mode: Option<BlockMode>,
+        /// The annual discount rate of the stage, in place of that of all.
+        annual_discount_rate_override: Option<NonNegative>,
     }
 }
 
@@ -107,12 +140,15 @@ choice! {
         Saa = "saa",
         /// By Latin hypercube: every series has one outcome in each of num_scenarios equal parts.
         Lhs = "lhs",
+        /// By a Sobol sequence with a random digital shift.
+        Sobol = "qmc_sobol",
+        /// By a Halton sequence with random digits.
+        Halton = "qmc_halton",
+        /// By the residuals of past years, of all plants together.
+        HistoricalResiduals = "historical_residuals",
     }
     refused {
-        "qmc_sobol": "use saa or lhs",
-        "qmc_halton": "use saa or lhs",
         "selective": "use saa or lhs",
-        "historical_residuals": "use saa or lhs",
     }
 }
 

@@ -192,9 +192,8 @@ object! {
         hydraulic_losses: Option<HydraulicLosses>,
         /// Efficiency, for computed hyperplanes; 1 if left out.
         efficiency: Option<Efficiency>,
-    }
-    refused {
-        specific_productivity_mw_per_m3s_per_m: "productivity is constant",
+        /// Energy of water and head, MW/(m³/s) per m: times net head at a reference it is the productivity where no other is given.
+        specific_productivity_mw_per_m3s_per_m: Option<NonNegative>,
     }
 }
 
@@ -302,6 +301,16 @@ object! {
         evaporation_violation_cost: Option<NonNegative>,
         /// Withdrawal other than what is asked for, too little or too much.
         water_withdrawal_violation_cost: Option<NonNegative>,
+        /// Too much withdrawn; as water_withdrawal_violation_cost if left out.
+        water_withdrawal_violation_pos_cost: Option<NonNegative>,
+        /// Too little withdrawn; as water_withdrawal_violation_cost if left out.
+        water_withdrawal_violation_neg_cost: Option<NonNegative>,
+        /// Too much evaporation; as evaporation_violation_cost if left out.
+        evaporation_violation_pos_cost: Option<NonNegative>,
+        /// Too little evaporation; as evaporation_violation_cost if left out.
+        evaporation_violation_neg_cost: Option<NonNegative>,
+        /// Turbined flow in all stages, in place of fpha_turbined_cost.
+        turbined_cost: Option<NonNegative>,
     }
 }
 

@@ -29,15 +29,17 @@ pub(super) fn mean(system: &System, sampling: &OpeningSampler) -> Fictitious {
         .iter()
         .map(|&place| system.hydros[place].inflow.past.clone())
         .collect();
-    let counts = walk.stages.iter().map(|stage| stage.openings);
-    let paths = counts.clone().fold(1, usize::saturating_mul);
+    let by_stage: Vec<usize> = (0..system.stages.len())
+        .map(|stage| walk.outcomes(system, stage))
+        .collect();
+    let paths = by_stage.iter().copied().fold(1, usize::saturating_mul);
     if paths <= PATHS {
         return Fictitious {
-            mean: walk.enumerate(0, &start),
+            mean: walk.enumerate(&walk.begin, &start),
             standard_error: 0.0,
         };
     }
-    let outcomes: usize = counts.sum::<usize>() * plants.len();
+    let outcomes: usize = by_stage.iter().sum::<usize>() * plants.len();
     let paths = (OUTCOMES / outcomes.max(1)).clamp(FEWEST, PATHS);
     let costs: Vec<f64> = (0..paths).map(|path| walk.sample(path, &start)).collect();
     let count = costs.len() as f64;
@@ -52,12 +54,18 @@ pub(super) fn mean(system: &System, sampling: &OpeningSampler) -> Fictitious {
 /// Past inflows by plant, the most recent first.
 type History = Vec<Vec<f64>>;
 
+/// Places of nodes, and their probabilities.
+type Steps = [(usize, f64)];
+
 struct InflowWalk<'s> {
-    stages: Vec<InflowWalkStage<'s>>,
+    /// The nodes that paths begin in.
+    begin: Vec<(usize, f64)>,
+    nodes: Vec<InflowWalkNode<'s>>,
 }
 
-struct InflowWalkStage<'s> {
+struct InflowWalkNode<'s> {
     openings: usize,
+    next: &'s Steps,
     /// By plant.
     plants: Vec<InflowWalkPlant<'s>>,
 }
@@ -75,43 +83,61 @@ impl<'s> InflowWalk<'s> {
         let prices = plants.iter();
         let prices = prices.map(|&place| water_worth::prices(system, place));
         let prices: Vec<Vec<f64>> = prices.collect();
-        let mut weight = 1.0;
-        let stages = (0..system.stages.len()).map(|number| {
-            let drawn = sampling.draw(system, number);
+        let weights = system.stages.iter().scan(1.0, |weight, stage| {
+            let own = *weight;
+            *weight *= stage.discount;
+            Some(own)
+        });
+        let weights: Vec<f64> = weights.collect();
+        let stages = (0..system.stages.len()).map(|stage| sampling.draw(system, stage));
+        let stages: Vec<_> = stages.collect();
+        let nodes = system.nodes.iter().map(|node| {
+            let number = node.stage;
+            let drawn = &stages[number];
             let plants = plants.iter().zip(&prices).map(|(&place, prices)| {
-                let model = &system.hydros[place].inflow.stages[number];
+                let model = system.hydros[place].inflow.model(node.regime, number);
                 InflowWalkPlant {
                     model,
-                    price: weight * prices[number],
+                    price: weights[number] * prices[number],
                     drawn: drawn
                         .iter()
                         .map(|drawn| model.drawn(drawn[place]))
                         .collect(),
                 }
             });
-            let stage = InflowWalkStage {
+            InflowWalkNode {
                 openings: drawn.len(),
+                next: &node.next,
                 plants: plants.collect(),
-            };
-            weight *= system.stages[number].discount;
-            stage
+            }
         });
+        let begin = system.nodes.iter().enumerate();
+        let begin = begin.filter(|(_, node)| node.initial > 0.0);
         Self {
-            stages: stages.collect(),
+            begin: begin.map(|(place, node)| (place, node.initial)).collect(),
+            nodes: nodes.collect(),
         }
     }
 
-    /// The mean cost of all paths from a stage on.
-    fn enumerate(&self, number: usize, history: &History) -> f64 {
-        let Some(stage) = self.stages.get(number) else {
-            return 0.0;
-        };
-        let later = (0..stage.openings).map(|opening| {
-            let mut history = history.clone();
-            stage.advance(opening, &mut history);
-            self.enumerate(number + 1, &history)
+    /// The outcomes of a stage: the openings of all its nodes.
+    fn outcomes(&self, system: &System, stage: usize) -> usize {
+        let nodes = system.nodes.iter().zip(&self.nodes);
+        let nodes = nodes.filter(|(node, _)| node.stage == stage);
+        nodes.map(|(_, own)| own.openings).sum()
+    }
+
+    /// The mean cost of all paths that take these steps next.
+    fn enumerate(&self, steps: &Steps, history: &History) -> f64 {
+        let costs = steps.iter().map(|(place, probability)| {
+            let node = &self.nodes[*place];
+            let later = (0..node.openings).map(|opening| {
+                let mut history = history.clone();
+                node.advance(opening, &mut history);
+                self.enumerate(node.next, &history)
+            });
+            probability * (node.cost(history) + later.sum::<f64>() / node.openings as f64)
         });
-        stage.cost(history) + later.sum::<f64>() / stage.openings as f64
+        costs.sum()
     }
 
     /// The cost of a sampled path, each stage with the mean over its openings.
@@ -119,16 +145,31 @@ impl<'s> InflowWalk<'s> {
         let noise = Noise::new(0, Purpose::Fictitious);
         let mut history = start.clone();
         let mut cost = 0.0;
-        for (number, stage) in self.stages.iter().enumerate() {
-            cost += stage.cost(&history);
-            let [draw, _] = noise.draw(0, path, number);
-            stage.advance((draw * stage.openings as f64) as usize, &mut history);
+        let mut steps = &self.begin[..];
+        let mut number = 0;
+        while !steps.is_empty() {
+            let [draw, step] = noise.draw(0, path, number);
+            let node = &self.nodes[chosen(steps, step)];
+            cost += node.cost(&history);
+            node.advance((draw * node.openings as f64) as usize, &mut history);
+            steps = node.next;
+            number += 1;
         }
         cost
     }
 }
 
-impl InflowWalkStage<'_> {
+/// The step that a number in [0, 1) chooses.
+fn chosen(steps: &Steps, draw: f64) -> usize {
+    let mut left = draw;
+    let found = steps.iter().find(|(_, probability)| {
+        left -= probability;
+        left < 0.0
+    });
+    found.or(steps.last()).map_or(0, |(place, _)| *place)
+}
+
+impl InflowWalkNode<'_> {
     /// The mean cost over the openings.
     fn cost(&self, history: &History) -> f64 {
         let costs = self.plants.iter().zip(history).map(|(plant, past)| {
@@ -143,8 +184,7 @@ impl InflowWalkStage<'_> {
     fn advance(&self, opening: usize, history: &mut History) {
         for (plant, past) in self.plants.iter().zip(history) {
             let inflow = (plant.model.of_past(past) + plant.drawn[opening]).max(0.0);
-            past.rotate_right(1);
-            past[0] = inflow;
+            plant.model.advance(past, inflow);
         }
     }
 }

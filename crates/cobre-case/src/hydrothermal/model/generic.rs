@@ -4,7 +4,7 @@ use cobre_sddp::ColumnId;
 
 use super::Program;
 use super::layout::ConstraintLayout;
-use crate::hydrothermal::system::{ActiveBound, ConstraintTerm, PlannerConstraint, Variable};
+use crate::hydrothermal::system::{ActiveBound, PlannerConstraint, ThingVariable, Variable};
 
 /// Adds the constraints that hold in a stage, after everything that they may be about.
 pub(super) fn add(program: &mut Program<'_>) {
@@ -34,20 +34,17 @@ fn add_row(
         None => (program.stage.total_hours(), constraint.label.clone()),
     };
     let mut terms: Vec<(ColumnId, f64)> = Vec::new();
+    let mut known = 0.0;
+    let (parameters, number) = (&program.system.parameters, program.number);
     for term in &constraint.terms {
-        let block = term.block.or(bound.block).unwrap_or(0);
-        let of_term = columns(program, term, block);
-        terms.extend(
-            of_term
-                .iter()
-                .map(|(column, factor)| (*column, term.factor * factor)),
-        );
+        let of_row = bound.block.unwrap_or(0);
+        let sign = if term.of.reversed { -1.0 } else { 1.0 };
+        let times = sign * term.factor.at(parameters, number, of_row);
+        let of_term = columns(program, &term.of, term.of.block.unwrap_or(of_row));
+        let of_term = of_term.iter();
+        terms.extend(of_term.map(|(column, factor)| (*column, times * factor)));
+        known += times * known_part(program, &term.of);
     }
-    let known: f64 = constraint
-        .terms
-        .iter()
-        .map(|term| known(program, term))
-        .sum();
     let (lower, upper) = (bound.lower - known, bound.upper - known);
     let written = terms.clone();
     let mut slack = |what: &str, asked: bool, sign: f64| {
@@ -66,6 +63,7 @@ fn add_row(
         block: bound.block,
         hours,
         bounds: [bound.lower, bound.upper],
+        constant: bound.constant,
         known,
         terms: written,
         row,
@@ -74,27 +72,39 @@ fn add_row(
     }
 }
 
-/// The part of a term that does not depend on decisions.
-fn known(program: &Program<'_>, term: &ConstraintTerm) -> f64 {
-    let withdrawal = &program.layout.hydros;
-    let withdrawal = withdrawal
-        .get(term.thing)
-        .and_then(|plant| plant.withdrawal.as_ref());
-    match (term.variable, withdrawal) {
-        (Variable::HydroWithdrawal, Some((asked, _))) => term.factor * asked,
+/// The part of a variable that does not depend on decisions.
+fn known_part(program: &Program<'_>, of: &ThingVariable) -> f64 {
+    let plant = || &program.system.hydros[of.thing];
+    let layout = || &program.layout.hydros[of.thing];
+    match of.variable {
+        Variable::HydroWithdrawal => layout()
+            .withdrawal
+            .as_ref()
+            .map_or(0.0, |(asked, _)| *asked),
+        Variable::HydroUsefulInitial | Variable::HydroUsefulFinal if plant().stores() => {
+            -plant().reservoir.0
+        }
         _ => 0.0,
     }
 }
 
-/// The columns of a term in a block, with their factors.
-fn columns(program: &Program<'_>, term: &ConstraintTerm, block: usize) -> Vec<(ColumnId, f64)> {
-    let (system, layout, thing) = (program.system, &program.layout, term.thing);
+/// The columns of a variable in a block, with their factors.
+fn columns(program: &Program<'_>, of: &ThingVariable, block: usize) -> Vec<(ColumnId, f64)> {
+    let (system, layout, thing) = (program.system, &program.layout, of.thing);
     let hydro = |thing: usize| &layout.hydros[thing];
-    match term.variable {
-        // A plant that never stores has none.
-        Variable::HydroStorage => {
-            let storage = hydro(thing).storage.iter();
-            storage.map(|[_, after]| (*after, 1.0)).collect()
+    match of.variable {
+        Variable::HydroStorage
+        | Variable::HydroStorageInitial
+        | Variable::HydroStorageFinal
+        | Variable::HydroUsefulInitial
+        | Variable::HydroUsefulFinal => storage(program, of),
+        Variable::HydroTurbined | Variable::HydroGeneration if of.bus.is_some() => {
+            of_bus(program, of, block)
+        }
+        Variable::AnticipatedDecision => {
+            let commitment = layout.thermals[thing].commitment.iter();
+            let decided = commitment.flat_map(|commitment| &commitment.decided);
+            decided.map(|decided| (decided.power, 1.0)).collect()
         }
         Variable::HydroTurbined => vec![(hydro(thing).turbined[block], 1.0)],
         Variable::HydroSpillage => vec![(hydro(thing).spilled[block], 1.0)],
@@ -107,15 +117,7 @@ fn columns(program: &Program<'_>, term: &ConstraintTerm, block: usize) -> Vec<(C
             let diverted = hydro(thing).diverted.get(block);
             diverted.map(|column| (*column, 1.0)).into_iter().collect()
         }
-        // The mean of the stage.
-        Variable::HydroEvaporation => {
-            let periods = hydro(thing).evaporation.iter().enumerate();
-            let whole = program.stage.total_volume();
-            let share = |period: usize| program.stage.period_volume(period) / whole;
-            periods
-                .map(|(period, column)| (*column, share(period)))
-                .collect()
-        }
+        Variable::HydroEvaporation => evaporation(program, of),
         // What is asked for is known; what is taken less or more is not.
         Variable::HydroWithdrawal => {
             let slacks = hydro(thing).withdrawal.iter();
@@ -154,6 +156,70 @@ fn columns(program: &Program<'_>, term: &ConstraintTerm, block: usize) -> Vec<(C
     }
 }
 
+/// The storage of a plant at the beginning or the end of the stage, or of one of its periods; a plant that never stores
+/// has none.
+fn storage(program: &Program<'_>, of: &ThingVariable) -> Vec<(ColumnId, f64)> {
+    let Some([before, after]) = program.layout.hydros[of.thing].storage else {
+        return Vec::new();
+    };
+    let period = of.block.map(|block| program.stage.period_of(block));
+    let [first, last] = period
+        .and_then(|period| program.storages(of.thing, period))
+        .unwrap_or([before, after]);
+    let column = match of.variable {
+        Variable::HydroStorageInitial | Variable::HydroUsefulInitial => first,
+        _ => last,
+    };
+    vec![(column, 1.0)]
+}
+
+/// The evaporation of a period, or the mean of the stage.
+fn evaporation(program: &Program<'_>, of: &ThingVariable) -> Vec<(ColumnId, f64)> {
+    let periods = program.layout.hydros[of.thing].evaporation.iter();
+    if let Some(block) = of.block {
+        let period = program.stage.period_of(block);
+        return periods
+            .skip(period)
+            .take(1)
+            .map(|own| (*own, 1.0))
+            .collect();
+    }
+    let whole = program.stage.total_volume();
+    let share = |period: usize| program.stage.period_volume(period) / whole;
+    let periods = periods.enumerate();
+    periods
+        .map(|(period, column)| (*column, share(period)))
+        .collect()
+}
+
+/// Flow or generation of the groups of units of a plant that feed a bus; of all of it if it has no groups.
+fn of_bus(program: &Program<'_>, of: &ThingVariable, block: usize) -> Vec<(ColumnId, f64)> {
+    let layout = &program.layout.hydros[of.thing];
+    let groups = layout
+        .units
+        .iter()
+        .zip(&program.system.hydros[of.thing].units);
+    let flow = of.variable == Variable::HydroTurbined;
+    if layout.units.is_empty() {
+        let whole = if flow {
+            (layout.turbined[block], 1.0)
+        } else {
+            layout.generation(block)
+        };
+        return vec![whole];
+    }
+    let feeding = groups.filter(|(_, group)| Some(group.bus) == of.bus);
+    feeding
+        .map(|(unit, _)| {
+            if flow {
+                (unit.turbined[block], 1.0)
+            } else {
+                unit.generation(block)
+            }
+        })
+        .collect()
+}
+
 /// Adds what sources could have given and did not, where a constraint of the stage asks for it: generation + curtailed
 /// = available.
 fn available(program: &mut Program<'_>) {
@@ -162,8 +228,8 @@ fn available(program: &mut Program<'_>) {
     for constraint in &system.constraints {
         if !constraint.bounds[program.number].is_empty() {
             let terms = constraint.terms.iter();
-            for term in terms.filter(|term| term.variable == Variable::SourceCurtailment) {
-                asked[term.thing] = true;
+            for term in terms.filter(|term| term.of.variable == Variable::SourceCurtailment) {
+                asked[term.of.thing] = true;
             }
         }
     }

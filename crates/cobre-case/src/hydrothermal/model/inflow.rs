@@ -6,11 +6,11 @@ use super::Program;
 use super::water::UNLIMITED;
 use super::water_worth::prices;
 use crate::hydrothermal::files::config::NonNegativity;
-use crate::hydrothermal::system::{Hydro, InflowModel};
+use crate::hydrothermal::system::{CarriedInflow, Hydro, InflowModel};
 
 /// The name of the state of a past inflow.
 pub(super) fn lag_name(plant: &Hydro, place: usize) -> String {
-    format!("inflow_lag{}.{}", place + 1, plant.label)
+    format!("{}.{}", plant.inflow.names[place], plant.label)
 }
 
 /// The amount by which an inflow is below zero.
@@ -25,7 +25,9 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro, lowest
     let depends = !plant.inflow.past.is_empty();
     let periods = program.stage.periods();
     let adds = match program.system.non_negativity {
-        NonNegativity::None | NonNegativity::Truncation => false,
+        NonNegativity::None | NonNegativity::Truncation | NonNegativity::TruncationWithPenalty => {
+            false
+        }
         NonNegativity::Penalty => true,
         NonNegativity::BoundedNoise => lowest < 0.0,
     };
@@ -42,7 +44,7 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro, lowest
         flows_in(program, place, column);
         program.layout.hydros[place].added = Some(column);
     }
-    let truncated = program.system.non_negativity == NonNegativity::Truncation;
+    let truncated = program.system.non_negativity.truncates();
     let least = if truncated { 0.0 } else { -UNLIMITED };
     if depends {
         let column = follows(program, place, plant, model);
@@ -80,7 +82,9 @@ fn follows(
     model: &InflowModel,
 ) -> ColumnId {
     let label = &plant.label;
-    let truncated = program.system.non_negativity == NonNegativity::Truncation;
+    let truncated = program.system.non_negativity.truncates();
+    let paid = program.system.non_negativity == NonNegativity::TruncationWithPenalty;
+    let hours = program.stage.total_hours();
     let (system, stage) = (program.system, program.number);
     let lp = &mut program.lp;
     let past: Vec<ColumnId> = (0..plant.inflow.past.len())
@@ -99,10 +103,19 @@ fn follows(
             .map(|(past, factor)| (*past, -factor)),
     );
     if truncated {
-        let cost = prices(system, number)[stage];
+        let cost = if paid {
+            plant.costs(stage).added_water * hours
+        } else {
+            prices(system, number)[stage]
+        };
         let lifted = lp.column(format!("truncated.{label}"), cost, 0.0, UNLIMITED);
         terms.push((lifted, -1.0));
-        program.layout.hydros[number].truncated = Some(lifted);
+        let layout = &mut program.layout.hydros[number];
+        if paid {
+            layout.lifted = Some(lifted);
+        } else {
+            layout.truncated = Some(lifted);
+        }
     }
     let row = lp.row(
         format!("inflow_model.{label}"),
@@ -114,20 +127,37 @@ fn follows(
         lp.fictitious(lifted, row);
     }
     program.layout.hydros[number].drawn = Some(row);
-    let mut handed_on = inflow;
-    for (place, own) in past.iter().enumerate() {
-        if place > 0 {
-            let name = lag_name(plant, place);
-            handed_on = lp.column(name.clone(), 0.0, -UNLIMITED, UNLIMITED);
-            let newer = past[place - 1];
-            lp.row(
-                format!("shift.{name}"),
-                0.0,
-                0.0,
-                &[(handed_on, 1.0), (newer, -1.0)],
-            );
-        }
-        lp.state(lag_name(plant, place), *own, handed_on);
-    }
+    hand_on(program, plant, model, &past, inflow);
     inflow
+}
+
+/// Hands past inflows on, with that of the stage.
+fn hand_on(
+    program: &mut Program<'_>,
+    plant: &Hydro,
+    model: &InflowModel,
+    past: &[ColumnId],
+    inflow: ColumnId,
+) {
+    let lp = &mut program.lp;
+    // A column can be one state only.
+    let mut handed = false;
+    for (place, (own, carried)) in past.iter().zip(&model.carried).enumerate() {
+        let name = lag_name(plant, place);
+        let handed_on = if *carried == CarriedInflow::newest() && !handed {
+            handed = true;
+            inflow
+        } else {
+            let column = lp.column(name.clone(), 0.0, -UNLIMITED, UNLIMITED);
+            let mut terms = vec![(column, 1.0)];
+            let kept = carried.past.iter();
+            terms.extend(kept.map(|(place, factor)| (past[*place], -factor)));
+            if carried.own != 0.0 {
+                terms.push((inflow, -carried.own));
+            }
+            lp.row(format!("shift.{name}"), 0.0, 0.0, &terms);
+            column
+        };
+        lp.state(name, *own, handed_on);
+    }
 }

@@ -93,8 +93,9 @@ pub(crate) struct ConstraintLayout {
     pub(crate) block: Option<usize>,
     /// Its hours.
     pub(crate) hours: f64,
-    /// The least and the most of its terms, what is known of them beforehand, and what is decided.
+    /// The least and the most of its terms, the number beside them, what is known of them beforehand, and what is decided.
     pub(crate) bounds: [f64; 2],
+    pub(crate) constant: f64,
     pub(crate) known: f64,
     pub(crate) terms: Vec<(ColumnId, f64)>,
     pub(crate) row: RowId,
@@ -136,8 +137,10 @@ pub(crate) struct HydroLayout {
     pub(crate) drawn: Option<RowId>,
     /// The inflow, m³/s, if it is a column.
     pub(crate) inflow: Option<ColumnId>,
-    /// Slack that lifts such an inflow to zero, m³/s.
+    /// Slack that lifts such an inflow to zero at a price that nobody pays, m³/s.
     pub(crate) truncated: Option<ColumnId>,
+    /// Slack that lifts such an inflow to zero at a cost, m³/s.
+    pub(crate) lifted: Option<ColumnId>,
     /// Water that can be added to the inflow as it is drawn, m³/s.
     pub(crate) added: Option<ColumnId>,
     /// m³/s.
@@ -150,6 +153,9 @@ pub(crate) struct HydroLayout {
     pub(crate) generation_below: Vec<ColumnId>,
     pub(crate) outflow_below: Vec<ColumnId>,
     pub(crate) outflow_above: Vec<ColumnId>,
+    pub(crate) spilled_below: Vec<ColumnId>,
+    pub(crate) spilled_above: Vec<ColumnId>,
+    pub(crate) diverted_below: Vec<ColumnId>,
     /// Groups of units that feed buses of their own; empty if the plant feeds one.
     pub(crate) units: Vec<UnitLayout>,
     pub(crate) generation: Generation,

@@ -4,6 +4,7 @@ use cobre_sddp::ColumnId;
 
 use super::Program;
 use super::water::UNLIMITED;
+use super::water_worth::{burden, saving};
 use crate::hydrothermal::system::{Hydro, HydroLimits, HydroPhase};
 
 /// Adds the limits of a plant in a stage.
@@ -12,6 +13,8 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     storage(program, place, plant);
     if phase == HydroPhase::Operating {
         minimums(program, place, plant);
+        spillage(program, place, plant);
+        diversion(program, place, plant);
     }
     if !phase.passes() {
         outflow(program, place, plant);
@@ -90,6 +93,64 @@ fn minimums(program: &mut Program<'_>, place: usize, plant: &Hydro) {
             layout.generation_below = below;
         }
     }
+}
+
+/// More than 1 m³/s for an hour can save or cost, $/(m³/s·h): at this price a limit of a flow is missed only where it
+/// cannot be kept.
+fn price(program: &Program<'_>, place: usize, plant: &Hydro) -> f64 {
+    let system = program.system;
+    let costs = plant.costs(program.number);
+    1.1 * (saving(system, place) + burden(system, place) + costs.spillage + costs.diversion)
+}
+
+/// The least and the most spilled flow of each block.
+fn spillage(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+    let limits = &plant.block_limits[program.number];
+    let has_least = limits.iter().any(|limits| limits.min_spillage > 0.0);
+    let has_most = limits.iter().any(|limits| limits.max_spillage.is_finite());
+    if !has_least && !has_most {
+        return;
+    }
+    let price = price(program, place, plant);
+    let label = &plant.label;
+    let mut beyond = |asked: bool, what: &str| {
+        let columns = asked.then(|| program.by_block(what, label, price, 0.0, UNLIMITED));
+        columns.unwrap_or_default()
+    };
+    let below = beyond(has_least, "spilled_below");
+    let above = beyond(has_most, "spilled_above");
+    for (block, _, name) in program.blocks() {
+        let mut terms = vec![(program.layout.hydros[place].spilled[block], 1.0)];
+        terms.extend(below.get(block).map(|below| (*below, 1.0)));
+        terms.extend(above.get(block).map(|above| (*above, -1.0)));
+        let name = format!("spilled_limits.{label}.{name}");
+        let limits = &limits[block];
+        program
+            .lp
+            .row(name, limits.min_spillage, limits.max_spillage, &terms);
+    }
+    let layout = &mut program.layout.hydros[place];
+    (layout.spilled_below, layout.spilled_above) = (below, above);
+}
+
+/// The least diverted flow of each block.
+fn diversion(program: &mut Program<'_>, place: usize, plant: &Hydro) {
+    let limits = &plant.block_limits[program.number];
+    let least = limits.iter().any(|limits| limits.min_diversion > 0.0);
+    if !least || program.layout.hydros[place].diverted.is_empty() {
+        return;
+    }
+    let price = price(program, place, plant);
+    let label = &plant.label;
+    let below = program.by_block("diverted_below", label, price, 0.0, UNLIMITED);
+    for (block, _, name) in program.blocks() {
+        let diverted = program.layout.hydros[place].diverted[block];
+        let name = format!("min_diverted.{label}.{name}");
+        let least = limits[block].min_diversion;
+        let terms = [(diverted, 1.0), (below[block], 1.0)];
+        program.lp.row(name, least, UNLIMITED, &terms);
+    }
+    program.layout.hydros[place].diverted_below = below;
 }
 
 /// The least and the most outflow of each block: turbined, spilled and diverted.

@@ -15,28 +15,32 @@ mod limits;
 mod openings;
 mod production;
 mod pumping;
+mod series;
 mod thermals;
 mod travel;
 mod units;
 mod water;
 mod water_worth;
 
-use cobre_sddp::{ColumnId, Draft, Problem, Sense, Template};
+use cobre_sddp::{ColumnId, Draft, NodeId, Problem, Sense, Template};
 
 pub(crate) use self::layout::{BusLayout, Generation, HydroLayout, Layout};
 use self::openings::Openings;
+pub(crate) use self::series::{SeriesNumber, StageSeries};
 pub(crate) use self::water_worth::saving;
+use super::paths::PathPlans;
 use super::sampling::OpeningSampler;
-use super::system::{Stage, System};
+use super::system::{RegimeNode, Stage, System};
 use crate::Options;
 
-/// Builds the problem of a system, given what inflows are never below; says also where things are in each stage.
+/// Builds the problem of a system, given what inflows are never below; says also where things are in each stage, and what is uncertain.
 pub(crate) fn build(
     system: &System,
     sampling: &OpeningSampler,
     lowest: &[Vec<f64>],
+    paths: &PathPlans,
     options: &Options,
-) -> Result<(Problem, Vec<Layout>), Vec<String>> {
+) -> Result<StageProblems, Vec<String>> {
     let mut draft = Draft::new(
         Sense::Minimize,
         options.bound.unwrap_or_else(|| least_cost(system)),
@@ -45,8 +49,8 @@ pub(crate) fn build(
     water::states(system, &mut draft);
     batteries::states(system, &mut draft);
     commitments::states(system, &mut draft);
-    let mut before = None;
-    let mut layouts = Vec::new();
+    let (mut layouts, mut series) = (Vec::new(), Vec::new());
+    let mut graph = Vec::with_capacity(system.nodes.len());
     for (number, stage) in system.stages.iter().enumerate() {
         let mut program = Program::new(system, number);
         water::add(&mut program);
@@ -57,26 +61,59 @@ pub(crate) fn build(
         batteries::add(&mut program);
         energy::add(&mut program);
         generic::add(&mut program);
-        let openings = Openings::new(&program, sampling);
+        let nodes = system.nodes.iter().filter(|node| node.stage == number);
+        let nodes: Vec<&RegimeNode> = nodes.collect();
+        let of_stage: Vec<StageSeries> = nodes
+            .iter()
+            .map(|node| StageSeries::new(&program, node.regime))
+            .collect();
         let template = draft.template(program.lp);
         layouts.push(program.layout);
-        let node = draft.node(format!("stage{}", stage.id), template);
-        draft.node_stage(node, stage.id.into(), stage.start_date.to_string());
-        openings.add(node, &mut draft);
         let risk = options.risk.unwrap_or(stage.risk);
-        draft.node_risk(node, risk);
-        match before {
-            None => {
-                draft.risk(risk);
-                draft.start(node, 1.0);
-            }
-            Some((last, discount)) => draft.edge(last, node, discount),
+        if number == 0 {
+            draft.risk(risk);
         }
-        before = Some((node, stage.discount));
+        for (node, own) in nodes.into_iter().zip(of_stage) {
+            let openings = Openings::new(system, number, &own, sampling);
+            let place = draft.node(&node.name, template);
+            draft.node_stage(place, stage.id.into(), stage.start_date.to_string());
+            openings.add(place, &mut draft);
+            for changes in paths.ranges(number, &own) {
+                draft.range(place, changes);
+            }
+            draft.node_risk(place, risk);
+            graph.push(place);
+            series.push(own);
+        }
     }
+    connect(system, &graph, &mut draft);
     let problem = draft.build();
     let problem = problem.map_err(|errors| errors.0.iter().map(ToString::to_string).collect());
-    problem.map(|problem| (problem, layouts))
+    problem.map(|problem| StageProblems {
+        problem,
+        layouts,
+        series,
+    })
+}
+
+/// Connects the nodes of a system, given their places in the problem. A discount is what the probabilities lack to 1.
+fn connect(system: &System, graph: &[NodeId], draft: &mut Draft) {
+    for (node, &from) in system.nodes.iter().zip(graph) {
+        if node.initial > 0.0 {
+            draft.start(from, node.initial);
+        }
+        for &(next, probability) in &node.next {
+            let discount = system.stages[node.stage].discount;
+            draft.edge(from, graph[next], probability * discount);
+        }
+    }
+}
+
+/// The problem of a system; by stage, where things are; by node, what is uncertain.
+pub(crate) struct StageProblems {
+    pub(crate) problem: Problem,
+    pub(crate) layouts: Vec<Layout>,
+    pub(crate) series: Vec<StageSeries>,
 }
 
 /// A lower bound on the cost of all stages. Energy of sources, whose curtailment costs, and energy of contracts that
@@ -95,7 +132,19 @@ fn least_cost(system: &System) -> f64 {
             }
         }
     }
-    bound
+    match system.cycle {
+        None => bound,
+        // As often as the cycle comes again, discounted.
+        Some(_) => {
+            bound
+                / (1.0
+                    - system
+                        .stages
+                        .iter()
+                        .map(|stage| stage.discount)
+                        .product::<f64>())
+        }
+    }
 }
 
 /// The linear program of a stage in the making.

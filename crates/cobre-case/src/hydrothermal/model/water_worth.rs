@@ -1,8 +1,10 @@
 //! Bounds on what water is worth.
 
+use super::inflow::lag_name;
 use crate::hydrothermal::system::{
     Hydro, HydroCosts, HydroLimits, Production, Stage, System, Variable,
 };
+use crate::hydrothermal::terminal::steepest;
 
 /// More than one m³/s of inflow in each stage can be worth, $: what it saves or spares in the stage, and
 /// what it does to later inflows, each at its own price. At this price none is bought that need not be.
@@ -11,14 +13,26 @@ pub(super) fn prices(system: &System, place: usize) -> Vec<f64> {
     let worth = 1.1 * (saving(system, place) + burden(system, place));
     let stages = &plant.inflow.stages;
     let mut prices = vec![0.0; stages.len()];
-    for stage in (0..stages.len()).rev() {
-        let later = stages[stage + 1..].iter().zip(&prices[stage + 1..]);
-        let felt = later.take(plant.inflow.past.len()).enumerate();
-        let felt = felt.map(|(place, (model, price))| {
-            let factor = model.coefficients.get(place);
-            factor.map_or(0.0, |factor| factor.abs() * price)
-        });
-        prices[stage] = worth * system.stages[stage].total_hours() + felt.sum::<f64>();
+    let terminal = &system.terminal;
+    let after = |place| 1.1 * steepest(terminal, &lag_name(plant, place));
+    // Of each past inflow that is handed to the next stage, or to what comes after the end.
+    let mut felt: Vec<f64> = (0..plant.inflow.past.len()).map(after).collect();
+    for (stage, model) in stages.iter().enumerate().rev() {
+        let by_carried = || model.carried.iter().zip(&felt);
+        let later: f64 = by_carried()
+            .map(|(carried, worth)| carried.own.abs() * worth)
+            .sum();
+        prices[stage] = worth * system.stages[stage].total_hours() + later;
+        let mut before = vec![0.0; felt.len()];
+        for (carried, worth) in by_carried() {
+            for (place, factor) in &carried.past {
+                before[*place] += factor.abs() * worth;
+            }
+        }
+        for (worth, factor) in before.iter_mut().zip(&model.coefficients) {
+            *worth += factor.abs() * prices[stage];
+        }
+        felt = before;
     }
     prices
 }
@@ -80,11 +94,12 @@ fn by_constraints(system: &System, place: usize) -> f64 {
     let mut sum = 0.0;
     for constraint in &system.constraints {
         let penalty = constraint.penalty.unwrap_or(0.0);
-        let terms = constraint.terms.iter().filter(|term| term.thing == place);
+        let terms = constraint.terms.iter();
+        let terms = terms.filter(|term| term.of.thing == place);
         for term in terms {
-            let effect = match term.variable {
+            let effect = match term.of.variable {
                 // Water that stays counts in every stage.
-                Variable::HydroStorage => 3600.0 / 1e6 * hours,
+                variable if variable.is_storage() => 3600.0 / 1e6 * hours,
                 Variable::HydroGeneration => per_flow,
                 Variable::HydroTurbined
                 | Variable::HydroSpillage
@@ -94,7 +109,7 @@ fn by_constraints(system: &System, place: usize) -> f64 {
                 | Variable::HydroWithdrawal => 1.0,
                 _ => 0.0,
             };
-            sum += penalty * term.factor.abs() * effect;
+            sum += penalty * term.factor.largest(&system.parameters) * effect;
         }
     }
     sum
@@ -146,6 +161,9 @@ pub(crate) fn saving(system: &System, place: usize) -> f64 {
         if plant.evaporation.is_some() {
             sum += largest(|costs| costs.evaporation_below);
         }
+        // Water that stays is worth something after the end.
+        let stored = format!("storage.{}", plant.label);
+        sum += hm3 * steepest(&system.terminal, &stored);
         // Water that stays counts at the end of every stage.
         let stages = system.stages.len() as f64;
         if asked(|limits| limits.min_storage) {

@@ -23,7 +23,7 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
             }
         }
         let [lower, upper] = layout.bounds.map(|bound| {
-            let bound = Some(bound + constraint.constant);
+            let bound = Some(bound + layout.constant);
             bound.filter(|bound| bound.is_finite())
         });
         for (block, &hours) in stage.hours.iter().enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
                 hours,
                 constraint_id: constraint.id,
                 constraint: &constraint.name,
-                value: value + layout.known + constraint.constant,
+                value: value + layout.known + layout.constant,
                 lower,
                 upper,
                 price_per_hour: price,

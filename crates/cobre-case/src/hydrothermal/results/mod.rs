@@ -17,16 +17,21 @@ use cobre_results::{Rows, TableSchema};
 use cobre_sddp::{ColumnId, Problem, Tables, Visited};
 
 use self::costs::Costs;
+use super::date::Date;
 use super::files::Files;
 use super::files::equipment::ContractKind;
 use super::model::Layout;
 use super::number::Id;
-use super::system::{ProductionFunction, System};
+use super::system::{Cycle, ProductionFunction, System};
 
 /// The data from which the tables of decisions are made.
 #[derive(Debug)]
 pub(crate) struct SimulationTables {
+    /// The cycle of a study without an end.
+    cycle: Option<Cycle>,
     stages: Vec<SimulatedStage>,
+    /// The place of the stage of each node.
+    nodes: Vec<usize>,
     hydros: Vec<SimulatedHydro>,
     thermals: Vec<Thing>,
     sources: Vec<Thing>,
@@ -96,7 +101,6 @@ struct SimulatedBattery {
 struct SimulatedConstraint {
     id: Id,
     name: String,
-    constant: f64,
 }
 
 #[derive(Debug)]
@@ -177,16 +181,16 @@ impl SimulationTables {
             discharge_efficiency: battery.discharge_efficiency,
         });
         let constraints = files.constraints.iter().flat_map(|file| &file.constraints);
-        let constraints = constraints.zip(&system.constraints);
-        let constraints = constraints.map(|(file, constraint)| SimulatedConstraint {
+        let constraints = constraints.map(|file| SimulatedConstraint {
             id: file.id,
             name: file.name.clone(),
-            constant: constraint.constant,
         });
         let committed = system.thermals.iter();
         let committed = committed.filter(|plant| plant.commitment.is_some());
         Self {
+            cycle: system.cycle,
             stages: stages.collect(),
+            nodes: system.nodes.iter().map(|node| node.stage).collect(),
             hydros: hydros.collect(),
             thermals: thermals.collect(),
             sources: sources.collect(),
@@ -324,6 +328,15 @@ impl Scene<'_> {
 }
 
 impl Tables for SimulationTables {
+    fn start_date(&self, problem: &Problem, node: usize, before: &str) -> String {
+        let own = &problem.nodes[node].start_date;
+        let dates = Date::parse(own).zip(Date::parse(before));
+        match self.cycle.zip(dates) {
+            Some((cycle, (date, before))) => cycle.later(date, before).to_string(),
+            None => own.clone(),
+        }
+    }
+
     fn tables(&self, _: &Problem) -> Vec<TableSchema> {
         self.writers().map(|writer| (writer.schema)()).collect()
     }
@@ -331,7 +344,7 @@ impl Tables for SimulationTables {
     fn fill(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
         let mut scene = Scene {
             results: self,
-            stage: &self.stages[visited.node],
+            stage: &self.stages[self.nodes[visited.node]],
             visited,
             costs: Costs::default(),
         };

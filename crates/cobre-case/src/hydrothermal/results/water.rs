@@ -21,7 +21,8 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
         if let Some(column) = layout.truncated {
             scene.cost(CostKind::InflowTruncation, column);
         }
-        let added = scene.beyond(CostKind::InflowAdded, layout.added.as_slice(), 0);
+        let lifted = scene.beyond(CostKind::InflowAdded, layout.lifted.as_slice(), 0);
+        let added = scene.beyond(CostKind::InflowAdded, layout.added.as_slice(), 0) + lifted;
         let below = scene.beyond(CostKind::MinStorage, layout.storage_below.as_slice(), 0);
         let evaporation = evaporation(scene, layout);
         let (wanted, slacks) = layout.withdrawal.unzip();
@@ -51,8 +52,8 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
             hydro: &plant.thing.name,
             storage_initial_hm3: before,
             storage_hm3: after,
-            storage_max_hm3: plant.capacity[visited.node],
-            inflow_m3s: inflow,
+            storage_max_hm3: plant.capacity[scene.results.nodes[visited.node]],
+            inflow_m3s: inflow - lifted,
             inflow_added_m3s: added,
             water_value_per_hm3: 0.0 - dual,
             min_storage_violation_hm3: below,
@@ -105,6 +106,19 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
     let (visited, stage) = (scene.visited, scene.stage);
     for (block, &hours) in stage.hours.iter().enumerate() {
         for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
+            let limits = [
+                &layout.spilled_below,
+                &layout.spilled_above,
+                &layout.diverted_below,
+            ];
+            let limits = limits.map(|own| scene.beyond(CostKind::FlowLimit, own, block));
+            let missed = [
+                (CostKind::MinTurbined, &layout.turbined_below),
+                (CostKind::MinGeneration, &layout.generation_below),
+                (CostKind::MinOutflow, &layout.outflow_below),
+                (CostKind::MaxOutflow, &layout.outflow_above),
+            ];
+            let missed = missed.map(|(kind, own)| scene.beyond(kind, own, block));
             let turbined = scene.beyond(CostKind::Turbined, &layout.turbined, block);
             let levels = layout.levels.get(block).or(layout.levels.last());
             let level = levels.map_or(0.0, |column| visited.value(*column));
@@ -124,26 +138,10 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                 spilled_m3s: spilled,
                 outflow_m3s: turbined + spilled,
                 generation_mw: generation,
-                min_turbined_violation_m3s: scene.beyond(
-                    CostKind::MinTurbined,
-                    &layout.turbined_below,
-                    block,
-                ),
-                min_generation_violation_mw: scene.beyond(
-                    CostKind::MinGeneration,
-                    &layout.generation_below,
-                    block,
-                ),
-                min_outflow_violation_m3s: scene.beyond(
-                    CostKind::MinOutflow,
-                    &layout.outflow_below,
-                    block,
-                ),
-                max_outflow_violation_m3s: scene.beyond(
-                    CostKind::MaxOutflow,
-                    &layout.outflow_above,
-                    block,
-                ),
+                min_turbined_violation_m3s: missed[0],
+                min_generation_violation_mw: missed[1],
+                min_outflow_violation_m3s: missed[2],
+                max_outflow_violation_m3s: missed[3],
                 diverted_m3s: scene.beyond(CostKind::Diversion, &layout.diverted, block),
                 storage_hm3: level,
                 production_violation_mw: scene.beyond(
@@ -151,6 +149,9 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                     &layout.production_above,
                     block,
                 ),
+                min_spillage_violation_m3s: limits[0],
+                max_spillage_violation_m3s: limits[1],
+                min_diversion_violation_m3s: limits[2],
             };
             rows.push(&row.cells());
         }

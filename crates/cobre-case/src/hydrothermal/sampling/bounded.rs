@@ -61,6 +61,11 @@ impl BoundedNoise {
     pub(crate) fn of(&self, drawn: f64) -> f64 {
         (self.shift + self.scale * drawn).max(self.least)
     }
+
+    /// The standard normal number that this noise becomes of; for noise at the bound, the largest of them.
+    pub(crate) fn drawn_of(&self, noise: f64) -> f64 {
+        (noise.max(self.least) - self.shift) / self.scale
+    }
 }
 
 /// Mean and mean square of max(η − cut, 0).
@@ -116,6 +121,16 @@ mod tests {
             assert!((deviation - 1.0).abs() < 1e-3, "{least}: {deviation}");
             assert!(lowest >= least, "{least}: {lowest}");
         }
+    }
+
+    #[test]
+    fn the_number_that_noise_becomes_of_is_found() {
+        let noise = BoundedNoise::new(-2.0).expect("it is below zero");
+        for drawn in [-0.2, 0.0, 1.5, 3.0] {
+            assert!((noise.drawn_of(noise.of(drawn)) - drawn).abs() < 1e-12);
+        }
+        let at_bound = noise.of(-5.0);
+        assert!((noise.of(noise.drawn_of(at_bound)) - at_bound).abs() < 1e-12);
     }
 
     #[test]

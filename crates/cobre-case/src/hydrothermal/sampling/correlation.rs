@@ -40,7 +40,8 @@ impl Together {
 
 /// Which series move together; says what is wrong with it.
 pub(super) fn resolve(files: &Files, system: &System, findings: &mut Findings) -> Together {
-    let Some(correlation) = &files.correlation else {
+    let given = files.correlation.as_ref();
+    let Some(correlation) = given.or(system.correlation.as_ref()) else {
         return Together::default();
     };
     let at = Place::file(CORRELATION);

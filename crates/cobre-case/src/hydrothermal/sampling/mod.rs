@@ -3,7 +3,12 @@
 mod bounded;
 mod correlation;
 mod factor;
+mod given;
 mod normal;
+mod residuals;
+mod sequence;
+mod shared;
+mod sobol;
 
 use std::ops::Range;
 
@@ -11,7 +16,11 @@ use cobre_sddp::{Noise, Purpose};
 
 pub(crate) use self::bounded::BoundedNoise;
 use self::correlation::Together;
+use self::given::GivenOpenings;
+use self::sequence::Sequence;
+use self::shared::SharedNoise;
 use super::files::Files;
+use super::files::stages::SamplingMethod;
 use super::system::System;
 use crate::finding::Findings;
 
@@ -45,6 +54,9 @@ pub(crate) struct OpeningSampler {
     noise: Noise,
     kinds: Kinds,
     together: Together,
+    /// By stage.
+    shared: Vec<SharedNoise>,
+    given: Option<GivenOpenings>,
 }
 
 impl OpeningSampler {
@@ -55,79 +67,90 @@ impl OpeningSampler {
             .training
             .tree_seed
             .map_or(TREE_SEED, |seed| seed.0);
+        residuals::check(system, findings);
         Self {
             noise: Noise::new(seed, Purpose::Openings),
             kinds: Kinds::of(system),
             together: correlation::resolve(files, system, findings),
+            shared: shared::resolve(system),
+            given: GivenOpenings::resolve(files, system, findings),
         }
     }
 
     /// Standard normal numbers for each opening of a stage, by series.
     pub(crate) fn draw(&self, system: &System, stage: usize) -> Vec<Vec<f64>> {
         let openings = system.stages[stage].openings;
+        if let Some(given) = &self.given {
+            return given.openings(stage, || self.drawn(system, stage));
+        }
+        let mut found = self.drawn(system, stage);
+        found.truncate(openings);
+        found
+    }
+
+    /// The numbers of a stage, as many as any of the stages has that share them.
+    fn drawn(&self, system: &System, stage: usize) -> Vec<Vec<f64>> {
+        let group = self.shared[stage];
         let series = self.kinds.sources.end;
-        let mut found = vec![vec![0.0; series]; openings];
+        let mut found = vec![vec![0.0; series]; group.openings];
+        let method = system.stages[group.first].sampling;
+        let sequence = Sequence::new(method, self.noise, group);
         for number in 0..series {
-            let draws: Vec<[f64; 2]> = (0..openings)
-                .map(|opening| self.noise.draw(number, opening, stage))
-                .collect();
-            let levels = if system.stages[stage].stratified {
-                strata(&draws)
-            } else {
-                draws.iter().map(|draw| draw[0]).collect()
-            };
-            for (opening, level) in found.iter_mut().zip(levels) {
-                // Never 0 and never 1, which are infinitely far out.
-                let inside = (level + f64::EPSILON / 4.0).min(1.0 - f64::EPSILON);
-                opening[number] = normal::quantile(inside);
+            for (opening, level) in found.iter_mut().zip(sequence.levels(number)) {
+                opening[number] = quantile(level);
             }
         }
         for opening in &mut found {
-            for group in self.together.groups(stage) {
-                let own: Vec<f64> = group
-                    .members
-                    .iter()
-                    .map(|&member| opening[member])
-                    .collect();
-                for (&member, row) in group.members.iter().zip(&group.factor) {
-                    opening[member] = row
-                        .iter()
-                        .zip(&own)
-                        .map(|(entry, value)| entry * value)
-                        .sum();
-                }
+            self.correlate(stage, opening);
+        }
+        if method == SamplingMethod::HistoricalResiduals {
+            let years = residuals::by_year(system, stage);
+            let order = residuals::order(self.noise, group, years.len());
+            for (opening, year) in found.iter_mut().zip(order) {
+                opening[self.kinds.inflows.clone()].copy_from_slice(&years[year]);
             }
         }
         found
     }
+
+    /// Standard normal numbers of a stage, by series, of numbers in [0, 1).
+    pub(crate) fn fresh(&self, stage: usize, numbers: &mut [f64]) {
+        for number in &mut *numbers {
+            *number = quantile(*number);
+        }
+        self.correlate(stage, numbers);
+    }
+
+    /// The first of the neighbouring stages that share their noise with a stage, which are of one season and year.
+    pub(crate) fn shares_with(&self, stage: usize) -> usize {
+        self.shared[stage].first
+    }
+
+    /// Makes series that are drawn one by one move together.
+    fn correlate(&self, stage: usize, opening: &mut [f64]) {
+        for group in self.together.groups(stage) {
+            let own: Vec<f64> = group
+                .members
+                .iter()
+                .map(|&member| opening[member])
+                .collect();
+            for (&member, row) in group.members.iter().zip(&group.factor) {
+                opening[member] = row
+                    .iter()
+                    .zip(&own)
+                    .map(|(entry, value)| entry * value)
+                    .sum();
+            }
+        }
+    }
 }
 
-/// One number in each of as many equal parts of 0 to 1 as there are draws, in random order: the
-/// first number of a draw says where in its part, the second gives the order.
-fn strata(draws: &[[f64; 2]]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..draws.len()).collect();
-    order.sort_by(|&a, &b| draws[a][1].total_cmp(&draws[b][1]).then(a.cmp(&b)));
-    let mut levels = vec![0.0; draws.len()];
-    for (part, opening) in order.into_iter().enumerate() {
-        levels[opening] = (part as f64 + draws[opening][0]) / draws.len() as f64;
-    }
-    levels
+/// The standard normal number of a number in [0, 1).
+pub(crate) fn quantile(level: f64) -> f64 {
+    normal::quantile(inside(level))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strata_have_one_number_each() {
-        let noise = Noise::new(3, Purpose::Openings);
-        let draws: Vec<_> = (0..50).map(|opening| noise.draw(0, opening, 0)).collect();
-        let mut parts: Vec<usize> = strata(&draws)
-            .iter()
-            .map(|level| (level * 50.0) as usize)
-            .collect();
-        assert_ne!(parts[..5], [0, 1, 2, 3, 4]);
-        parts.sort_unstable();
-        assert_eq!(parts, (0..50).collect::<Vec<_>>());
-    }
+/// A number of [0, 1), never 0 and never 1, which are infinitely far out.
+fn inside(level: f64) -> f64 {
+    (level + f64::EPSILON / 4.0).min(1.0 - f64::EPSILON)
 }

@@ -1,6 +1,6 @@
 //! Batteries.
 
-use super::bounds::{apply, everywhere};
+use super::bounds::with_bounds;
 use super::index::Index;
 use super::time::Stage;
 use super::window::StageWindow;
@@ -53,24 +53,20 @@ pub(super) fn resolve(
 ) -> (Vec<Battery>, Index) {
     let list = Place::file(equipment::BATTERIES).key("batteries");
     let batteries = files.batteries.iter().flat_map(|file| &file.batteries);
-    let things = batteries
-        .clone()
-        .map(|battery| (battery.id, battery.name.as_str()));
-    let index = Index::new("battery", things, &list, findings);
-    let whole = batteries.clone().map(|battery| {
+    let things = batteries.clone().map(|battery| {
         let limits = [battery.max_charge_mw.0, battery.max_discharge_mw.0];
-        everywhere(stages, limits)
+        (battery.id, battery.name.as_str(), limits)
     });
-    let mut limits: Vec<Vec<Vec<[f64; 2]>>> = whole.collect();
-    apply(
+    let (index, limits) = with_bounds(
+        ("battery", &list),
+        things,
+        (stages, stage_index),
         &files.battery_bounds,
-        (&index, stage_index),
         |row: &BatteryBounds| (row.battery_id, row.stage_id, row.block_id),
         |[charge, discharge], row| {
             *charge = row.max_charge_mw.map_or(*charge, |value| value.0);
             *discharge = row.max_discharge_mw.map_or(*discharge, |value| value.0);
         },
-        &mut limits,
         findings,
     );
     let mut found = Vec::new();

@@ -17,6 +17,31 @@ pub(super) fn everywhere<T: Copy>(stages: &[Stage], value: T) -> Vec<Vec<T>> {
     blocks.collect()
 }
 
+/// The index of a list of things, and their values by stage and block: that of each thing, but where rows change it.
+pub(super) fn with_bounds<'a, R: Row, T: Copy>(
+    (what, list): (&'static str, &Place),
+    things: impl Iterator<Item = (Id, &'a str, T)> + Clone,
+    (stages, stage_index): (&[Stage], &Index),
+    rows: &[R],
+    key: impl Fn(&R) -> RowKey,
+    change: impl Fn(&mut T, &R),
+    findings: &mut Findings,
+) -> (Index, Vec<Vec<Vec<T>>>) {
+    let names = things.clone().map(|(id, name, _)| (id, name));
+    let index = Index::new(what, names, list, findings);
+    let whole = things.map(|(_, _, value)| everywhere(stages, value));
+    let mut values: Vec<Vec<Vec<T>>> = whole.collect();
+    apply(
+        rows,
+        (&index, stage_index),
+        key,
+        change,
+        &mut values,
+        findings,
+    );
+    (index, values)
+}
+
 /// Puts rows in place, by thing, stage and block: those of whole stages first, then those of blocks, which beat
 /// them. Says which rows name nothing or come twice.
 pub(super) fn apply<R: Row, T>(

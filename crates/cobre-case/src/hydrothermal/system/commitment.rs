@@ -4,6 +4,7 @@ use super::index::Index;
 use super::thermals::Thermal;
 use super::time::Stage;
 use crate::finding::{Findings, Place};
+use crate::hydrothermal::date::Date;
 use crate::hydrothermal::files::{Files, initial, stages, system};
 
 /// Tolerance of past commitments at the limits of a stage, MW.
@@ -20,25 +21,96 @@ pub(crate) struct Commitment {
     pub(crate) past: Vec<f64>,
 }
 
-/// Past commitments by plant, with their place in the file.
+/// Commitments that were made before the first stage, with their place in the file.
+#[derive(Debug, Clone)]
+pub(super) enum PastCommitment {
+    /// Mean power of the first stages, MW.
+    Stages(Vec<f64>, Place),
+    /// Days, from the first to the one after the last, and their mean power, MW.
+    Days(Vec<(Date, Date, f64)>, Place),
+}
+
+impl PastCommitment {
+    fn place(&self) -> &Place {
+        match self {
+            Self::Stages(_, at) | Self::Days(_, at) => at,
+        }
+    }
+
+    /// Mean power of the first `known` stages, MW; says which days are missing.
+    fn values(
+        self,
+        known: usize,
+        dates: &[stages::Stage],
+        findings: &mut Findings,
+    ) -> Option<(Vec<f64>, Place)> {
+        let (days, at) = match self {
+            Self::Stages(values, at) => return Some((values, at)),
+            Self::Days(days, at) => (days, at),
+        };
+        let mut values = Vec::new();
+        for stage in &dates[..known] {
+            let (mut covered, mut sum) = (0, 0.0);
+            for (from, to, value) in &days {
+                let shared = to.0.min(stage.end_date.0) - from.0.max(stage.start_date.0);
+                covered += shared.max(0);
+                sum += shared.max(0) as f64 * value;
+            }
+            let all = stage.end_date.0 - stage.start_date.0;
+            if covered != all {
+                let message = format!(
+                    "stage {} has {all} days, and commitments of {covered} of them: give each day once",
+                    stage.id
+                );
+                findings.wrong(&at, message);
+                return None;
+            }
+            values.push(sum / all as f64);
+        }
+        Some((values, at))
+    }
+}
+
+/// Past commitments by plant.
 pub(super) fn past(
     files: &Files,
     index: &Index,
     findings: &mut Findings,
-) -> Vec<Option<(Vec<f64>, Place)>> {
+) -> Vec<Option<PastCommitment>> {
     let list = Place::file(initial::FILE).key("past_anticipated_commitments");
-    let mut found = vec![None; index.len()];
+    let mut found: Vec<Option<PastCommitment>> = vec![None; index.len()];
     let entries = files.initial.past_anticipated_commitments.iter().flatten();
     for (place, entry) in entries.enumerate() {
         let at = list.index(place);
-        let values = entry.values_mw.iter().map(|value| value.0).collect();
-        if let Some(plant) = index.find(entry.thermal_id, &at.key("thermal_id"), findings)
-            && found[plant]
-                .replace((values, at.key("values_mw")))
-                .is_some()
-        {
-            let message = format!("thermal plant {} has an entry already", entry.thermal_id);
-            findings.wrong(&at.key("thermal_id"), message);
+        let plant = index.find(entry.thermal_id, &at.key("thermal_id"), findings);
+        let Some(plant) = plant else { continue };
+        let days = (entry.start_date, entry.end_date, entry.value_mw);
+        let own = match (&entry.values_mw, days) {
+            (Some(values), (None, None, None)) => {
+                let values = values.iter().map(|value| value.0).collect();
+                PastCommitment::Stages(values, at.key("values_mw"))
+            }
+            (None, (Some(from), Some(to), Some(value))) if from < to => {
+                PastCommitment::Days(vec![(from, to, value.0)], at.clone())
+            }
+            (None, (Some(from), Some(_), Some(_))) => {
+                let message = format!("it is not after start_date, {from}");
+                findings.wrong(&at.key("end_date"), message);
+                continue;
+            }
+            _ => {
+                let message = "values_mw is expected, or start_date, end_date and value_mw";
+                findings.wrong(&at, message);
+                continue;
+            }
+        };
+        match (&mut found[plant], own) {
+            (Some(PastCommitment::Days(all, _)), PastCommitment::Days(own, _)) => all.extend(own),
+            (empty @ None, own) => *empty = Some(own),
+            (Some(_), _) => {
+                let message = format!("thermal plant {} has an entry already", entry.thermal_id);
+                findings.wrong(&at.key("thermal_id"), message);
+            }
         }
     }
     found
@@ -48,14 +120,14 @@ pub(super) fn past(
 pub(super) fn resolve(
     (file, plant): (&system::Thermal, &Thermal),
     (dates, stages): (&[stages::Stage], &[Stage]),
-    past: Option<(Vec<f64>, Place)>,
+    past: Option<PastCommitment>,
     at: &Place,
     findings: &mut Findings,
 ) -> Option<Commitment> {
     let Some(decided_in) = lead(file, dates, at, findings) else {
-        if let Some((_, at)) = past {
+        if let Some(past) = past {
             let message = "the plant has no anticipated_config: nothing is committed ahead";
-            findings.wrong(&at, message);
+            findings.wrong(past.place(), message);
         }
         return None;
     };
@@ -63,10 +135,12 @@ pub(super) fn resolve(
         .iter()
         .take_while(|stage| stage.is_none())
         .count();
-    let (values, at) = past.unwrap_or_else(|| {
+    let (values, at) = if let Some(past) = past {
+        past.values(known, dates, findings)?
+    } else {
         let list = Place::file(initial::FILE).key("past_anticipated_commitments");
         (Vec::new(), list)
-    });
+    };
     if values.len() != known {
         let message = format!(
             "thermal plant {} needs the commitments of {known} stages, {} are given",

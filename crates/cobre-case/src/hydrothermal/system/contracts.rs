@@ -1,6 +1,6 @@
 //! Contracts by which energy is imported or exported.
 
-use super::bounds::{apply, check_order, everywhere};
+use super::bounds::{check_order, with_bounds};
 use super::index::Index;
 use super::time::Stage;
 use super::window::StageWindow;
@@ -39,29 +39,25 @@ pub(super) fn resolve(
 ) -> (Vec<ResolvedContract>, Index) {
     let list = Place::file(equipment::CONTRACTS).key("contracts");
     let contracts = files.contracts.iter().flat_map(|file| &file.contracts);
-    let things = contracts
-        .clone()
-        .map(|contract| (contract.id, contract.name.as_str()));
-    let index = Index::new("contract", things, &list, findings);
-    let whole = contracts.clone().map(|contract| {
+    let things = contracts.clone().map(|contract| {
         let terms = ContractTerms {
             min: contract.limits.min_mw.0,
             max: contract.limits.max_mw.0,
             price: contract.price_per_mwh.0,
         };
-        everywhere(stages, terms)
+        (contract.id, contract.name.as_str(), terms)
     });
-    let mut terms: Vec<Vec<Vec<ContractTerms>>> = whole.collect();
-    apply(
+    let (index, terms) = with_bounds(
+        ("contract", &list),
+        things,
+        (stages, stage_index),
         &files.contract_bounds,
-        (&index, stage_index),
         |row: &ContractBounds| (row.contract_id, row.stage_id, row.block_id),
         |terms, row| {
             terms.min = row.min_mw.map_or(terms.min, |value| value.0);
             terms.max = row.max_mw.map_or(terms.max, |value| value.0);
             terms.price = row.price_per_mwh.map_or(terms.price, |value| value.0);
         },
-        &mut terms,
         findings,
     );
     let mut found = Vec::new();

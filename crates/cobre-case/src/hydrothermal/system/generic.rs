@@ -2,38 +2,62 @@
 
 use super::System;
 use super::bounds::apply;
-use super::expression::{WrittenTerm, parse};
 use super::index::Index;
+use super::named_expressions::{FlatExpression, Names};
+use super::parameters::{self, Parameter};
+use super::variables::{self, ThingVariable, Variable};
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
-use crate::hydrothermal::files::equipment::ContractKind;
 use crate::hydrothermal::files::generic::{
     ConstraintSense, FILE, GenericBounds, GenericConstraint,
 };
 use crate::hydrothermal::table::Row;
+
+const UNLIMITED: f64 = f64::INFINITY;
 
 /// A generic constraint.
 #[derive(Debug)]
 pub(crate) struct PlannerConstraint {
     pub(crate) label: String,
     pub(crate) terms: Vec<ConstraintTerm>,
-    /// The constant of its expression beside them; bounds are those of the terms alone.
-    pub(crate) constant: f64,
     /// $ per unit and hour of a violation; none if it is hard.
     pub(crate) penalty: Option<f64>,
     /// By stage; empty where it does not hold.
     pub(crate) bounds: Vec<Vec<ActiveBound>>,
 }
 
+/// A factor: a number, times a parameter if there is one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Factor {
+    pub(crate) number: f64,
+    /// The place of the parameter.
+    pub(crate) parameter: Option<usize>,
+}
+
+impl Factor {
+    /// Its value in a block.
+    pub(crate) fn at(self, parameters: &[Parameter], stage: usize, block: usize) -> f64 {
+        let parameter = self.parameter.map(|place| &parameters[place]);
+        self.number * parameter.map_or(1.0, |parameter| parameter.at(stage, block))
+    }
+
+    /// Its largest absolute value.
+    pub(crate) fn largest(self, parameters: &[Parameter]) -> f64 {
+        let parameter = self.parameter.map(|place| &parameters[place]);
+        self.number.abs() * parameter.map_or(1.0, Parameter::largest)
+    }
+
+    fn is_by_block(self, parameters: &[Parameter]) -> bool {
+        self.parameter
+            .is_some_and(|place| parameters[place].by_block)
+    }
+}
+
 /// A term of a constraint.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConstraintTerm {
-    pub(crate) factor: f64,
-    pub(crate) variable: Variable,
-    /// The place of the plant, line or other thing.
-    pub(crate) thing: usize,
-    /// The block it is about; that of the row if none.
-    pub(crate) block: Option<usize>,
+    pub(crate) factor: Factor,
+    pub(crate) of: ThingVariable,
 }
 
 /// A row of a constraint in a stage.
@@ -41,66 +65,26 @@ pub(crate) struct ConstraintTerm {
 pub(crate) struct ActiveBound {
     /// Its block; none for the whole stage.
     pub(crate) block: Option<usize>,
+    /// The least and the most of its terms.
     pub(crate) lower: f64,
     pub(crate) upper: f64,
+    /// The number of its expression beside the terms.
+    pub(crate) constant: f64,
 }
 
-/// Declares the variables of expressions: what they are called, and what kind of thing has them.
-macro_rules! variables {
-    ($( $variable:ident = $name:literal of $things:ident $(, $whole:ident)?; )+) => {
-        /// A variable of an expression.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Variable { $( $variable, )+ }
-
-        impl Variable {
-            const ALL: &'static [(&'static str, Self)] = &[ $( ($name, Self::$variable), )+ ];
-
-            /// The things that have it.
-            fn things(self, system: &System) -> &Index {
-                match self { $( Self::$variable => &system.indices.$things, )+ }
-            }
-
-            /// True if it has one value in a stage, not one in each block.
-            pub(crate) fn is_of_stage(self) -> bool {
-                match self { $( Self::$variable => [$( stringify!($whole) )?].contains(&"stage"), )+ }
-            }
-        }
-    };
-}
-
-variables! {
-    HydroStorage = "hydro_storage" of hydros, stage;
-    HydroEvaporation = "hydro_evaporation" of hydros, stage;
-    HydroWithdrawal = "hydro_withdrawal" of hydros, stage;
-    HydroTurbined = "hydro_turbined" of hydros;
-    HydroSpillage = "hydro_spillage" of hydros;
-    HydroDiversion = "hydro_diversion" of hydros;
-    HydroOutflow = "hydro_outflow" of hydros;
-    HydroGeneration = "hydro_generation" of hydros;
-    ThermalGeneration = "thermal_generation" of thermals;
-    LineDirect = "line_direct" of lines;
-    LineReverse = "line_reverse" of lines;
-    LineExchange = "line_exchange" of lines;
-    BusDeficit = "bus_deficit" of buses;
-    BusExcess = "bus_excess" of buses;
-    PumpingFlow = "pumping_flow" of pumping;
-    PumpingPower = "pumping_power" of pumping;
-    ContractImport = "contract_import" of contracts;
-    ContractExport = "contract_export" of contracts;
-    SourceGeneration = "non_controllable_generation" of sources;
-    SourceCurtailment = "non_controllable_curtailment" of sources;
-    BatteryLevel = "battery_level" of batteries, stage;
-    BatteryCharge = "battery_charge" of batteries;
-    BatteryDischarge = "battery_discharge" of batteries;
-}
-
+/// The constraints, and the parameters that they refer to.
 pub(super) fn resolve(
     files: &Files,
     system: &System,
     findings: &mut Findings,
-) -> Vec<PlannerConstraint> {
+) -> (Vec<PlannerConstraint>, Vec<Parameter>) {
+    let (parameters, names) = parameters::resolve(files, system, findings);
+    let file = files.constraints.as_ref();
+    let expressions = file.and_then(|file| file.expressions.as_deref());
+    let at = Place::file(FILE).key("expressions");
+    let names = Names::new(expressions.unwrap_or_default(), names, &at, findings);
     let list = Place::file(FILE).key("constraints");
-    let constraints = files.constraints.iter().flat_map(|file| &file.constraints);
+    let constraints = file.iter().flat_map(|file| &file.constraints);
     let things = constraints
         .clone()
         .map(|constraint| (constraint.id, constraint.name.as_str()));
@@ -117,200 +101,232 @@ pub(super) fn resolve(
     );
     let mut found = Vec::new();
     for (place, (constraint, rows)) in constraints.zip(rows).enumerate() {
-        let at = list.index(place);
-        let (terms, constant) = terms(constraint, system, &at.key("expression"), findings);
-        let slack = constraint.slack.as_ref().filter(|slack| slack.enabled);
-        if let Some(slack) = slack
-            && slack.penalty.is_none()
-        {
-            let message = "the key is missing; an enabled slack has a cost";
-            findings.wrong(&at.key("slack.penalty"), message);
-        }
-        let by_block = terms
-            .iter()
-            .any(|term| term.block.is_none() && !term.variable.is_of_stage());
-        let bounds = rows.iter().map(|rows| {
-            let limits = rows
-                .iter()
-                .map(|row| row.and_then(|row| limits(constraint, &row, constant, findings)));
-            active(&limits.collect::<Vec<_>>(), by_block)
-        });
-        let bounds: Vec<_> = bounds.collect();
-        check_blocks(constraint, &bounds, system, &at.key("expression"), findings);
-        found.push(PlannerConstraint {
-            label: index.labels[place].clone(),
-            terms,
-            constant,
-            penalty: slack.and_then(|slack| slack.penalty).map(|cost| cost.0),
-            bounds,
-        });
+        let mut resolver = Resolver {
+            constraint,
+            files,
+            system,
+            parameters: &parameters,
+            at: list.index(place),
+            findings,
+        };
+        found.push(resolver.constraint(&names, &rows, index.labels[place].clone()));
     }
-    found
+    (found, parameters)
 }
 
-/// The rows of a stage, given what its blocks ask for. A left-hand side that is the same in all blocks needs one row
-/// for all of them if they ask for the same.
-fn active(limits: &[Option<(f64, f64)>], by_block: bool) -> Vec<ActiveBound> {
-    if let Some(Some((lower, upper))) = limits.first().copied()
-        && !by_block
-        && limits.iter().all(|other| *other == limits[0])
-    {
-        return vec![ActiveBound {
-            block: None,
-            lower,
-            upper,
-        }];
+/// Finds what one constraint means.
+struct Resolver<'f, 'r> {
+    constraint: &'f GenericConstraint,
+    files: &'f Files,
+    system: &'r System,
+    parameters: &'r [Parameter],
+    at: Place,
+    findings: &'r mut Findings,
+}
+
+impl<'f> Resolver<'f, '_> {
+    fn constraint(
+        &mut self,
+        names: &Names<'f>,
+        rows: &[Vec<Option<GenericBounds>>],
+        label: String,
+    ) -> PlannerConstraint {
+        let at = self.at.key("expression");
+        let flat = names.flat(&self.constraint.expression);
+        let flat = flat.unwrap_or_else(|problem| {
+            self.findings.wrong(&at, problem);
+            FlatExpression::default()
+        });
+        if flat.sense.is_some() && self.constraint.sense.is_some() {
+            let message = "the expression has a relation; remove the key";
+            self.findings.wrong(&self.at.key("sense"), message);
+        }
+        let (mut terms, mut constants) = (Vec::new(), Vec::new());
+        for term in &flat.terms {
+            let factor = Factor {
+                number: term.factor,
+                parameter: term.parameter,
+            };
+            let Some(written) = &term.variable else {
+                constants.push(factor);
+                continue;
+            };
+            let things = (self.files, self.system);
+            let of = variables::find(written, things, &at, self.findings);
+            if let Some(of) = of {
+                self.check_block(&of, &variables::shown(written), rows);
+                terms.push(ConstraintTerm { factor, of });
+            }
+        }
+        self.check_parameters(&flat, rows);
+        let penalty = self.penalty();
+        let factors = terms.iter().map(|term| term.factor);
+        let mut factors = factors.chain(constants.iter().copied());
+        let by_block = terms
+            .iter()
+            .any(|term| term.of.block.is_none() && term.of.variable.is_of_block())
+            || factors.any(|factor| factor.is_by_block(self.parameters));
+        let bounds = rows.iter().enumerate().map(|(stage, rows)| {
+            let rows = rows.iter().enumerate();
+            let rows = rows.map(|(block, row)| {
+                let constants = constants.iter();
+                let constants = constants.map(|own| own.at(self.parameters, stage, block));
+                self.active(row.as_ref()?, flat.sense, constants.sum(), block)
+            });
+            collapsed(rows.collect(), by_block)
+        });
+        PlannerConstraint {
+            label,
+            bounds: bounds.collect(),
+            terms,
+            penalty,
+        }
     }
-    let rows = limits.iter().enumerate();
-    rows.filter_map(|(block, limits)| {
-        let (lower, upper) = (*limits)?;
+
+    /// The cost of a violation; none if it is hard.
+    fn penalty(&mut self) -> Option<f64> {
+        let slack = self.constraint.slack.as_ref();
+        let slack = slack.filter(|slack| slack.enabled)?;
+        if slack.penalty.is_none() {
+            let message = "the key is missing; an enabled slack has a cost";
+            self.findings.wrong(&self.at.key("slack.penalty"), message);
+        }
+        slack.penalty.map(|cost| cost.0)
+    }
+
+    /// The limits of the terms of a block, as a row of the bounds and a relation have them; says if there are none.
+    fn active(
+        &mut self,
+        row: &GenericBounds,
+        relation: Option<ConstraintSense>,
+        constant: f64,
+        block: usize,
+    ) -> Option<ActiveBound> {
+        let at = Place::file(GenericBounds::FILE).rows(format!(
+            "generic constraint {}, stage {}",
+            row.constraint_id, row.stage_id
+        ));
+        let given = [row.bound_lower, row.bound_upper].map(|bound| bound.map(|bound| bound.0));
+        let pair = match (relation, self.constraint.sense, row.bound) {
+            (Some(relation), _, None) => Ok(related(relation, given, -constant)),
+            (Some(_), _, Some(_)) => {
+                Err("the expression has a relation: give bound_lower or bound_upper, not bound")
+            }
+            (None, Some(sense), Some(bound)) if given == [None, None] => {
+                Ok(related(sense, [None, None], bound.0 - constant))
+            }
+            (None, Some(_), _) => Err("the constraint has a sense: give bound, and nothing else"),
+            (None, None, None) if given != [None, None] => Ok((
+                given[0].map_or(-UNLIMITED, |least| least - constant),
+                given[1].map_or(UNLIMITED, |most| most - constant),
+            )),
+            (None, None, _) => {
+                Err("the constraint has no sense: give bound_lower or bound_upper, not bound")
+            }
+        };
+        let (lower, upper) = match pair {
+            Ok(pair) => pair,
+            Err(problem) => {
+                self.findings.wrong(&at, problem);
+                return None;
+            }
+        };
+        if lower > upper {
+            let message = format!("the least, {lower}, is above the most, {upper}");
+            self.findings.wrong(&at, message);
+            return None;
+        }
         Some(ActiveBound {
             block: Some(block),
             lower,
             upper,
+            constant: if relation.is_some() { 0.0 } else { constant },
         })
-    })
-    .collect()
-}
+    }
 
-/// The limits of the terms of a constraint, as a row of its bounds has them; says if the row has none.
-fn limits(
-    constraint: &GenericConstraint,
-    row: &GenericBounds,
-    constant: f64,
-    findings: &mut Findings,
-) -> Option<(f64, f64)> {
-    let at = Place::file(GenericBounds::FILE).rows(format!(
-        "generic constraint {}, stage {}",
-        row.constraint_id, row.stage_id
-    ));
-    let without = f64::INFINITY;
-    let pair = match (constraint.sense, row.bound) {
-        (Some(sense), Some(bound)) if row.bound_lower.is_none() && row.bound_upper.is_none() => {
-            let bound = bound.0;
-            match sense {
-                ConstraintSense::AtLeast => (bound, without),
-                ConstraintSense::AtMost => (-without, bound),
-                ConstraintSense::Equal => (bound, bound),
+    /// Says if the block of a variable is not there in a stage in which the constraint holds.
+    fn check_block(
+        &mut self,
+        of: &ThingVariable,
+        shown: &str,
+        rows: &[Vec<Option<GenericBounds>>],
+    ) {
+        let Some(block) = of.block else { return };
+        let stages = self.system.stages.iter().zip(rows);
+        for (stage, _) in stages.filter(|(_, rows)| rows.iter().any(Option::is_some)) {
+            let last = stage.hours.len() - 1;
+            let known = match of.variable {
+                Variable::HydroStorageInitial
+                | Variable::HydroUsefulInitial
+                | Variable::HydroEvaporation => block == 0,
+                Variable::HydroStorageFinal | Variable::HydroUsefulFinal => block == last,
+                _ => true,
+            };
+            let problem = if block > last {
+                format!("has no block {block}")
+            } else if !known && !stage.chronological {
+                "has parallel blocks: storage and evaporation are those of the stage".to_owned()
+            } else {
+                continue;
+            };
+            let id = stage.id;
+            let message = format!("{shown}: stage {id}, in which the constraint holds, {problem}");
+            self.findings.wrong(&self.at.key("expression"), message);
+            return;
+        }
+    }
+
+    /// Says which parameters have no value in a block in which the constraint holds.
+    fn check_parameters(&mut self, flat: &FlatExpression<'_>, rows: &[Vec<Option<GenericBounds>>]) {
+        for place in flat.terms.iter().filter_map(|term| term.parameter) {
+            let lacking = rows.iter().enumerate().find_map(|(stage, rows)| {
+                let values = self.parameters[place].values[stage].iter().zip(rows);
+                let lacks = |(value, row): (&Option<f64>, &Option<GenericBounds>)| {
+                    row.is_some() && value.is_none()
+                };
+                let block = values.clone().position(lacks)?;
+                Some((self.system.stages[stage].id, block))
+            });
+            if let Some((stage, block)) = lacking {
+                let file = self.files.parameters.iter();
+                let mut names = file.flat_map(|file| &file.scalar_parameters);
+                let name = names.nth(place).map_or("", |own| own.name.as_str());
+                let message = format!(
+                    "@{name} has no value in stage {stage}, block {block}, in which the constraint holds"
+                );
+                self.findings.wrong(&self.at.key("expression"), message);
             }
         }
-        (None, None) if row.bound_lower.is_some() || row.bound_upper.is_some() => (
-            row.bound_lower.map_or(-without, |bound| bound.0),
-            row.bound_upper.map_or(without, |bound| bound.0),
-        ),
-        (Some(_), _) => {
-            findings.wrong(
-                &at,
-                "the constraint has a sense: give bound, and nothing else",
-            );
-            return None;
-        }
-        (None, _) => {
-            let message = "the constraint has no sense: give bound_lower or bound_upper, not bound";
-            findings.wrong(&at, message);
-            return None;
-        }
-    };
-    if pair.0 > pair.1 {
-        let message = format!("bound_lower, {}, is above bound_upper, {}", pair.0, pair.1);
-        findings.wrong(&at, message);
-        return None;
     }
-    Some((pair.0 - constant, pair.1 - constant))
 }
 
-/// The terms of a constraint and its constant; says what its expression names that is not there.
-fn terms(
-    constraint: &GenericConstraint,
-    system: &System,
-    at: &Place,
-    findings: &mut Findings,
-) -> (Vec<ConstraintTerm>, f64) {
-    let expression = match parse(&constraint.expression) {
-        Ok(expression) => expression,
-        Err(problem) => {
-            findings.wrong(at, problem);
-            return (Vec::new(), 0.0);
-        }
+/// The limits of terms that have a relation to a number, beside limits that are given: those of the same side add up.
+fn related(sense: ConstraintSense, given: [Option<f64>; 2], number: f64) -> (f64, f64) {
+    let [least, most] = given;
+    let lower = match sense {
+        ConstraintSense::AtMost => least.unwrap_or(-UNLIMITED),
+        _ => least.unwrap_or(0.0) + number,
     };
-    let terms = expression.terms.iter();
-    let found = terms.filter_map(|written| term(written, system, at, findings));
-    (found.collect(), expression.constant)
+    let upper = match sense {
+        ConstraintSense::AtLeast => most.unwrap_or(UNLIMITED),
+        _ => most.unwrap_or(0.0) + number,
+    };
+    (lower, upper)
 }
 
-fn term(
-    written: &WrittenTerm<'_>,
-    system: &System,
-    at: &Place,
-    findings: &mut Findings,
-) -> Option<ConstraintTerm> {
-    let known = Variable::ALL.iter();
-    let Some(&(name, variable)) = known.clone().find(|(name, _)| *name == written.name) else {
-        let names: Vec<&str> = known.map(|(name, _)| *name).collect();
-        let message = format!(
-            "there is no variable {}; there are {}",
-            written.name,
-            names.join(", ")
-        );
-        findings.wrong(at, message);
-        return None;
-    };
-    let thing = variable.things(system).find(written.id, at, findings)?;
-    if variable.is_of_stage() && written.block.is_some() {
-        findings.wrong(
-            at,
-            format!("{name} is one value of a stage: leave the block out"),
-        );
-        return None;
-    }
-    let asked = match variable {
-        Variable::ContractImport => Some(ContractKind::Import),
-        Variable::ContractExport => Some(ContractKind::Export),
-        _ => None,
-    };
-    if asked.is_some_and(|asked| system.contracts[thing].kind != asked) {
-        let id = written.id;
-        findings.wrong(
-            at,
-            format!("{name}({id}): contract {id} is of the other type"),
-        );
-        return None;
-    }
-    Some(ConstraintTerm {
-        factor: written.factor,
-        variable,
-        thing,
-        // One that is below zero is in no stage, which is said where the constraint holds.
-        block: written
-            .block
-            .map(|id| usize::try_from(id).unwrap_or(usize::MAX)),
-    })
-}
-
-/// Says which blocks of expressions are not there in a stage in which the constraint holds.
-fn check_blocks(
-    constraint: &GenericConstraint,
-    bounds: &[Vec<ActiveBound>],
-    system: &System,
-    at: &Place,
-    findings: &mut Findings,
-) {
-    let Ok(expression) = parse(&constraint.expression) else {
-        return;
-    };
-    for term in &expression.terms {
-        let Some(block) = term.block else { continue };
-        let stages = system.stages.iter().zip(bounds);
-        let mut active = stages.filter(|(_, bounds)| !bounds.is_empty());
-        let lacks = |stage: &super::Stage| {
-            usize::try_from(block).map_or(true, |block| block >= stage.hours.len())
+/// The rows of a stage, given what its blocks ask for. A left-hand side that is the same in all blocks needs one row
+/// for all of them if they ask for the same.
+fn collapsed(rows: Vec<Option<ActiveBound>>, by_block: bool) -> Vec<ActiveBound> {
+    let limits = |row: &Option<ActiveBound>| row.map(|row| (row.lower, row.upper, row.constant));
+    if let Some(Some(first)) = rows.first().copied()
+        && !by_block
+        && rows.iter().all(|other| limits(other) == limits(&rows[0]))
+    {
+        let whole = ActiveBound {
+            block: None,
+            ..first
         };
-        if let Some((stage, _)) = active.find(|(stage, _)| lacks(stage)) {
-            let message = format!(
-                "{}({}, {block}): stage {}, in which the constraint holds, has no block {block}",
-                term.name, term.id, stage.id
-            );
-            findings.wrong(at, message);
-        }
+        return vec![whole];
     }
+    rows.into_iter().flatten().collect()
 }

@@ -42,10 +42,11 @@ impl PointCurve {
         }
     }
 
-    /// The first and the last `x`.
+    /// The least and the most of the first and the last `x`, whose order may be wrong, which is said elsewhere.
     pub(crate) fn ends(&self) -> (f64, f64) {
         let first = self.0.first().map_or(0.0, |point| point.0);
-        (first, self.0.last().map_or(first, |point| point.0))
+        let last = self.0.last().map_or(first, |point| point.0);
+        (first.min(last), first.max(last))
     }
 }
 
@@ -113,9 +114,31 @@ pub(super) fn resolve(
 
 /// Level of the water below a plant, m, by outflow, m³/s.
 #[derive(Debug, Clone)]
-enum TailraceCurve {
+pub(super) enum TailraceCurve {
     Polynomial(Vec<f64>),
     Piecewise(PointCurve),
+    /// Between two families, and the share of the second.
+    Families([PieceCurve; 2], f64),
+}
+
+/// Pieces of polynomials, in the order of outflow: beginning, end, m³/s, and coefficients.
+#[derive(Debug, Clone)]
+pub(super) struct PieceCurve(pub(super) Vec<(f64, f64, [f64; 5])>);
+
+impl PieceCurve {
+    /// The level at an outflow, which counts as the nearest that a piece is for.
+    fn at(&self, outflow: f64) -> f64 {
+        let own = self.0.iter().find(|(_, to, _)| outflow <= *to);
+        let Some((from, to, numbers)) = own.or(self.0.last()) else {
+            return 0.0;
+        };
+        polynomial(numbers, outflow.clamp(*from, *to))
+    }
+}
+
+fn polynomial(numbers: &[f64], x: f64) -> f64 {
+    let horner = |sum: f64, number: &f64| sum * x + number;
+    numbers.iter().rev().fold(0.0, horner)
 }
 
 impl TailraceCurve {
@@ -168,11 +191,11 @@ impl TailraceCurve {
 
     fn at(&self, outflow: f64) -> f64 {
         match self {
-            Self::Polynomial(numbers) => {
-                let horner = |sum: f64, number: &f64| sum * outflow + number;
-                numbers.iter().rev().fold(0.0, horner)
-            }
+            Self::Polynomial(numbers) => polynomial(numbers, outflow),
             Self::Piecewise(curve) => curve.at(outflow),
+            Self::Families([first, second], share) => {
+                (1.0 - share) * first.at(outflow) + share * second.at(outflow)
+            }
         }
     }
 }
@@ -188,14 +211,16 @@ pub(crate) struct ProductionFunction {
 }
 
 impl ProductionFunction {
-    /// That of a plant of a file, with the level curve of its reservoir.
+    /// That of a plant of a file, with the level curve of its reservoir, and a tailrace in place of that of the file.
     pub(super) fn new(
         height: PointCurve,
         plant: &system::Hydro,
+        families: Option<TailraceCurve>,
         at: &Place,
         findings: &mut Findings,
     ) -> Self {
         let tailrace = TailraceCurve::new(plant.tailrace.as_ref(), &at.key("tailrace"), findings);
+        let tailrace = families.unwrap_or(tailrace);
         let losses = plant.hydraulic_losses.as_ref();
         let losses = losses.map_or((1.0, 0.0), |losses| {
             lost(losses, &at.key("hydraulic_losses"), findings)

@@ -29,6 +29,8 @@ pub(crate) struct Hydro {
     pub(crate) label: String,
     pub(crate) bus: usize,
     pub(crate) downstream: Option<usize>,
+    /// The least and the most storage of the plant as such, hm³; those of stages may differ.
+    pub(crate) reservoir: (f64, f64),
     pub(crate) production: PlantProduction,
     /// By stage.
     pub(crate) costs: Vec<HydroCosts>,
@@ -136,14 +138,30 @@ impl HydroCosts {
             outflow_above: or(row.outflow_violation_above_cost, self.outflow_above),
             generation_below: or(row.generation_violation_below_cost, self.generation_below),
             added_water: or(row.inflow_nonnegativity_cost, self.added_water),
-            turbined: or(row.fpha_turbined_cost, self.turbined),
-            turbined_constant: self.turbined_constant,
+            turbined: or(row.turbined_cost.or(row.fpha_turbined_cost), self.turbined),
+            turbined_constant: or(row.turbined_cost, self.turbined_constant),
             diversion: or(row.diversion_cost, self.diversion),
             filling_below: or(row.filling_target_violation_cost, self.filling_below),
-            evaporation_below: or(row.evaporation_violation_cost, self.evaporation_below),
-            evaporation_above: or(row.evaporation_violation_cost, self.evaporation_above),
-            withdrawal_below: or(row.water_withdrawal_violation_cost, self.withdrawal_below),
-            withdrawal_above: or(row.water_withdrawal_violation_cost, self.withdrawal_above),
+            evaporation_below: or(
+                row.evaporation_violation_neg_cost
+                    .or(row.evaporation_violation_cost),
+                self.evaporation_below,
+            ),
+            evaporation_above: or(
+                row.evaporation_violation_pos_cost
+                    .or(row.evaporation_violation_cost),
+                self.evaporation_above,
+            ),
+            withdrawal_below: or(
+                row.water_withdrawal_violation_neg_cost
+                    .or(row.water_withdrawal_violation_cost),
+                self.withdrawal_below,
+            ),
+            withdrawal_above: or(
+                row.water_withdrawal_violation_pos_cost
+                    .or(row.water_withdrawal_violation_cost),
+                self.withdrawal_above,
+            ),
         }
     }
 }
@@ -169,6 +187,12 @@ pub(crate) struct HydroLimits {
     pub(crate) max_generation: f64,
     /// m³/s.
     pub(crate) max_diversion: f64,
+    /// m³/s.
+    pub(crate) min_diversion: f64,
+    /// m³/s.
+    pub(crate) min_spillage: f64,
+    /// m³/s; may be infinite.
+    pub(crate) max_spillage: f64,
     /// m³/s; below zero if water is returned.
     pub(crate) withdrawal: f64,
 }
@@ -192,6 +216,9 @@ impl HydroLimits {
                 .diversion
                 .as_ref()
                 .map_or(0.0, |diversion| diversion.max_flow_m3s.0),
+            min_diversion: 0.0,
+            min_spillage: 0.0,
+            max_spillage: f64::INFINITY,
             withdrawal: 0.0,
         }
     }
@@ -208,6 +235,9 @@ impl HydroLimits {
             min_generation: or(row.min_generation_mw, self.min_generation),
             max_generation: or(row.max_generation_mw, self.max_generation),
             max_diversion: or(row.max_diversion_m3s, self.max_diversion),
+            min_diversion: or(row.min_diversion_m3s, self.min_diversion),
+            min_spillage: or(row.min_spillage_m3s, self.min_spillage),
+            max_spillage: or(row.max_spillage_m3s, self.max_spillage),
             withdrawal: row
                 .water_withdrawal_m3s
                 .map_or(self.withdrawal, |own| own.0),
@@ -215,8 +245,10 @@ impl HydroLimits {
     }
 
     /// The pairs whose first must not be above the second, with the key of the first.
-    fn pairs(&self) -> [(&'static str, f64, f64); 4] {
+    fn pairs(&self) -> [(&'static str, f64, f64); 6] {
         [
+            ("min_spillage_m3s", self.min_spillage, self.max_spillage),
+            ("min_diversion_m3s", self.min_diversion, self.max_diversion),
             (
                 "reservoir.min_storage_hm3",
                 self.min_storage,
@@ -318,6 +350,7 @@ pub(super) fn resolve(
             label: index.labels[place].clone(),
             bus: bus.unwrap_or(0),
             downstream: below,
+            reservoir: (whole.min_storage, whole.max_storage),
             production,
             costs: costs.collect(),
             limits,
@@ -369,6 +402,7 @@ fn block_limits(
             ("min_storage_hm3", row.min_storage_hm3.is_some()),
             ("max_storage_hm3", row.max_storage_hm3.is_some()),
             ("filling_inflow_m3s", row.filling_inflow_m3s.is_some()),
+            ("filling_min_rate_m3s", row.filling_min_rate_m3s.is_some()),
             ("water_withdrawal_m3s", row.water_withdrawal_m3s.is_some()),
         ] {
             if is_there {
@@ -403,7 +437,7 @@ fn set_targets(
     let usual = filling.filling_inflow_m3s.or(filling.filling_min_rate_m3s);
     let usual = usual.map_or(0.0, |rate| rate.0);
     let rates = bounds.iter().map(|row| {
-        let own = row.and_then(|row| row.filling_inflow_m3s);
+        let own = row.and_then(|row| row.filling_inflow_m3s.or(row.filling_min_rate_m3s));
         own.map_or(usual, |rate| rate.0)
     });
     let rates: Vec<f64> = rates.collect();
@@ -427,8 +461,18 @@ fn check_bounds(
             let message = "max_diversion_m3s: the plant has no diversion in system/hydros.json";
             findings.wrong(&at, message);
         }
-        if row.filling_inflow_m3s.is_some() && plant.filling.is_none() {
-            let message = "filling_inflow_m3s: the plant has no filling in system/hydros.json";
+        let filling = [
+            ("filling_inflow_m3s", row.filling_inflow_m3s),
+            ("filling_min_rate_m3s", row.filling_min_rate_m3s),
+        ];
+        for (column, rate) in filling {
+            if rate.is_some() && plant.filling.is_none() {
+                let message = format!("{column}: the plant has no filling in system/hydros.json");
+                findings.wrong(&at, message);
+            }
+        }
+        if filling.iter().all(|(_, rate)| rate.is_some()) {
+            let message = "filling_inflow_m3s and filling_min_rate_m3s are the same; keep one";
             findings.wrong(&at, message);
         }
     }
@@ -470,35 +514,50 @@ fn costs(files: &Files, plant: &system::Hydro, default: &HydroPenalties) -> Hydr
             added.unwrap_or(NonNegative(INFLOW_PENALTY)),
         ),
         turbined: or(
-            |own| own.fpha_turbined_cost,
+            |own| own.turbined_cost.or(own.fpha_turbined_cost),
             default.turbined_cost.unwrap_or(default.fpha_turbined_cost),
         ),
-        turbined_constant: default.turbined_cost.map_or(0.0, |cost| cost.0),
+        turbined_constant: or(
+            |own| own.turbined_cost,
+            default.turbined_cost.unwrap_or(NonNegative(0.0)),
+        ),
         diversion: or(|own| own.diversion_cost, default.diversion_cost),
         filling_below: or(
             |own| own.filling_target_violation_cost,
             default.filling_target_violation_cost,
         ),
         evaporation_below: or(
-            |own| own.evaporation_violation_cost,
+            |own| {
+                own.evaporation_violation_neg_cost
+                    .or(own.evaporation_violation_cost)
+            },
             default
                 .evaporation_violation_neg_cost
                 .unwrap_or(default.evaporation_violation_cost),
         ),
         evaporation_above: or(
-            |own| own.evaporation_violation_cost,
+            |own| {
+                own.evaporation_violation_pos_cost
+                    .or(own.evaporation_violation_cost)
+            },
             default
                 .evaporation_violation_pos_cost
                 .unwrap_or(default.evaporation_violation_cost),
         ),
         withdrawal_below: or(
-            |own| own.water_withdrawal_violation_cost,
+            |own| {
+                own.water_withdrawal_violation_neg_cost
+                    .or(own.water_withdrawal_violation_cost)
+            },
             default
                 .water_withdrawal_violation_neg_cost
                 .unwrap_or(default.water_withdrawal_violation_cost),
         ),
         withdrawal_above: or(
-            |own| own.water_withdrawal_violation_cost,
+            |own| {
+                own.water_withdrawal_violation_pos_cost
+                    .or(own.water_withdrawal_violation_cost)
+            },
             default
                 .water_withdrawal_violation_pos_cost
                 .unwrap_or(default.water_withdrawal_violation_cost),

@@ -44,6 +44,17 @@ impl Index {
         found
     }
 
+    /// The numbers of the entries, in order.
+    pub(crate) fn numbers(&self) -> Vec<Id> {
+        let mut numbers: Vec<(usize, Id)> = self
+            .places
+            .iter()
+            .map(|(id, place)| (*place, *id))
+            .collect();
+        numbers.sort_unstable();
+        numbers.into_iter().map(|(_, id)| id).collect()
+    }
+
     /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.labels.len()

@@ -4,14 +4,21 @@
 //! their standard deviation, and the deviation σ of what is new,
 //!
 //! zₜ = μₜ + Σₗ φₜₗ · sₜ / sₜ₋ₗ · (zₜ₋ₗ − μₜ₋ₗ) + σₜ · ηₜ.
+//!
+//! Lags are seasons where the case defines them, else stages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::buses::{Spread, spread};
-use super::index::{Index, complete};
+use super::index::{Index, by_stage, complete};
+use super::inflow_lags::SeasonTimeline;
+use super::plant_inflow::PlantInflow;
+use super::recent;
 use super::time::Stage;
 use crate::finding::{Findings, Place};
+use crate::hydrothermal::estimation::{History, InflowTables};
 use crate::hydrothermal::files::Files;
+use crate::hydrothermal::files::inflow::AnnualComponent;
 use crate::hydrothermal::files::initial;
 use crate::hydrothermal::files::scenarios::{ArCoefficients, InflowStats};
 use crate::hydrothermal::number::Id;
@@ -26,8 +33,36 @@ pub(crate) struct Inflow {
     /// Past inflows that are handed from stage to stage, m³/s, the most recent first: their values
     /// before the first stage.
     pub(crate) past: Vec<f64>,
+    /// The names of these states, without the plant.
+    pub(crate) names: Vec<String>,
     /// True if there are data at all; they may lack some stages, which is an error.
     pub(crate) known: bool,
+    /// By regime and stage, where a regime has inflows of its own. The past counts as it does without regimes.
+    pub(crate) regimes: BTreeMap<(Id, usize), InflowModel>,
+}
+
+impl Inflow {
+    /// The model of a regime, where that has inflows of its own.
+    pub(crate) fn of_regime(&self, regime: Option<Id>, stage: usize) -> Option<&InflowModel> {
+        self.regimes.get(&(regime?, stage))
+    }
+
+    /// The model of a stage in a regime.
+    pub(crate) fn model(&self, regime: Option<Id>, stage: usize) -> &InflowModel {
+        self.of_regime(regime, stage).unwrap_or(&self.stages[stage])
+    }
+
+    /// The models of a stage: without a regime, and in each.
+    pub(crate) fn models(&self, stage: usize) -> impl Iterator<Item = &InflowModel> {
+        let regimes = self.regimes.iter();
+        let regimes = regimes.filter(move |((_, own), _)| *own == stage);
+        std::iter::once(&self.stages[stage]).chain(regimes.map(|(_, model)| model))
+    }
+
+    /// All models.
+    pub(super) fn all_models(&mut self) -> impl Iterator<Item = &mut InflowModel> {
+        self.stages.iter_mut().chain(self.regimes.values_mut())
+    }
 }
 
 /// The inflow of a stage: constant + Σ coefficient · past inflow + deviation · η.
@@ -35,8 +70,10 @@ pub(crate) struct Inflow {
 pub(crate) struct InflowModel {
     /// m³/s.
     pub(crate) constant: f64,
-    /// Of past inflows, the most recent first.
+    /// Of past inflows, in the order of [`Inflow::past`].
     pub(crate) coefficients: Vec<f64>,
+    /// The same by lag, from 1.
+    pub(crate) by_lag: Vec<f64>,
     /// m³/s.
     pub(crate) deviation: f64,
     /// Mean and standard deviation without regard to the past, m³/s.
@@ -47,6 +84,59 @@ pub(crate) struct InflowModel {
     pub(crate) residual: f64,
     /// The noise, where it has a lower bound: that of method `bounded_noise`.
     pub(crate) bounded: Option<BoundedNoise>,
+    /// The past inflows after the stage, in the order of [`Inflow::past`].
+    pub(crate) carried: Vec<CarriedInflow>,
+}
+
+/// A past inflow as it is handed on: a sum over those handed to the stage, and a part of its own inflow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct CarriedInflow {
+    /// Places and factors of past inflows.
+    pub(crate) past: Vec<(usize, f64)>,
+    /// The factor of the inflow of the stage.
+    pub(crate) own: f64,
+}
+
+impl CarriedInflow {
+    /// The inflow of the stage as it is.
+    pub(crate) fn newest() -> Self {
+        Self {
+            past: Vec::new(),
+            own: 1.0,
+        }
+    }
+
+    /// A past inflow as it is.
+    pub(crate) fn kept(place: usize) -> Self {
+        Self {
+            past: vec![(place, 1.0)],
+            own: 0.0,
+        }
+    }
+
+    /// The least and the most that it can be, given those of the past and of the inflow of the stage.
+    pub(crate) fn range(&self, past: &[[f64; 2]], inflow: [f64; 2]) -> [f64; 2] {
+        let kept = self
+            .past
+            .iter()
+            .map(|(place, factor)| (past[*place], *factor));
+        let terms = kept.chain((self.own != 0.0).then_some((inflow, self.own)));
+        terms.fold([0.0; 2], |sum, (range, factor)| {
+            let ends = range.map(|end| factor * end);
+            [sum[0] + ends[0].min(ends[1]), sum[1] + ends[0].max(ends[1])]
+        })
+    }
+
+    /// Its value after a stage with this past and this inflow.
+    pub(super) fn value(&self, past: &[f64], inflow: f64) -> f64 {
+        let kept = self.past.iter();
+        let kept: f64 = kept.map(|(place, factor)| factor * past[*place]).sum();
+        if self.own == 0.0 {
+            kept
+        } else {
+            kept + self.own * inflow
+        }
+    }
 }
 
 impl InflowModel {
@@ -65,6 +155,31 @@ impl InflowModel {
         terms.map(|(factor, past)| factor * past).sum()
     }
 
+    /// The part of an inflow that does not come from past inflows: the right-hand side that makes it happen.
+    /// The inverse of [`drawn`](Self::drawn) without its bounds.
+    pub(crate) fn own_part(&self, inflow: f64, past: &[f64]) -> f64 {
+        inflow - self.of_past(past)
+    }
+
+    /// The standard normal number η for which [`drawn`](Self::drawn) is this; none if nothing is uncertain.
+    pub(crate) fn noise_of(&self, own_part: f64) -> Option<f64> {
+        let noise = (own_part - self.constant) / self.deviation;
+        let uncertain = self.deviation > 0.0;
+        uncertain.then(|| {
+            self.bounded
+                .map_or(noise, |bounded| bounded.drawn_of(noise))
+        })
+    }
+
+    /// Past inflows after the stage, given its inflow.
+    pub(crate) fn advance(&self, past: &mut Vec<f64>, inflow: f64) {
+        *past = self
+            .carried
+            .iter()
+            .map(|carried| carried.value(past, inflow))
+            .collect();
+    }
+
     /// Gives the noise a lower bound, if one exists for every past.
     pub(crate) fn bound_noise(&mut self) {
         if self.deviation > 0.0 {
@@ -80,18 +195,35 @@ impl InflowModel {
 }
 
 /// Statistics by plant and number of the stage.
-type Stats = HashMap<(usize, Id), Spread>;
+pub(super) type Stats = HashMap<(usize, Id), Spread>;
+
+/// Where inflow models come from.
+pub(super) struct InflowSources<'a> {
+    pub(super) tables: &'a InflowTables<'a>,
+    pub(super) history: &'a History,
+    pub(super) timeline: Option<&'a SeasonTimeline>,
+}
 
 pub(super) fn resolve(
     files: &Files,
+    sources: &InflowSources<'_>,
     plants: &Index,
     stages: &[Stage],
     stage_index: &Index,
     findings: &mut Findings,
 ) -> Vec<Inflow> {
-    let stats = statistics(files, plants, stage_index, findings);
+    let stats = statistics(&sources.tables.stats, plants, stage_index, findings);
     let past = past_inflows(files, plants, findings);
-    let mut lags = lags(files, plants, stage_index, findings);
+    let recent = recent::resolve(files, plants, stages, sources.timeline, findings);
+    let mut lags = lags(&sources.tables.coefficients, plants, stage_index, findings);
+    let annual = by_stage(
+        &sources.tables.annual,
+        AnnualComponent::FILE,
+        plants,
+        stage_index,
+        |row| (row.hydro_id, row.stage_id, *row),
+        findings,
+    );
     let mut found = Vec::new();
     for (place, plant) in files.hydros.hydros.iter().enumerate() {
         let thing = format!("hydro plant {} ({})", plant.id, plant.name);
@@ -116,21 +248,22 @@ pub(super) fn resolve(
             });
             continue;
         };
-        let history = History {
+        let past = past.get(&place);
+        let inflow = PlantInflow {
             files,
+            sources,
             place,
             stats: &stats,
             own: &own,
             stages,
-            seasons: past.get(&place).map_or(&[][..], |past| &past.1),
+            seasons: past.map_or(&[][..], |past| &past.1),
+            past: past.map_or(&[][..], |past| &past.0),
+            recent: &recent[place],
+            annual: &annual[place],
+            thing: &thing,
         };
         let models = std::mem::take(&mut lags[place]);
-        found.push(history.inflow(
-            models,
-            past.get(&place).map_or(&[][..], |past| &past.0),
-            &thing,
-            findings,
-        ));
+        found.push(inflow.resolve(models, findings));
     }
     found
 }
@@ -140,11 +273,15 @@ fn any(stats: &Stats, plant: usize, stages: &[Stage]) -> bool {
         .iter()
         .any(|stage| stats.contains_key(&(plant, stage.id)))
 }
-
 /// Statistics as rows give them; stages before the first have numbers below 0.
-fn statistics(files: &Files, plants: &Index, stages: &Index, findings: &mut Findings) -> Stats {
+fn statistics(
+    rows: &[InflowStats],
+    plants: &Index,
+    stages: &Index,
+    findings: &mut Findings,
+) -> Stats {
     let mut found = Stats::new();
-    for (number, row) in files.inflow_stats.iter().enumerate() {
+    for (number, row) in rows.iter().enumerate() {
         let at = Place::file(InflowStats::FILE).row(number);
         let plant = plants.find(row.hydro_id, &at, findings);
         if row.stage_id >= 0 {
@@ -165,12 +302,17 @@ fn statistics(files: &Files, plants: &Index, stages: &Index, findings: &mut Find
 }
 
 /// Coefficients of a stage, from lag 1, and the part of the deviation that is new.
-type Lags = HashMap<Id, (Vec<f64>, f64)>;
+pub(super) type Lags = HashMap<Id, (Vec<f64>, f64)>;
 
 /// By plant, the coefficients of the stages that have some.
-fn lags(files: &Files, plants: &Index, stages: &Index, findings: &mut Findings) -> Vec<Lags> {
+fn lags(
+    given: &[ArCoefficients],
+    plants: &Index,
+    stages: &Index,
+    findings: &mut Findings,
+) -> Vec<Lags> {
     let mut rows: HashMap<(usize, Id), Vec<(usize, &ArCoefficients)>> = HashMap::new();
-    for (number, row) in files.ar_coefficients.iter().enumerate() {
+    for (number, row) in given.iter().enumerate() {
         let at = Place::file(ArCoefficients::FILE).row(number);
         let plant = plants.find(row.hydro_id, &at, findings);
         let stage = stages.find(row.stage_id, &at, findings);
@@ -203,9 +345,7 @@ fn lags(files: &Files, plants: &Index, stages: &Index, findings: &mut Findings) 
             }
         }
         let coefficients = of_stage.iter().map(|(_, row)| row.coefficient.0).collect();
-        let ratio = of_stage
-            .first()
-            .map_or(1.0, |(_, row)| row.residual_std_ratio.0);
+        let ratio = of_stage.first().map_or(1.0, |(_, row)| row.residual());
         found[key.0].insert(key.1, (coefficients, ratio));
     }
     found
@@ -236,114 +376,4 @@ fn past_inflows(
         }
     }
     found
-}
-
-/// The inflow data of one plant.
-struct History<'a> {
-    files: &'a Files,
-    place: usize,
-    stats: &'a Stats,
-    /// By stage.
-    own: &'a [Spread],
-    stages: &'a [Stage],
-    /// The seasons of past inflows, the most recent first.
-    seasons: &'a [Id],
-}
-
-impl History<'_> {
-    fn inflow(&self, mut lags: Lags, past: &[f64], thing: &str, findings: &mut Findings) -> Inflow {
-        let mut models = Vec::new();
-        let (mut carried, mut needed) = (0, 0);
-        for (number, stage) in self.stages.iter().enumerate() {
-            let (coefficients, ratio) = lags.remove(&stage.id).unwrap_or((Vec::new(), 1.0));
-            carried = carried.max(coefficients.len());
-            needed = needed.max(coefficients.len().saturating_sub(number));
-            models.push(self.model(number, &coefficients, ratio, thing, findings));
-        }
-        if past.len() < needed {
-            let at = Place::file(initial::FILE).key("past_inflows");
-            let message = format!(
-                "{thing} needs {needed} past inflows, the most recent first; it has {}",
-                past.len()
-            );
-            findings.wrong(&at, message);
-        }
-        let mut past = past.to_vec();
-        past.resize(carried, 0.0);
-        Inflow {
-            stages: models,
-            past,
-            known: true,
-        }
-    }
-
-    fn model(
-        &self,
-        number: usize,
-        coefficients: &[f64],
-        ratio: f64,
-        thing: &str,
-        findings: &mut Findings,
-    ) -> InflowModel {
-        let own = self.own[number];
-        let mut model = InflowModel {
-            constant: own.mean,
-            coefficients: Vec::new(),
-            deviation: own.deviation * ratio,
-            overall: Some(own),
-            standardised: coefficients.to_vec(),
-            residual: ratio,
-            bounded: None,
-        };
-        for (place, coefficient) in coefficients.iter().enumerate() {
-            let lag = place + 1;
-            let stage = self.stages[number].id;
-            let at = Place::file(InflowStats::FILE).rows(thing);
-            let Some(before) = self.before(number, lag) else {
-                let message = format!(
-                    "lag {lag} of stage {stage} needs mean and deviation of a stage before the first: add a row for \
-                     stage {}, or its season to pre_study_stages of stages.json",
-                    number.cast_signed() - lag.cast_signed()
-                );
-                findings.wrong(&at, message);
-                model.coefficients.push(0.0);
-                continue;
-            };
-            if before.deviation == 0.0 && *coefficient != 0.0 {
-                let message = format!(
-                    "std_m3s is 0, {lag} stages before stage {stage}; lag {lag} is in units of it and has no meaning"
-                );
-                findings.wrong(&at, message);
-            }
-            let scaled = if before.deviation == 0.0 {
-                0.0
-            } else {
-                coefficient * own.deviation / before.deviation
-            };
-            model.constant -= scaled * before.mean;
-            model.coefficients.push(scaled);
-        }
-        model
-    }
-
-    /// The statistics of the stage that is `lag` stages before this one.
-    fn before(&self, number: usize, lag: usize) -> Option<Spread> {
-        if lag <= number {
-            return Some(self.own[number - lag]);
-        }
-        let back = lag - number;
-        let id = Id::try_from(back).ok().map(|back| -back);
-        if let Some(given) = id.and_then(|id| self.stats.get(&(self.place, id))) {
-            return Some(*given);
-        }
-        let before = self.files.stages.pre_study_stages.iter().flatten();
-        let mut before = before.filter(|stage| usize::try_from(-i64::from(stage.id)) == Ok(back));
-        let season = before.next().and_then(|stage| stage.season_id);
-        let season = season.or_else(|| self.seasons.get(back - 1).copied())?;
-        let same = self
-            .stages
-            .iter()
-            .position(|stage| stage.season == Some(season))?;
-        Some(self.own[same])
-    }
 }

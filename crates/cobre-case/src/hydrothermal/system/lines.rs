@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::bounds::{apply, everywhere};
+use super::bounds::with_bounds;
 use super::index::{Index, by_stage};
 use super::time::Stage;
 use super::window::StageWindow;
@@ -28,6 +28,36 @@ pub(crate) struct Line {
     pub(crate) capacity: Vec<Vec<[f64; 2]>>,
 }
 
+/// The index of lines, and their capacities by stage and block, from source to target and back, whether or not they are
+/// there.
+pub(crate) fn capacities(
+    files: &Files,
+    stages: &[Stage],
+    stage_index: &Index,
+    findings: &mut Findings,
+) -> (Index, Vec<Vec<Vec<[f64; 2]>>>) {
+    let list = Place::file(system::LINES).key("lines");
+    let lines = &files.lines.lines;
+    let things = lines.iter().map(|line| {
+        let both = [line.capacity.direct_mw.0, line.capacity.reverse_mw.0];
+        (line.id, line.name.as_str(), both)
+    });
+    let (index, mut capacity) = with_bounds(
+        ("line", &list),
+        things,
+        (stages, stage_index),
+        &files.line_bounds,
+        |row: &LineBounds| (row.line_id, row.stage_id, row.block_id),
+        |[direct, reverse], row| {
+            *direct = row.direct_mw.map_or(*direct, |value| value.0);
+            *reverse = row.reverse_mw.map_or(*reverse, |value| value.0);
+        },
+        findings,
+    );
+    factors(files, &index, stage_index, &mut capacity, findings);
+    (index, capacity)
+}
+
 pub(super) fn resolve(
     files: &Files,
     buses: &Index,
@@ -37,27 +67,7 @@ pub(super) fn resolve(
 ) -> (Vec<Line>, Index) {
     let list = Place::file(system::LINES).key("lines");
     let lines = &files.lines.lines;
-    let things = lines.iter().map(|line| (line.id, line.name.as_str()));
-    let index = Index::new("line", things, &list, findings);
-    let mut capacity: Vec<Vec<Vec<[f64; 2]>>> = lines
-        .iter()
-        .map(|line| {
-            let both = [line.capacity.direct_mw.0, line.capacity.reverse_mw.0];
-            everywhere(stages, both)
-        })
-        .collect();
-    apply(
-        &files.line_bounds,
-        (&index, stage_index),
-        |row: &LineBounds| (row.line_id, row.stage_id, row.block_id),
-        |[direct, reverse], row| {
-            *direct = row.direct_mw.map_or(*direct, |value| value.0);
-            *reverse = row.reverse_mw.map_or(*reverse, |value| value.0);
-        },
-        &mut capacity,
-        findings,
-    );
-    factors(files, &index, stage_index, &mut capacity, findings);
+    let (index, capacity) = capacities(files, stages, stage_index, findings);
     let costs = by_stage(
         &files.line_overrides,
         LineOverrides::FILE,

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::conversion::{self, EnergyConversion, ProductivityRows, StageNumbers};
 use super::fit::{Fit, FitGrid};
 use super::geometry::{ProductionFunction, Reservoir};
 use super::index::Index;
+use super::tailrace;
 use super::time::Stage;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::production::{
     EnergyProductivity, FittingWindow, FphaConfig, Geometry, Hyperplanes, PRODUCTION_MODELS,
-    PlaneSource, ProductionModel, SelectionMode,
+    PlaneSource, ProductionModel, ReferenceVolume, SelectionMode,
 };
 use crate::hydrothermal::files::system::{GenerationModel, HYDROS, Hydro};
 use crate::hydrothermal::number::{Id, Positive};
@@ -116,6 +118,8 @@ pub(crate) struct PlantFit {
 pub(crate) struct PlantProduction {
     /// By stage.
     pub(crate) stages: Vec<Production>,
+    /// By stage.
+    pub(crate) conversions: Vec<EnergyConversion>,
     /// Those of its functions that are fitted.
     pub(crate) fits: Vec<PlantFit>,
     /// The exact function, if there is a level curve.
@@ -127,6 +131,9 @@ struct Wanted<'f> {
     model: GenerationModel,
     config: Option<&'f FphaConfig>,
     productivity: Option<Positive>,
+    reference: Option<&'f ReferenceVolume>,
+    /// True for that of seasons which are not listed.
+    is_default: bool,
     at: Place,
 }
 
@@ -140,7 +147,8 @@ pub(super) fn resolve(
 ) -> Vec<PlantProduction> {
     let given = hyperplanes(files, plants, stage_index, findings);
     let entries = entries(files, plants, findings);
-    let productivities = productivities(files, plants, stage_index, findings);
+    let productivities = conversion::rows(files, plants, stage_index, findings);
+    let mut tailraces = tailrace::resolve(files, plants, reservoirs, findings);
     let list = Place::file(HYDROS).key("hydros");
     let mut used = vec![false; plants.len()];
     let found: Vec<PlantProduction> = files
@@ -151,23 +159,25 @@ pub(super) fn resolve(
         .map(|(place, plant)| {
             let at = list.index(place);
             let exact = reservoirs[place].as_ref().map(|reservoir| {
-                ProductionFunction::new(reservoir.height.clone(), plant, &at, findings)
+                let families = tailraces[place].take();
+                ProductionFunction::new(reservoir.height.clone(), plant, families, &at, findings)
             });
             let mut resolver = PlantResolver {
                 plant,
                 at,
                 planes: &given[place],
-                productivities: &productivities[place],
+                rows: &productivities[place],
                 stages,
                 exact: exact.as_ref(),
                 fits: Vec::new(),
                 used: &mut used[place],
                 findings,
             };
-            let functions = resolver.all(entries[place]);
+            let (functions, conversions) = resolver.all(entries[place]);
             let fits = std::mem::take(&mut resolver.fits);
             PlantProduction {
                 stages: functions,
+                conversions,
                 fits: fits.into_iter().flatten().collect(),
                 exact,
             }
@@ -261,37 +271,12 @@ fn hyperplanes(
     sorted.collect()
 }
 
-/// Productivities of the table by plant and stage, those of all stages under none.
-fn productivities(
-    files: &Files,
-    plants: &Index,
-    stages: &Index,
-    findings: &mut Findings,
-) -> Vec<HashMap<Option<Id>, f64>> {
-    let mut found = vec![HashMap::new(); plants.len()];
-    for (number, row) in files.energy_productivity.iter().enumerate() {
-        let at = Place::file(EnergyProductivity::FILE).row(number);
-        let plant = plants.find(row.hydro_id, &at, findings);
-        if let Some(id) = row.stage_id {
-            stages.find(id, &at, findings);
-        }
-        let value = row.equivalent_productivity_mw_per_m3s.0;
-        if let Some(plant) = plant
-            && found[plant].insert(row.stage_id, value).is_some()
-        {
-            let message = format!("hydro plant {} has such a row already", row.hydro_id);
-            findings.wrong(&at, message);
-        }
-    }
-    found
-}
-
 /// Finds the production functions of one plant.
 struct PlantResolver<'f, 'r> {
     plant: &'f Hydro,
     at: Place,
     planes: &'r PlanesByStage,
-    productivities: &'r HashMap<Option<Id>, f64>,
+    rows: &'r ProductivityRows,
     stages: &'r [Stage],
     exact: Option<&'r ProductionFunction>,
     /// By model of the file.
@@ -301,31 +286,44 @@ struct PlantResolver<'f, 'r> {
 }
 
 impl<'f> PlantResolver<'f, '_> {
-    fn all(&mut self, entry: Option<(usize, &'f ProductionModel)>) -> Vec<Production> {
+    fn all(
+        &mut self,
+        entry: Option<(usize, &'f ProductionModel)>,
+    ) -> (Vec<Production>, Vec<EnergyConversion>) {
         if entry.is_none() && self.plant.generation.model == GenerationModel::Fpha {
             let at = self.at.key("generation.model");
             let message = format!("fpha needs an entry of the plant in {PRODUCTION_MODELS}");
             self.findings.wrong(&at, message);
-            return vec![Production::Constant(1.0); self.stages.len()];
+            let nothing = vec![Production::Constant(1.0); self.stages.len()];
+            return (
+                nothing,
+                vec![EnergyConversion::default(); self.stages.len()],
+            );
         }
         let models = entry.map_or(Vec::new(), |entry| self.models(entry));
         self.fits = models.iter().map(|_| None).collect();
         let mut seen = vec![false; models.len()];
         let mut lacking = Vec::new();
-        let mut found = Vec::new();
+        let (mut found, mut conversions) = (Vec::new(), Vec::new());
         for (place, stage) in self.stages.iter().enumerate() {
             let number = entry.and_then(|(_, entry)| model_of(entry, stage));
-            let function = match number.map(|number| (number, &models[number])) {
+            let wanted = number.map(|number| (number, &models[number]));
+            let reference = wanted.and_then(|(_, wanted)| wanted.reference);
+            let numbers = StageNumbers::new(self.rows, stage.id);
+            let conversion = EnergyConversion::new(self.plant, &numbers, reference, self.exact);
+            let function = match wanted {
                 Some((number, wanted)) => {
                     seen[number] = true;
-                    self.function(number, wanted, place)
+                    self.function(number, wanted, place, &conversion)
                 }
-                None => self.constant(None, place),
+                None => self.constant(None, &conversion),
             };
             if function.is_none() {
                 lacking.push(stage.id.to_string());
             }
-            found.push(function.unwrap_or(Production::Constant(1.0)));
+            let function = function.unwrap_or(Production::Constant(1.0));
+            conversions.push(conversion.with(&function));
+            found.push(function);
         }
         if !lacking.is_empty() {
             let at = self.at.key("generation.productivity_mw_per_m3s");
@@ -335,11 +333,14 @@ impl<'f> PlantResolver<'f, '_> {
             );
             self.findings.wrong(&at, message);
         }
-        for (wanted, _) in models.iter().zip(&seen).filter(|(_, seen)| !**seen) {
+        // A default may be there for seasons that come in no stage.
+        let listed = models.iter().zip(&seen);
+        let listed = listed.filter(|(wanted, _)| !wanted.is_default);
+        for (wanted, _) in listed.filter(|(_, seen)| !**seen) {
             self.findings
                 .doubtful(&wanted.at, "no stage has this model");
         }
-        found
+        (found, conversions)
     }
 
     /// The models of an entry: its ranges or its seasons, and the default.
@@ -377,6 +378,8 @@ impl<'f> PlantResolver<'f, '_> {
                 model: range.model,
                 config: range.fpha_config.as_ref(),
                 productivity: range.productivity_override,
+                reference: range.reference_volume.as_ref(),
+                is_default: false,
                 at,
             });
         }
@@ -395,12 +398,20 @@ impl<'f> PlantResolver<'f, '_> {
                 model: season.model,
                 config: season.fpha_config.as_ref(),
                 productivity: season.productivity_override,
+                reference: season.reference_volume.as_ref(),
+                is_default: false,
                 at,
             });
         }
-        if entry.default_model == Some(GenerationModel::Fpha) {
-            let message = "fpha needs fpha_config: list the seasons that have it";
-            self.findings.wrong(&at.key("default_model"), message);
+        if let Some(model) = entry.default_model.filter(|_| !ranges) {
+            found.push(Wanted {
+                model,
+                config: None,
+                productivity: None,
+                reference: None,
+                is_default: true,
+                at: at.key("default_model"),
+            });
         }
         for wanted in &found {
             self.check(wanted);
@@ -411,9 +422,12 @@ impl<'f> PlantResolver<'f, '_> {
     fn check(&mut self, wanted: &Wanted<'_>) {
         let fpha = wanted.model == GenerationModel::Fpha;
         let config = wanted.at.key("fpha_config");
-        if fpha && wanted.config.is_none() {
+        if let Some(given) = wanted.reference
+            && given.volume_hm3.is_some() == given.percentile.is_some()
+        {
+            let message = "one of volume_hm3 and percentile is expected";
             self.findings
-                .wrong(&config, "the key is missing, which fpha needs");
+                .wrong(&wanted.at.key("reference_volume"), message);
         }
         if !fpha && wanted.config.is_some() {
             self.findings
@@ -465,22 +479,22 @@ impl<'f> PlantResolver<'f, '_> {
     }
 
     /// Constant productivity; none if nothing gives it.
-    fn constant(&self, own: Option<Positive>, stage: usize) -> Option<Production> {
+    fn constant(&self, own: Option<Positive>, conversion: &EnergyConversion) -> Option<Production> {
         let usual = self.plant.generation.productivity_mw_per_m3s;
-        let given = own.map(|own| own.0).or_else(|| self.of_table(stage));
+        let given = own.map(|own| own.0).or(conversion.given);
         let given = given.or(usual.map(|usual| usual.0));
-        given.map(Production::Constant)
+        given.or(conversion.equivalent).map(Production::Constant)
     }
 
-    /// The productivity of a stage in the table, that of all stages if it has none.
-    fn of_table(&self, stage: usize) -> Option<f64> {
-        let own = self.productivities.get(&Some(self.stages[stage].id));
-        own.or_else(|| self.productivities.get(&None)).copied()
-    }
-
-    fn function(&mut self, number: usize, wanted: &Wanted<'_>, stage: usize) -> Option<Production> {
+    fn function(
+        &mut self,
+        number: usize,
+        wanted: &Wanted<'_>,
+        stage: usize,
+        conversion: &EnergyConversion,
+    ) -> Option<Production> {
         if wanted.model != GenerationModel::Fpha {
-            if wanted.productivity.is_some() && self.of_table(stage).is_some() {
+            if wanted.productivity.is_some() && conversion.given.is_some() {
                 let message = format!(
                     "{} has one for stage {} as well; keep one of them",
                     EnergyProductivity::FILE,
@@ -489,17 +503,16 @@ impl<'f> PlantResolver<'f, '_> {
                 let at = wanted.at.key("productivity_override");
                 self.findings.wrong(&at, message);
             }
-            return self.constant(wanted.productivity, stage);
+            return self.constant(wanted.productivity, conversion);
         }
-        // A missing fpha_config has been said.
         let nothing = Some(Production::Constant(1.0));
-        let Some(config) = wanted.config else {
-            return nothing;
-        };
-        if config.source == PlaneSource::Precomputed {
+        let Some(config) = wanted
+            .config
+            .filter(|config| config.source == PlaneSource::Computed)
+        else {
             *self.used = true;
             return self.given(stage).or(nothing);
-        }
+        };
         if self.fits[number].is_none() {
             self.fits[number] = self.fit(config, &wanted.at.key("fpha_config"), stage);
         }
@@ -583,6 +596,7 @@ impl<'f> PlantResolver<'f, '_> {
     ) -> Option<(f64, f64)> {
         let least = self.plant.reservoir.min_storage_hm3.0;
         let most = self.plant.reservoir.max_storage_hm3.0;
+        let known = exact.storages();
         let at = at.key("fitting_window");
         let mut end = |usual: f64, storage: Option<f64>, share: Option<f64>, key: &str| {
             if storage.is_some() && share.is_some() {
@@ -594,13 +608,13 @@ impl<'f> PlantResolver<'f, '_> {
         };
         let of = |pick: fn(&FittingWindow) -> Option<f64>| window.and_then(pick);
         let from = end(
-            least,
+            known.0,
             of(|own| own.volume_min_hm3.map(|value| value.0)),
             of(|own| own.volume_min_percentile.map(|value| value.0)),
             "volume_min_percentile",
         );
         let to = end(
-            most,
+            known.1,
             of(|own| own.volume_max_hm3.map(|value| value.0)),
             of(|own| own.volume_max_percentile.map(|value| value.0)),
             "volume_max_percentile",
@@ -610,7 +624,6 @@ impl<'f> PlantResolver<'f, '_> {
             self.findings.wrong(&at, message);
             return None;
         }
-        let known = exact.storages();
         let within = |storage: f64| storage.clamp(known.0, known.1);
         Some((within(from), within(to)))
     }
@@ -623,8 +636,10 @@ fn model_of(entry: &ProductionModel, stage: &Stage) -> Option<usize> {
             range.start_stage_id <= stage.id && range.end_stage_id.is_none_or(|end| stage.id <= end)
         }),
         SelectionMode::Seasonal => {
-            let mut seasons = entry.seasons.iter().flatten();
-            seasons.position(|season| Some(season.season_id) == stage.season)
+            let seasons = entry.seasons.as_deref().unwrap_or_default();
+            let mut own = seasons.iter();
+            let own = own.position(|season| Some(season.season_id) == stage.season);
+            own.or(entry.default_model.map(|_| seasons.len()))
         }
     }
 }

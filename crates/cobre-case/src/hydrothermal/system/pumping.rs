@@ -1,6 +1,6 @@
 //! Pumping stations.
 
-use super::bounds::{apply, check_order, everywhere};
+use super::bounds::{check_order, with_bounds};
 use super::index::Index;
 use super::time::Stage;
 use super::window::StageWindow;
@@ -32,24 +32,20 @@ pub(super) fn resolve(
 ) -> (Vec<Pumping>, Index) {
     let list = Place::file(equipment::PUMPING).key("pumping_stations");
     let stations = files.pumping.iter().flat_map(|file| &file.pumping_stations);
-    let things = stations
-        .clone()
-        .map(|station| (station.id, station.name.as_str()));
-    let index = Index::new("pumping station", things, &list, findings);
-    let whole = stations.clone().map(|station| {
-        let flow = &station.flow;
-        everywhere(stages, [flow.min_m3s.0, flow.max_m3s.0])
+    let things = stations.clone().map(|station| {
+        let flow = [station.flow.min_m3s.0, station.flow.max_m3s.0];
+        (station.id, station.name.as_str(), flow)
     });
-    let mut limits: Vec<Vec<Vec<[f64; 2]>>> = whole.collect();
-    apply(
+    let (index, limits) = with_bounds(
+        ("pumping station", &list),
+        things,
+        (stages, stage_index),
         &files.pumping_bounds,
-        (&index, stage_index),
         |row: &PumpingBounds| (row.station_id, row.stage_id, row.block_id),
         |[least, most], row| {
             *least = row.min_m3s.map_or(*least, |value| value.0);
             *most = row.max_m3s.map_or(*most, |value| value.0);
         },
-        &mut limits,
         findings,
     );
     let mut found = Vec::new();

@@ -34,8 +34,37 @@ pub(crate) struct Source {
 impl Source {
     /// The power that can be had in a block at a drawn share of the capacity, MW.
     pub(crate) fn available(&self, stage: usize, block: usize, share: f64) -> f64 {
-        let power = self.given[stage][block].unwrap_or(self.capacity * share.min(1.0));
-        power * self.factors[stage][block]
+        self.block(stage, block).available(share)
+    }
+
+    /// A block of a stage.
+    pub(crate) fn block(&self, stage: usize, block: usize) -> SourceBlock {
+        SourceBlock {
+            given: self.given[stage][block],
+            capacity: self.capacity,
+            factor: self.factors[stage][block],
+        }
+    }
+}
+
+/// A source in a block of a stage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SourceBlock {
+    given: Option<f64>,
+    capacity: f64,
+    factor: f64,
+}
+
+impl SourceBlock {
+    /// The power that can be had at a drawn share of the capacity, MW.
+    pub(crate) fn available(self, share: f64) -> f64 {
+        let power = self.given.unwrap_or(self.capacity * share.min(1.0));
+        power * self.factor
+    }
+
+    /// The power at a share of the capacity that is given, MW.
+    pub(crate) fn at_share(self, share: f64) -> f64 {
+        self.capacity * share.min(1.0) * self.factor
     }
 }
 

@@ -1,6 +1,6 @@
 //! Thermal plants: limits, costs by segment, and how long ahead they are committed.
 
-use super::bounds::{apply, check_order, everywhere};
+use super::bounds::{check_order, with_bounds};
 use super::commitment::{self, Commitment};
 use super::index::Index;
 use super::time::Stage;
@@ -70,25 +70,21 @@ pub(super) fn resolve(
 ) -> (Vec<Thermal>, Index) {
     let list = Place::file(system::THERMALS).key("thermals");
     let plants = &files.thermals.thermals;
-    let things = plants.iter().map(|plant| (plant.id, plant.name.as_str()));
-    let index = Index::new("thermal plant", things, &list, findings);
-    let mut limits: Vec<Vec<Vec<ThermalLimits>>> = plants
-        .iter()
-        .map(|plant| {
-            let whole = ThermalLimits {
-                min: plant.generation.min_mw.0,
-                max: plant.generation.max_mw.0,
-                cost: None,
-            };
-            everywhere(stages, whole)
-        })
-        .collect();
-    apply(
+    let things = plants.iter().map(|plant| {
+        let whole = ThermalLimits {
+            min: plant.generation.min_mw.0,
+            max: plant.generation.max_mw.0,
+            cost: None,
+        };
+        (plant.id, plant.name.as_str(), whole)
+    });
+    let (index, limits) = with_bounds(
+        ("thermal plant", &list),
+        things,
+        (stages, stage_index),
         &files.thermal_bounds,
-        (&index, stage_index),
         |row: &ThermalBounds| (row.thermal_id, row.stage_id, row.block_id),
         ThermalLimits::change,
-        &mut limits,
         findings,
     );
     let mut past = commitment::past(files, &index, findings);

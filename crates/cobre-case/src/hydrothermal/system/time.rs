@@ -25,7 +25,7 @@ pub(crate) struct Stage {
     pub(crate) discount: f64,
     pub(crate) openings: usize,
     pub(crate) risk: Risk,
-    pub(crate) stratified: bool,
+    pub(crate) sampling: SamplingMethod,
     pub(crate) season: Option<Id>,
     /// The choice of storage and past inflows as states, where the file makes one.
     pub(crate) storage_is_state: bool,
@@ -89,7 +89,11 @@ impl Stage {
 }
 
 /// The stages, and an index of them.
-pub(super) fn resolve(file: &Stages, findings: &mut Findings) -> (Vec<Stage>, Index) {
+pub(super) fn resolve(
+    file: &Stages,
+    rates: &[f64],
+    findings: &mut Findings,
+) -> (Vec<Stage>, Index) {
     let list = Place::file(stages::FILE).key("stages");
     if file.stages.is_empty() {
         findings.wrong(&list, "there is no stage");
@@ -104,7 +108,6 @@ pub(super) fn resolve(file: &Stages, findings: &mut Findings) -> (Vec<Stage>, In
     let mut index = Index::new("stage", things, &list, findings);
     // A number is a label as it is, even if it comes twice.
     index.labels.clone_from(&labels);
-    let rate = file.policy_graph.annual_discount_rate.0;
     let mut found = Vec::new();
     for (place, stage) in file.stages.iter().enumerate() {
         let at = list.index(place);
@@ -126,7 +129,7 @@ pub(super) fn resolve(file: &Stages, findings: &mut Findings) -> (Vec<Stage>, In
         if days <= 0 {
             findings.wrong(&at.key("end_date"), "it is not after start_date");
         }
-        found.push(resolve_stage(stage, days, rate, at, findings));
+        found.push(resolve_stage(stage, days, rates[place], at, findings));
     }
     pre_study(file, findings);
     (found, index)
@@ -171,7 +174,7 @@ fn resolve_stage(
         discount: libm::pow(1.0 + rate, -(days as f64) / DAYS_PER_YEAR),
         openings: stage.num_scenarios.0,
         risk,
-        stratified: stage.sampling_method == Some(SamplingMethod::Lhs),
+        sampling: stage.sampling_method.unwrap_or(SamplingMethod::Saa),
         season: stage.season_id,
         storage_is_state: states.and_then(|states| states.storage) != Some(false),
         lags_are_states: states.and_then(|states| states.inflow_lags),

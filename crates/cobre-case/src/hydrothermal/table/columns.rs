@@ -8,6 +8,8 @@ use super::csv::CsvTable;
 use super::{CSV, Cell, Row};
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::number;
+use crate::hydrothermal::release18::{column_name, is_implied};
+use crate::template::TemplateColumn;
 
 /// Whole numbers up to this one are doubles too: 2⁵³.
 const EXACT: u64 = 1 << 53;
@@ -21,6 +23,8 @@ pub(crate) enum Column {
     Integer,
     /// Numbers.
     Number,
+    /// Days.
+    Date,
 }
 
 impl Column {
@@ -29,6 +33,7 @@ impl Column {
         match self {
             Self::Integer => "int32",
             Self::Number => "double",
+            Self::Date => "date32",
         }
     }
 
@@ -49,6 +54,15 @@ enum TableSource {
 }
 
 impl TableSource {
+    fn open(path: &Path, most: u64) -> Result<Self, String> {
+        if path.extension().is_some_and(|ending| ending == CSV) {
+            return CsvTable::read(path, most).map(Self::Csv);
+        }
+        let file = cobre_files::open(path).map_err(TableError::from);
+        let table = file.and_then(|file| Table::open(file, Most::Rows(most)));
+        table.map(Self::Parquet).map_err(|error| error.to_string())
+    }
+
     fn columns(&self) -> &[TableColumn] {
         match self {
             Self::Parquet(table) => table.columns(),
@@ -74,6 +88,8 @@ impl TableSource {
 /// The columns of a file, to be taken one by one.
 pub(crate) struct Columns<'f> {
     table: TableSource,
+    /// The file, as a path below the case.
+    file: &'static str,
     at: Place,
     findings: &'f mut Findings,
 }
@@ -86,16 +102,7 @@ impl<'f> Columns<'f> {
         at: Place,
         findings: &'f mut Findings,
     ) -> Option<Self> {
-        let opened = if path.extension().is_some_and(|ending| ending == CSV) {
-            CsvTable::read(path, most).map(TableSource::Csv)
-        } else {
-            let file = cobre_files::open(path).map_err(TableError::from);
-            let table = file.and_then(|file| Table::open(file, Most::Rows(most)));
-            table
-                .map(TableSource::Parquet)
-                .map_err(|error| error.to_string())
-        };
-        let table = match opened {
+        let table = match TableSource::open(path, most) {
             Ok(table) => table,
             Err(error) => {
                 findings.wrong(&at, error);
@@ -105,6 +112,7 @@ impl<'f> Columns<'f> {
         let sound = check_schema::<R>(&table, &at, findings);
         sound.then_some(Self {
             table,
+            file: R::FILE,
             at,
             findings,
         })
@@ -118,7 +126,8 @@ impl<'f> Columns<'f> {
     /// Decodes a column if it is there; `Err` after saying that it is damaged.
     fn decoded(&mut self, name: &str) -> Result<Option<Cells>, ()> {
         let mut columns = self.table.columns().iter();
-        let Some(place) = columns.position(|column| column.name == name) else {
+        let Some(place) = columns.position(|column| column_name(self.file, &column.name) == name)
+        else {
             return Ok(None);
         };
         let cells = self.table.read_all(place);
@@ -190,6 +199,52 @@ impl<'f> Columns<'f> {
     }
 }
 
+/// All columns of a file; `days` are those of days.
+pub(super) fn all(path: &Path, days: &[&str]) -> Result<Vec<(String, TemplateColumn)>, String> {
+    let table = TableSource::open(path, u64::MAX)?;
+    let mut found = Vec::new();
+    for (place, column) in table.columns().iter().enumerate() {
+        let cells = table.read_all(place).map_err(|error| error.to_string())?;
+        let there = |row: usize| cells.there.as_ref().is_none_or(|there| there[row]);
+        let all = (0..table.rows()).all(there);
+        let whole = |value: &i64| i32::try_from(*value).unwrap_or(i32::MAX);
+        let own = match &cells.values {
+            Values::Integers(values) if days.contains(&column.name.as_str()) => {
+                TemplateColumn::Days(values.iter().map(whole).collect())
+            }
+            Values::Integers(values) if all => {
+                TemplateColumn::Ids(values.iter().map(whole).collect())
+            }
+            Values::Integers(values) => {
+                let rows = values.iter().enumerate();
+                let rows = rows.map(|(row, value)| there(row).then(|| whole(value)));
+                TemplateColumn::MaybeIds(rows.collect())
+            }
+            Values::Numbers(values) if all => TemplateColumn::Numbers(values.clone()),
+            Values::Numbers(values) => {
+                let rows = values.iter().enumerate();
+                let rows = rows.map(|(row, value)| there(row).then_some(*value));
+                TemplateColumn::Maybe(rows.collect())
+            }
+            Values::Texts(_) => {
+                return Err(format!(
+                    "column {}: texts are no part of the format",
+                    column.name
+                ));
+            }
+        };
+        found.push((column.name.clone(), own));
+    }
+    Ok(found)
+}
+
+/// The names of the columns of a file.
+pub(super) fn names(path: &Path) -> Result<Vec<String>, String> {
+    let table = TableSource::open(path, u64::MAX)?;
+    let columns = table.columns().iter();
+    Ok(columns.map(|column| column.name.clone()).collect())
+}
+
 /// Says which columns are missing, hold something else, come twice, or are none of the format.
 fn check_schema<R: Row>(table: &TableSource, at: &Place, findings: &mut Findings) -> bool {
     let before = findings.count();
@@ -197,7 +252,10 @@ fn check_schema<R: Row>(table: &TableSource, at: &Place, findings: &mut Findings
     let known = R::columns();
     for (name, holds, optional, _) in &known {
         let at = at.rows(format!("column {name}"));
-        match found.iter().find(|column| column.name == *name) {
+        match found
+            .iter()
+            .find(|column| column_name(R::FILE, &column.name) == *name)
+        {
             None if *optional => {}
             None => findings.wrong(&at, "the column is missing"),
             Some(column) => {
@@ -211,7 +269,10 @@ fn check_schema<R: Row>(table: &TableSource, at: &Place, findings: &mut Findings
     let names = || known.iter().map(|(name, _, _, _)| *name);
     let mut seen = std::collections::HashSet::new();
     for column in found {
-        let name = column.name.as_str();
+        let name = column_name(R::FILE, &column.name);
+        if is_implied(R::FILE, name) {
+            continue;
+        }
         let at = at.rows(format!("column {name}"));
         if !seen.insert(name) {
             findings.wrong(&at, "the column is there twice");

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use cobre_files::{Cells, ColumnKind, TableColumn, Values};
 
+use crate::hydrothermal::date::Date;
+
 /// A table of numbers from a CSV file.
 pub(super) struct CsvTable {
     pub(super) columns: Vec<TableColumn>,
@@ -48,8 +50,18 @@ impl CsvTable {
                 return Err(format!("it has more than {most} rows"));
             }
             for ((column, value), name) in cells.iter_mut().zip(values).zip(&names) {
-                let number = parsed(value).map_err(|()| {
-                    format!("line {number}: {name}: a number is expected, {value:?} is found")
+                let cell = if is_date(name) {
+                    day(value)
+                } else {
+                    parsed(value)
+                };
+                let number = cell.map_err(|()| {
+                    let what = if is_date(name) {
+                        "a date such as 2026-01-31"
+                    } else {
+                        "a number"
+                    };
+                    format!("line {number}: {name}: {what} is expected, {value:?} is found")
                 })?;
                 column.push(number);
             }
@@ -116,6 +128,20 @@ fn parsed(text: &str) -> Result<Option<Number>, ()> {
     let whole = text.parse().map(Number::Whole);
     let number = whole.or_else(|_| text.parse().map(Number::Broken));
     number.map(Some).map_err(|_| ())
+}
+
+/// True if a column of this name has days.
+fn is_date(name: &str) -> bool {
+    name == "date" || name.ends_with("_date")
+}
+
+/// A day, counted as Parquet does.
+fn day(text: &str) -> Result<Option<Number>, ()> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let day = Date::parse(text).ok_or(())?;
+    Ok(Some(Number::Whole(day.0)))
 }
 
 fn kind(cells: &[Option<Number>]) -> ColumnKind {

@@ -11,8 +11,10 @@ use std::path::Path;
 pub(crate) use columns::{Column, Columns};
 pub(crate) use sizes::Sizes;
 
+use super::date::Date;
 use super::is_there;
 use crate::finding::{Findings, Place};
+use crate::template::TemplateColumn;
 
 /// A type of the cells of a row.
 pub(crate) trait Cell: Sized {
@@ -83,6 +85,51 @@ pub(crate) fn read<R: Row>(case: &Path, sizes: &Sizes, findings: &mut Findings) 
         findings.close(R::FILE);
     }
     rows
+}
+
+/// Reads the table of a file that is no part of the case, with its name in messages; `None` if it is wrong.
+pub(crate) fn read_file<R: Row>(
+    path: &Path,
+    name: &str,
+    sizes: &Sizes,
+    findings: &mut Findings,
+) -> Option<Vec<R>> {
+    let most = Sizes::most_rows(R::needed(sizes));
+    let columns = Columns::open::<R>(path, most, Place::file(name), findings);
+    columns.and_then(R::rows)
+}
+
+/// All columns of a table of a case; none if it is not there.
+///
+/// # Errors
+/// A file that is no table.
+pub(crate) fn all_columns(
+    case: &Path,
+    file: &str,
+) -> Result<Option<Vec<(String, TemplateColumn)>>, String> {
+    let (parquet, csv) = (case.join(file), case.join(file).with_extension(CSV));
+    let path = [parquet, csv].into_iter().find(|path| is_there(path));
+    let days = ["date", "start_date", "end_date"];
+    path.map(|path| columns::all(&path, &days)).transpose()
+}
+
+/// The day after the month of a day, both in days since 1970-01-01.
+pub(crate) fn month_end(day: i32) -> i32 {
+    let (year, month, _) = Date(day.into()).calendar();
+    let next = if month == 12 {
+        Date::of(year + 1, 1, 1)
+    } else {
+        Date::of(year, month + 1, 1)
+    };
+    i32::try_from(next.0).unwrap_or(i32::MAX)
+}
+
+/// The names of the columns of a file.
+///
+/// # Errors
+/// A file that is no table.
+pub(crate) fn column_names(path: &Path) -> Result<Vec<String>, String> {
+    columns::names(path)
 }
 
 /// The ending of tables that are read where there is no Parquet file.

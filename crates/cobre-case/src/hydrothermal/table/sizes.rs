@@ -6,6 +6,10 @@ const MOST_LAGS: u64 = 60;
 const MOST_PLANES: u64 = 100;
 /// The most points of the curves of a reservoir.
 const MOST_POINTS: u64 = 1000;
+/// The most observations of the inflow of a plant: two centuries of days.
+const MOST_OBSERVATIONS: u64 = 75_000;
+/// The most scenarios of a table.
+const MOST_SCENARIOS: u64 = 10_000;
 /// Rows that a table may have in any case.
 const FREE_ROWS: u64 = 1000;
 /// The most rows of a table of which nobody knows how many the case can need.
@@ -28,6 +32,8 @@ pub(crate) struct Sizes {
     pub(crate) constraints: Option<usize>,
     /// Unit groups of all hydro plants together.
     pub(crate) unit_groups: Option<usize>,
+    /// Openings of all stages together.
+    pub(crate) openings: Option<usize>,
 }
 
 impl Sizes {
@@ -61,9 +67,25 @@ impl Sizes {
         )
     }
 
+    /// A row for each thing, stage and scenario.
+    pub(crate) fn by_scenario(&self, things: Option<usize>) -> Option<u64> {
+        Some(self.by_stage(things)?.saturating_mul(MOST_SCENARIOS))
+    }
+
     /// A row for each thing and point of its curve.
     pub(crate) fn by_curve(things: Option<usize>) -> Option<u64> {
         Some((things? as u64).saturating_mul(MOST_POINTS))
+    }
+
+    /// A row for each thing and observation of it.
+    pub(crate) fn by_observation(things: Option<usize>) -> Option<u64> {
+        Some((things? as u64).saturating_mul(MOST_OBSERVATIONS))
+    }
+
+    /// A row for each uncertain series and opening.
+    pub(crate) fn by_opening(&self) -> Option<u64> {
+        let series = self.hydros? as u64 + self.buses? as u64 + self.sources? as u64;
+        Some(series.saturating_mul(self.openings? as u64))
     }
 
     /// The most rows of a table that needs so many. Twice as many are read, so that what is wrong with them can be

@@ -4,7 +4,7 @@ use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::equipment::{self, ContractKind};
 use crate::hydrothermal::files::{Files, generic, system as names};
 use crate::hydrothermal::number::Id;
-use crate::hydrothermal::system::{Production, Pumping, System, Variable};
+use crate::hydrothermal::system::{Production, Pumping, System};
 
 /// Power of imports and batteries in a block, MW.
 pub(super) fn capacity(system: &System, stage: usize, block: usize) -> f64 {
@@ -176,10 +176,10 @@ fn constraints(files: &Files, system: &System, findings: &mut Findings) {
             findings.doubtful(&at, message);
         }
         for term in &constraint.terms {
-            let hydro = || &system.hydros[term.thing];
-            if term.factor == 0.0 {
+            let hydro = || &system.hydros[term.of.thing];
+            if term.factor.number == 0.0 {
                 findings.doubtful(&at, "a term has the factor 0");
-            } else if term.variable == Variable::HydroStorage && !hydro().stores() {
+            } else if term.of.variable.is_storage() && !hydro().stores() {
                 let message = format!("plant {} stores no water: its term is 0", hydro().label);
                 findings.doubtful(&at, message);
             }

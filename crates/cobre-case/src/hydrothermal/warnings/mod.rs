@@ -64,7 +64,10 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
         findings.doubtful(&at, "there is no inflow; it is taken as 0");
         return;
     }
+    let regimes = plant.inflow.regimes.iter();
+    let regimes = regimes.map(|((_, stage), model)| (model, &system.stages[*stage]));
     let stages = plant.inflow.stages.iter().zip(&system.stages);
+    let stages = stages.chain(regimes);
     let overall = stages.filter_map(|(model, stage)| Some((model.overall?, stage)));
     // With a lower bound of the noise there is more to say: see `inflow_sign`.
     let judged = system.non_negativity != NonNegativity::BoundedNoise;
@@ -78,7 +81,9 @@ fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings)
                 "and nothing is done about them: see modeling.inflow_non_negativity of config.json"
             }
             NonNegativity::Penalty => "and water is added at a cost",
-            NonNegativity::Truncation | NonNegativity::BoundedNoise => "and are truncated",
+            NonNegativity::Truncation
+            | NonNegativity::TruncationWithPenalty
+            | NonNegativity::BoundedNoise => "and are truncated",
         };
         let message = format!(
             "negative inflows are likely in stage {} (mean {}, deviation {}) and {} other stages, {what}",
@@ -140,7 +145,7 @@ fn cheap_water(
     let unlimited = !plant.inflow.past.is_empty();
     let adds = match system.non_negativity {
         NonNegativity::None | NonNegativity::Truncation => false,
-        NonNegativity::Penalty => true,
+        NonNegativity::Penalty | NonNegativity::TruncationWithPenalty => true,
         NonNegativity::BoundedNoise => lowest.iter().any(|least| *least < 0.0),
     };
     if adds && unlimited && cost < saving {

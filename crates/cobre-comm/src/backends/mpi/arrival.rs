@@ -1,19 +1,22 @@
-//! Comparison of call signatures: each rank sends all others one frame with the
-//! digest of its call signature and whatever small data it brings. Frames have one size, whatever the call,
-//! so ranks that disagree still meet.
+//! Comparison of call signatures: a *frame* of each rank reaches all others, with the digest of its call signature and
+//! whatever small data it brings. Frames say how long they are, and there is room for the longest, so ranks that
+//! disagree still meet.
 
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Member;
+use super::collectives::int;
 use crate::backends::wire;
 use crate::call_signature::CallSignature;
 use crate::error::{Call, Cause};
 use crate::transport::TransportFault;
 
-/// Words of a frame: the digest, then the payload.
-pub(super) const FRAME: usize = 8;
-/// Bytes that travel with a digest.
-pub(super) const PAYLOAD: usize = 8 * (FRAME - 1);
+/// Words of a frame before its payload: the digest, and the payload's bytes.
+const HEAD: usize = 2;
+/// Bytes that travel with a digest at most; beyond, a call of MPI's own costs less than the copies.
+const PAYLOAD: usize = 8 << 10;
+/// Bytes that the payloads of all ranks together may take.
+const PAYLOADS: usize = 1 << 20;
 /// Instead of a digest: this rank is leaving.
 const LEAVING: u64 = 0x6c65_6176_696e_6721;
 
@@ -23,18 +26,47 @@ const STATEMENT: usize = 1 + wire::LONGEST / 8;
 const CALL: u64 = 1;
 const RECORD: u64 = 2;
 
+/// Memory for the frames of all ranks.
+pub(super) struct FrameBuffer {
+    /// The frames of this rank and of those after it, in that order.
+    words: Vec<u64>,
+    /// The place of each rank's frame.
+    places: Vec<usize>,
+    /// Bytes of a payload at most.
+    payload: usize,
+}
+
+impl FrameBuffer {
+    /// Room for the frames of `size` ranks.
+    pub(super) fn new(size: usize) -> Self {
+        let payload = longest_payload(size);
+        Self {
+            words: vec![0; size * (HEAD + payload / 8)],
+            places: vec![0; size],
+            payload,
+        }
+    }
+}
+
+/// Bytes that travel with the digest at most where there are `size` ranks: the same on all of them.
+pub(super) fn longest_payload(size: usize) -> usize {
+    PAYLOAD.min(PAYLOADS / size / 8 * 8)
+}
+
 /// The frames of all ranks in one call.
-pub(super) struct Frames<'a>(MutexGuard<'a, Vec<u64>>);
+pub(super) struct Frames<'a>(MutexGuard<'a, FrameBuffer>);
 
 impl Frames<'_> {
     /// The payload that `rank` brought.
     #[inline]
     pub(super) fn payload(&self, rank: usize) -> &[u8] {
-        bytemuck::cast_slice(&self.0[rank * FRAME + 1..(rank + 1) * FRAME])
+        let FrameBuffer { words, places, .. } = &*self.0;
+        let frame = &words[places[rank]..];
+        &bytemuck::cast_slice(&frame[HEAD..])[..frame[1] as usize]
     }
 }
 
-/// Meets all ranks in the call that `signature` describes; `payload` has at most [`PAYLOAD`] bytes.
+/// Meets all ranks in the call that `signature` describes; `payload` has at most [`longest_payload`] bytes.
 #[inline]
 pub(super) fn meet<'a>(
     member: &'a Member,
@@ -62,6 +94,8 @@ pub(super) fn leave(member: &Member, lost: &Cause) -> Result<(), TransportFault>
     exchange(member, LEAVING, &[], said).map(drop)
 }
 
+/// Gives all ranks all frames, as Bruck's allgather does: with each step a rank gets as many frames of the ranks
+/// after it as it has, until it has all. Two ranks swap theirs.
 #[inline]
 fn exchange<'a>(
     member: &'a Member,
@@ -69,13 +103,47 @@ fn exchange<'a>(
     payload: &[u8],
     said: impl FnOnce() -> Vec<u64>,
 ) -> Result<Frames<'a>, TransportFault> {
-    let mut own = [0; FRAME];
-    own[0] = digest;
-    bytemuck::cast_slice_mut(&mut own[1..])[..payload.len()].copy_from_slice(payload);
+    let (rank, size) = (member.rank, member.size);
     let mut frames = member.frames.lock().unwrap_or_else(PoisonError::into_inner);
-    let outcome = member.calls().allgather(&own, &mut frames[..]);
-    outcome.map_err(|error| member.broken(&error))?;
-    if frames.chunks(FRAME).all(|frame| frame[0] == digest) {
+    let FrameBuffer {
+        words,
+        places,
+        payload: longest,
+    } = &mut *frames;
+    (words[0], words[1]) = (digest, payload.len() as u64);
+    bytemuck::cast_slice_mut(&mut words[HEAD..])[..payload.len()].copy_from_slice(payload);
+    places[rank] = 0;
+    let (mut held, mut end) = (1, HEAD + payload.len().div_ceil(8));
+    let mut agreed = true;
+    while held < size {
+        let count = held.min(size - held);
+        let (own, rest) = words.split_at_mut(end);
+        let sent = if count == held {
+            end
+        } else {
+            places[(rank + count) % size]
+        };
+        let room = count * (HEAD + *longest / 8);
+        let to = int((rank + size - held) % size);
+        let from = int((rank + held) % size);
+        let outcome = member
+            .calls()
+            .swap(&own[..sent], to, &mut rest[..room], from);
+        outcome.map_err(|error| member.broken(&error))?;
+        for next in held..held + count {
+            let Some(frame) = words
+                .get(end..end + HEAD)
+                .filter(|frame| frame[1] <= *longest as u64)
+            else {
+                return Err(member.fail(unreadable()));
+            };
+            agreed &= frame[0] == digest;
+            places[(rank + next) % size] = end;
+            end += HEAD + (frame[1] as usize).div_ceil(8);
+        }
+        held += count;
+    }
+    if agreed {
         return Ok(Frames(frames));
     }
     Err(disagree(member, &said()))

@@ -20,6 +20,13 @@ pub(super) struct Calls {
     crowded: bool,
 }
 
+/// Bytes in all from which an allgatherv is started and then waited for: MPICH's blocking call goes round a ring in
+/// pieces of 32 KiB from there on, the other one in whole blocks.
+const LONG: usize = 512 << 10;
+
+/// The tag of messages between two ranks.
+const SWAP: i32 = 1;
+
 /// Words with a bit for each processor; those beyond are not told apart.
 const MASK: usize = 16;
 
@@ -77,6 +84,24 @@ impl Calls {
         request.wait().map(drop)
     }
 
+    /// Sends words to rank `to`, and takes a message of at most `recv.len()` words from rank `from`.
+    #[inline]
+    pub(super) fn swap(&self, send: &[u64], to: i32, recv: &mut [u64], from: i32) -> Result<()> {
+        let comm = &self.comm;
+        if !self.crowded {
+            let outcome = inside(|| comm.sendrecv(send, to, SWAP, recv, from, SWAP));
+            return outcome.map(drop);
+        }
+        inside(|| {
+            scope(|scope| {
+                let mut incoming = comm.irecv(scope, recv, from, SWAP)?;
+                let mut outgoing = comm.isend(scope, send, to, SWAP)?;
+                yield_until_done(&mut outgoing)?;
+                yield_until_done(&mut incoming)
+            })
+        })
+    }
+
     #[inline]
     pub(super) fn allgather<T: ferrompi::MpiDatatype>(
         &self,
@@ -97,10 +122,36 @@ impl Calls {
         counts: &[i32],
         displs: &[i32],
     ) -> Result<()> {
+        let comm = &self.comm;
         if self.crowded {
-            return wait(|scope| self.comm.iallgatherv(scope, send, recv, counts, displs));
+            return wait(|scope| comm.iallgatherv(scope, send, recv, counts, displs));
         }
-        inside(|| self.comm.allgatherv(send, recv, counts, displs))
+        let total: usize = counts.iter().map(|&count| count as usize).sum();
+        if total > LONG {
+            return inside(|| {
+                scope(|scope| {
+                    let request = comm.iallgatherv(scope, send, recv, counts, displs)?;
+                    request.wait().map(drop)
+                })
+            });
+        }
+        inside(|| comm.allgatherv(send, recv, counts, displs))
+    }
+
+    /// `recv`, `counts` and `displs` are looked at on the root alone.
+    pub(super) fn gatherv(
+        &self,
+        send: &[u8],
+        recv: &mut [u8],
+        counts: &[i32],
+        displs: &[i32],
+        root: i32,
+    ) -> Result<()> {
+        let comm = &self.comm;
+        if self.crowded {
+            return wait(|scope| comm.igatherv(scope, send, recv, counts, displs, root));
+        }
+        inside(|| comm.gatherv(send, recv, counts, displs, root))
     }
 
     /// `[counts, displs]` of what is sent and of what is received.
@@ -145,10 +196,15 @@ fn wait<'env>(
     inside(|| {
         scope(|scope| {
             let mut request = start(scope)?;
-            while request.test()?.is_none() {
-                std::thread::yield_now();
-            }
-            Ok(())
+            yield_until_done(&mut request)
         })
     })
+}
+
+/// Lets others run until a call is done.
+fn yield_until_done(request: &mut Request<'_>) -> Result<()> {
+    while request.test()?.is_none() {
+        std::thread::yield_now();
+    }
+    Ok(())
 }

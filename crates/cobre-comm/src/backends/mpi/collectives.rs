@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::PoisonError;
 
 use super::Member;
-use super::arrival::{self, PAYLOAD};
+use super::arrival::{self, longest_payload};
 use super::calls::Calls;
-use crate::arguments::Partition;
+use crate::arguments::{Partition, RootedPartition};
 use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::copy::{StoreMode, copy};
@@ -71,7 +71,8 @@ pub(super) fn allgatherv(
         return Ok(());
     }
     if member.check {
-        let small = (0..member.size).all(|rank| blocks.bytes(rank).len() <= PAYLOAD);
+        let small =
+            (0..member.size).all(|rank| blocks.bytes(rank).len() <= longest_payload(member.size));
         let frames = arrival::meet(member, signature, if small { send } else { &[] })?;
         if small {
             for rank in 0..member.size {
@@ -131,13 +132,8 @@ fn gather_in_pieces(
         let counts: Vec<i32> = (0..member.size)
             .map(|rank| int(part(range(rank).len()).len()))
             .collect();
-        let mut end = 0;
-        let place = |&count: &i32| {
-            end += count;
-            end - count
-        };
-        let displs: Vec<i32> = counts.iter().map(place).collect();
-        gathered.resize(end as usize, 0);
+        let (displs, end) = packed(&counts);
+        gathered.resize(end, 0);
         let own = &send[part(send.len())];
         let outcome = member
             .calls()
@@ -153,6 +149,97 @@ fn gather_in_pieces(
     Ok(())
 }
 
+/// Small blocks travel in the frames, others by MPI to the root.
+pub(super) fn gatherv(
+    member: &Member,
+    signature: &CallSignature,
+    send: &[u8],
+    recv: &mut [u8],
+    blocks: RootedPartition<'_>,
+) -> Result<(), TransportFault> {
+    let at_root = blocks.at_root();
+    if let (1, Some(at_root)) = (member.size, at_root) {
+        copy(send, &mut recv[at_root.bytes(0)], StoreMode::of(send.len()));
+        return Ok(());
+    }
+    if member.check {
+        let small = (0..member.size).all(|rank| blocks.len(rank) <= longest_payload(member.size));
+        let frames = arrival::meet(member, signature, if small { send } else { &[] })?;
+        if small {
+            for rank in at_root.iter().flat_map(|_| 0..member.size) {
+                let block = at_root.map_or(0..0, |blocks| blocks.bytes(rank));
+                let block = &mut recv[block];
+                block.copy_from_slice(&frames.payload(rank)[..block.len()]);
+            }
+            return Ok(());
+        }
+    }
+    // The number of calls follows from the lengths alone, on which ranks agree.
+    let piece = if blocks.total() > MOST {
+        PIECE.min(MOST / member.size)
+    } else {
+        MOST
+    };
+    let longest = (0..member.size).map(|rank| blocks.len(rank)).max();
+    for at in (0..longest.unwrap_or(0)).step_by(piece) {
+        let part = |len: usize| at.min(len)..at.saturating_add(piece).min(len);
+        gather_piece(member, &send[part(send.len())], recv, blocks, part)?;
+    }
+    Ok(())
+}
+
+/// Gathers at the root the `part` of each block, at most what MPI can count in all.
+fn gather_piece(
+    member: &Member,
+    own: &[u8],
+    recv: &mut [u8],
+    blocks: RootedPartition<'_>,
+    part: impl Fn(usize) -> Range<usize>,
+) -> Result<(), TransportFault> {
+    let root = int(blocks.root());
+    let Some(at_root) = blocks.at_root() else {
+        let outcome = member.calls().gatherv(own, &mut [], &[], &[], root);
+        return outcome.map_err(|error| member.broken(&error));
+    };
+    let place = |rank: usize| {
+        let (block, part) = (at_root.bytes(rank), part(blocks.len(rank)));
+        block.start + part.start..block.start + part.end
+    };
+    let counts: Vec<i32> = (0..member.size)
+        .map(|rank| int(place(rank).len()))
+        .collect();
+    if (0..member.size).all(|rank| place(rank).end <= MOST) {
+        let displs: Vec<i32> = (0..member.size)
+            .map(|rank| int(place(rank).start))
+            .collect();
+        let outcome = member.calls().gatherv(own, recv, &counts, &displs, root);
+        return outcome.map_err(|error| member.broken(&error));
+    }
+    // Blocks lie further away than MPI can count: they get there through memory of this call.
+    let (displs, end) = packed(&counts);
+    let mut gathered = vec![0; end];
+    let outcome = member
+        .calls()
+        .gatherv(own, &mut gathered, &counts, &displs, root);
+    outcome.map_err(|error| member.broken(&error))?;
+    for (rank, &from) in displs.iter().enumerate() {
+        let into = &mut recv[place(rank)];
+        into.copy_from_slice(&gathered[from as usize..][..into.len()]);
+    }
+    Ok(())
+}
+
+/// Places of blocks of these lengths, one after the other, and the end of the last.
+fn packed(counts: &[i32]) -> (Vec<i32>, usize) {
+    let mut end = 0;
+    let place = |&count: &i32| {
+        end += count;
+        end - count
+    };
+    let displs = counts.iter().map(place).collect();
+    (displs, end as usize)
+}
+
 /// Small buffers travel in the root's frame, others by MPI.
 pub(super) fn broadcast(
     member: &Member,
@@ -164,7 +251,7 @@ pub(super) fn broadcast(
         return Ok(());
     }
     if member.check {
-        let small = buf.len() <= PAYLOAD;
+        let small = buf.len() <= longest_payload(member.size);
         let sends = small && root == member.rank;
         let frames = arrival::meet(member, signature, if sends { buf } else { &[] })?;
         if small {
@@ -198,7 +285,7 @@ pub(super) fn allreduce<T: Reducible>(
         return Ok(());
     }
     if member.check {
-        let small = bytes.len() <= PAYLOAD;
+        let small = bytes.len() <= longest_payload(member.size);
         let frames = arrival::meet(member, signature, if small { bytes } else { &[] })?;
         if small {
             let brought = |rank| bytemuck::cast_slice(&frames.payload(rank)[..bytes.len()]);
@@ -281,7 +368,7 @@ fn reduce_by_owners<T: Reducible>(
 }
 
 /// A number as MPI takes it; callers have made sure that it is at most [`MOST`].
-fn int(number: usize) -> i32 {
+pub(super) fn int(number: usize) -> i32 {
     i32::try_from(number).expect("at most what MPI can count")
 }
 

@@ -17,7 +17,7 @@ use ferrompi::Communicator as Comm;
 
 pub use region::FerrompiRegion;
 
-use crate::arguments::{Partition, RegionParts, RootRank};
+use crate::arguments::{Partition, RegionParts, RootRank, RootedPartition};
 use crate::backends::fork_guard::ForkGuard;
 use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
@@ -28,6 +28,7 @@ use crate::error_kind::ErrorKind;
 use crate::report;
 use crate::transport::{CallLock, RegionTransport, Transport, TransportFault};
 
+use arrival::FrameBuffer;
 use calls::Calls;
 use collectives::ReduceBuffers;
 use group::{Child, Group};
@@ -54,7 +55,7 @@ struct Member {
     tracker: Option<Arc<CallTracker>>,
     /// The cause for which this communicator is finished; every rank of it has the same.
     failed: OnceLock<Cause>,
-    frames: Mutex<Vec<u64>>,
+    frames: Mutex<FrameBuffer>,
     scratch: Mutex<ReduceBuffers>,
     /// `None` only while the last handle goes.
     group: Option<Arc<Group>>,
@@ -144,7 +145,7 @@ impl Member {
             call_lock: CallLock::default(),
             tracker: Some(tracker),
             failed: OnceLock::new(),
-            frames: Mutex::new(vec![0; arrival::FRAME * size]),
+            frames: Mutex::new(FrameBuffer::new(size)),
             scratch: Mutex::default(),
             group: Some(group),
             source,
@@ -307,6 +308,17 @@ impl Transport for FerrompiBackend {
         blocks: Partition<'_>,
     ) -> Result<(), TransportFault> {
         collectives::allgatherv(&*self.running(signature)?, signature, send, recv, blocks)
+    }
+
+    #[inline]
+    fn gatherv(
+        &self,
+        signature: &CallSignature,
+        send: &[u8],
+        recv: &mut [u8],
+        blocks: RootedPartition<'_>,
+    ) -> Result<(), TransportFault> {
+        collectives::gatherv(&*self.running(signature)?, signature, send, recv, blocks)
     }
 
     #[inline]

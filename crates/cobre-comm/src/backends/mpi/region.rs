@@ -97,11 +97,8 @@ impl<T: CommData> SharedRegion<T> for FerrompiRegion<T> {
 
     #[inline]
     fn as_mut_slice(&mut self) -> &mut [T] {
-        self.epoch.assert_writable();
-        assert!(
-            self.backend.0.fork_guard.is_here(),
-            "a process that was forked from a rank may not write to the rank's region"
-        );
+        self.epoch
+            .assert_writable_here(self.backend.0.fork_guard.is_here());
         let (start, len) = (self.own.start * size_of::<T>(), self.own.len());
         self.memory.owned(start, len)
     }

@@ -9,8 +9,8 @@
 use super::copy;
 use super::group::Group;
 use super::layout::INLINE;
-use super::rings::GRAIN;
-use crate::arguments::Partition;
+use super::rings::{GRAIN, RingSlice};
+use crate::arguments::{Partition, RootedPartition};
 use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::copy::{self as private, StoreMode};
@@ -52,6 +52,16 @@ pub(super) fn allgatherv(
     }
     group.arrive(signature, send);
     private::copy(send, &mut recv[blocks.bytes(group.rank)], StoreMode::Cached);
+    take_from_slots(group, signature, recv, blocks)
+}
+
+/// Takes the peers' blocks from their arrival slots.
+fn take_from_slots(
+    group: &Group,
+    signature: &CallSignature,
+    recv: &mut [u8],
+    blocks: Partition<'_>,
+) -> Result<(), TransportFault> {
     for peer in group.peers() {
         group.meet(peer, signature)?;
         let block = &mut recv[blocks.bytes(peer)];
@@ -70,67 +80,192 @@ fn gather_through_rings(
     blocks: Partition<'_>,
 ) -> Result<(), TransportFault> {
     group.arrive(signature, &[]);
-    let chunk = CHUNK.min(group.rings.largest_chunk());
     let total: usize = (0..group.size).map(|rank| blocks.bytes(rank).len()).sum();
     let store = if total.saturating_mul(group.size) > STREAM_ALL {
         StoreMode::Streaming
     } else {
         StoreMode::Cached
     };
-    let mut done = vec![0; group.size];
-    let mut met = vec![false; group.size];
-    met[group.rank] = true;
+    let (mut reader, mut given) = (RingReader::new(group, blocks, store), 0);
+    let chunk = reader.chunk;
     loop {
         let mut moved = false;
-        let at = done[group.rank];
-        if at < send.len() {
-            let len = chunk.min(send.len() - at);
+        if given < send.len() {
+            let len = chunk.min(send.len() - given);
             if let Some(room) = group.room(len) {
-                let own = &mut recv[blocks.bytes(group.rank)][at..at + len];
-                copy::write_both(&send[at..at + len], room.bytes, own, store);
+                let own = &mut recv[blocks.bytes(group.rank)][given..given + len];
+                copy::write_both(&send[given..given + len], room.bytes, own, store);
                 group.produce(room.end);
-                done[group.rank] += len;
+                given += len;
                 moved = true;
             }
         }
-        let mut finished = done[group.rank] == send.len();
-        for peer in group.peers() {
-            if !met[peer] {
-                met[peer] = group.met(peer, signature)?;
-                moved |= met[peer];
-            }
-            let block = blocks.bytes(peer);
-            let at = done[peer];
-            if met[peer] && at < block.len() {
-                let len = chunk.min(block.len() - at);
-                if let Some(ready) = group.ready(peer, len) {
-                    let start = block.start + at;
-                    copy::read(ready.bytes, &mut recv[start..start + len], store);
-                    group.consume(peer, ready.end);
-                    done[peer] += len;
-                    moved = true;
-                }
-            }
-            finished &= met[peer] && done[peer] == block.len();
-        }
-        if finished {
+        let taken = reader.take(group, signature, recv)?;
+        if taken.finished && given == send.len() {
             store.settle();
             return Ok(());
         }
-        if !moved {
-            let sending =
-                (done[group.rank] < send.len()).then(|| chunk.min(send.len() - done[group.rank]));
+        if !moved && !taken.moved {
+            let sending = (given < send.len()).then(|| chunk.min(send.len() - given));
             group.wait(|| {
-                sending.is_some_and(|len| group.room(len).is_some())
-                    || group.peers().any(|peer| {
-                        let left = blocks.bytes(peer).len() - done[peer];
-                        if met[peer] {
-                            left > 0 && group.ready(peer, chunk.min(left)).is_some()
-                        } else {
-                            group.is_decided(peer)
-                        }
-                    })
+                sending.is_some_and(|len| group.room(len).is_some()) || reader.can_take(group)
             })?;
+        }
+    }
+}
+
+/// The blocks of the peers, as a rank takes them from their rings.
+struct RingReader<'b> {
+    blocks: Partition<'b>,
+    chunk: usize,
+    store: StoreMode,
+    /// By rank, the bytes taken.
+    done: Vec<usize>,
+    /// By rank, true if its call is the same.
+    met: Vec<bool>,
+}
+
+/// The outcome of a round over all peers.
+struct Taken {
+    /// True if anything happened.
+    moved: bool,
+    /// True if all blocks are there.
+    finished: bool,
+}
+
+impl<'b> RingReader<'b> {
+    fn new(group: &Group, blocks: Partition<'b>, store: StoreMode) -> Self {
+        Self {
+            blocks,
+            chunk: ring_chunk(group),
+            store,
+            done: vec![0; group.size],
+            met: vec![false; group.size],
+        }
+    }
+
+    /// Takes a chunk of each peer's block if it is there.
+    fn take(
+        &mut self,
+        group: &Group,
+        signature: &CallSignature,
+        recv: &mut [u8],
+    ) -> Result<Taken, TransportFault> {
+        let (mut moved, mut finished) = (false, true);
+        for peer in group.peers() {
+            if !self.met[peer] {
+                self.met[peer] = group.met(peer, signature)?;
+                moved |= self.met[peer];
+            }
+            let (block, at) = (self.blocks.bytes(peer), self.done[peer]);
+            if self.met[peer] && at < block.len() {
+                let len = self.chunk.min(block.len() - at);
+                if let Some(ready) = group.ready(peer, len) {
+                    let start = block.start + at;
+                    copy::read(ready.bytes, &mut recv[start..start + len], self.store);
+                    group.consume(peer, ready.end);
+                    self.done[peer] += len;
+                    moved = true;
+                }
+            }
+            finished &= self.met[peer] && self.done[peer] == block.len();
+        }
+        Ok(Taken { moved, finished })
+    }
+
+    /// True if a round would take something.
+    fn can_take(&self, group: &Group) -> bool {
+        group.peers().any(|peer| {
+            let left = self.blocks.bytes(peer).len() - self.done[peer];
+            if self.met[peer] {
+                left > 0 && group.ready(peer, self.chunk.min(left)).is_some()
+            } else {
+                group.is_decided(peer)
+            }
+        })
+    }
+}
+
+/// Small blocks travel in the arrival slots, large ones through their owners' rings, of which the root alone reads.
+pub(super) fn gatherv(
+    group: &Group,
+    signature: &CallSignature,
+    send: &[u8],
+    recv: &mut [u8],
+    blocks: RootedPartition<'_>,
+) -> Result<(), TransportFault> {
+    let largest = (0..group.size).map(|rank| blocks.len(rank)).max();
+    let inline = largest.unwrap_or(0) <= INLINE;
+    let Some(at_root) = blocks.at_root() else {
+        let root = blocks.root();
+        group.arrive(signature, if inline { send } else { &[] });
+        if !inline {
+            for writer in group.peers().filter(|&writer| writer != root) {
+                skip_ring(group, writer, blocks.len(writer));
+            }
+            // A root that has arrived takes what comes; one that never will is an error and no wait.
+            group.meet(root, signature)?;
+            send_to_root(group, send)?;
+        }
+        return group.meet_all(signature);
+    };
+    if group.size > 1 && !inline {
+        return take_at_root(group, signature, send, recv, at_root);
+    }
+    let own = &mut recv[at_root.bytes(group.rank)];
+    if group.size == 1 {
+        private::copy(send, own, StoreMode::of(send.len()));
+        return Ok(());
+    }
+    group.arrive(signature, &[]);
+    private::copy(send, own, StoreMode::Cached);
+    take_from_slots(group, signature, recv, at_root)
+}
+
+fn ring_chunk(group: &Group) -> usize {
+    CHUNK.min(group.rings.largest_chunk())
+}
+
+/// Gives back `len` bytes of `writer`'s ring without reading them: another rank does.
+fn skip_ring(group: &Group, writer: usize, len: usize) {
+    let chunk = ring_chunk(group);
+    for at in (0..len).step_by(chunk) {
+        group.consume(writer, group.end_after(writer, chunk.min(len - at)));
+    }
+}
+
+fn send_to_root(group: &Group, send: &[u8]) -> Result<(), TransportFault> {
+    for piece in send.chunks(ring_chunk(group)) {
+        group.wait(|| group.room(piece.len()).is_some())?;
+        if let Some(room) = group.room(piece.len()) {
+            copy::write(piece, room.bytes);
+            group.produce(room.end);
+        }
+    }
+    Ok(())
+}
+
+/// Takes a chunk of each peer's block if it is there, and waits only if none is.
+fn take_at_root(
+    group: &Group,
+    signature: &CallSignature,
+    send: &[u8],
+    recv: &mut [u8],
+    blocks: Partition<'_>,
+) -> Result<(), TransportFault> {
+    group.arrive(signature, &[]);
+    let total: usize = (0..group.size).map(|rank| blocks.bytes(rank).len()).sum();
+    let store = StoreMode::of(total);
+    private::copy(send, &mut recv[blocks.bytes(group.rank)], store);
+    let mut reader = RingReader::new(group, blocks, store);
+    loop {
+        let taken = reader.take(group, signature, recv)?;
+        if taken.finished {
+            store.settle();
+            return Ok(());
+        }
+        if !taken.moved {
+            group.wait(|| reader.can_take(group))?;
         }
     }
 }
@@ -149,7 +284,7 @@ pub(super) fn broadcast(
     if group.rank == root {
         group.arrive(signature, if inline { buf } else { &[] });
         if !inline {
-            send_through_ring(group, buf)?;
+            send_through_ring(group, signature, buf)?;
         }
         return group.meet_all(signature);
     }
@@ -172,15 +307,35 @@ fn broadcast_chunk(group: &Group, len: usize) -> usize {
     chunk.min(group.rings.largest_chunk())
 }
 
-fn send_through_ring(group: &Group, buf: &[u8]) -> Result<(), TransportFault> {
+fn send_through_ring(
+    group: &Group,
+    signature: &CallSignature,
+    buf: &[u8],
+) -> Result<(), TransportFault> {
     for piece in buf.chunks(broadcast_chunk(group, buf.len())) {
-        group.wait(|| group.room(piece.len()).is_some())?;
-        if let Some(room) = group.room(piece.len()) {
-            copy::write(piece, room.bytes);
-            group.produce(room.end);
-        }
+        let room = await_room(group, signature, piece.len())?;
+        copy::write(piece, room.bytes);
+        group.produce(room.end);
     }
     Ok(())
+}
+
+/// Room for `len` more bytes in the own ring; an error if a peer that has not come, and so takes nothing, has left.
+fn await_room<'a>(
+    group: &'a Group,
+    signature: &CallSignature,
+    len: usize,
+) -> Result<RingSlice<'a>, TransportFault> {
+    loop {
+        if let Some(room) = group.room(len) {
+            return Ok(room);
+        }
+        for peer in group.peers() {
+            group.met(peer, signature)?;
+        }
+        let has_left = |peer: usize| !group.has_arrived(peer) && group.is_decided(peer);
+        group.wait(|| group.room(len).is_some() || group.peers().any(has_left))?;
+    }
 }
 
 fn receive_from_ring(group: &Group, buf: &mut [u8], root: usize) -> Result<(), TransportFault> {

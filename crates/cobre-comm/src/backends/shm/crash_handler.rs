@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use libc::{c_int, c_void, siginfo_t};
-use rustix::thread::futex;
 
+use super::death;
 use super::rank_status::{self, RankStatus};
 use super::segment::Mapping;
 use crate::backends::fork_guard::ForkGuard;
@@ -172,6 +172,18 @@ fn text_of(info: &PanicHookInfo<'_>) -> String {
     }
 }
 
+/// True if the signal tells of broken memory that nobody has touched.
+#[cfg(not(cobre_portable))]
+fn is_advice(signal: c_int, code: c_int) -> bool {
+    (signal, code) == (libc::SIGBUS, libc::BUS_MCEERR_AO)
+}
+
+/// Only Linux tells of broken memory that nobody has touched.
+#[cfg(cobre_portable)]
+fn is_advice(_: c_int, _: c_int) -> bool {
+    false
+}
+
 /// Installs the handler for one signal and keeps what was there. Who ignores a signal goes on to.
 fn handle(which: usize) {
     let handler: Handler = on_fatal;
@@ -196,7 +208,7 @@ fn handle(which: usize) {
 extern "C" fn on_fatal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     for_each(|status| {
         status.publish_signal(signal);
-        let _ = futex::wake(status.alive(), futex::Flags::empty(), i32::MAX as u32);
+        death::wake_all(status.alive());
     });
     let which = FATAL.iter().position(|fatal| *fatal == signal);
     let before = which.and_then(|which| PREVIOUS[which].get());
@@ -224,7 +236,7 @@ fn happens_again(signal: c_int, code: c_int) -> bool {
     let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
     // Broken memory that nobody has touched yet is no fault, and who sends a signal has no code
     // above zero.
-    faults.contains(&signal) && code > 0 && (signal, code) != (libc::SIGBUS, libc::BUS_MCEERR_AO)
+    faults.contains(&signal) && code > 0 && !is_advice(signal, code)
 }
 
 /// Calls a handler that was installed before.

@@ -9,8 +9,9 @@
 //! publisher sees the sleeper, or the sleeper sees what was published.
 
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::system::Instant;
 use crate::backends::spin::Spin;
 
 /// Words and kernel calls: real ones, or a model checker's.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::copy;
 use super::event_count::{self, EventCount, WaitError, WaitPolicy};
@@ -14,6 +14,7 @@ use super::rank_status::RankStatus;
 use super::record;
 use super::rings::{RingSlice, Rings};
 use super::segment::{Mapping, SharedBytes};
+use super::system::{self, Instant};
 use crate::call_signature::CallSignature;
 use crate::data::Reducible;
 use crate::error::{Call, Cause, Loss};
@@ -35,6 +36,8 @@ pub(super) struct JobState {
     pub(super) timeout: Option<Duration>,
     /// True if rank 0 offers memory by name at once.
     pub(super) named_regions: bool,
+    /// True if a larger job, of which this one is a part, says why it failed.
+    pub(super) is_part: bool,
     /// Leaves in good order when the last handle goes.
     pub(super) liveness: Liveness,
 }
@@ -111,12 +114,15 @@ impl JobState {
     fn failed(&self) -> TransportFault {
         let record = record::read(&self.header).expect("a stopped job has a record");
         if let Cause::RankLost { rank, how, .. } = &record {
-            if *rank == self.liveness.rank() && matches!(how, Loss::Signal(_)) {
+            let number = self.liveness.status().number();
+            if *rank == number && matches!(how, Loss::Signal(_)) {
                 // Another thread of this process is in the middle of dying of it.
-                std::thread::sleep(DYING);
+                system::sleep(DYING);
             }
-            // The launcher may collect this rank first, and it is not the cause.
-            report::root_cause(*rank, &record.to_string());
+            if !self.is_part {
+                // The launcher may collect this rank first, and it is not the cause.
+                report::root_cause(*rank, &record.to_string());
+            }
         }
         TransportFault::Failed(record)
     }
@@ -287,7 +293,10 @@ impl Group {
     fn disagree(&self, peer: usize, signature: &CallSignature) -> TransportFault {
         let place = self.slot_of(peer) + slot::STAMP;
         let words = self.data.load_words(place);
-        let call = |rank, signature| Box::new(Call { rank, signature });
+        let call = |rank, signature| {
+            let rank = self.status(rank).number();
+            Box::new(Call { rank, signature })
+        };
         let mine = call(self.rank, *signature);
         let cause = match CallSignature::from_words(words) {
             Some(theirs) if peer < self.rank => Cause::Mismatch {
@@ -299,7 +308,7 @@ impl Group {
                 right: call(peer, theirs),
             },
             None => Cause::Io {
-                action: format!("reading what rank {peer} calls"),
+                action: format!("reading what rank {} calls", self.status(peer).number()),
                 message: "its slot holds no call: something else wrote to the segment".to_owned(),
             },
         };
@@ -323,7 +332,7 @@ impl Group {
     fn interrupted(&self, interrupt: WaitError) -> TransportFault {
         if interrupt == WaitError::Late {
             let absent = self.peers().filter(|&peer| !self.has_arrived(peer));
-            let mut missing: Vec<usize> = absent.collect();
+            let mut missing: Vec<usize> = absent.map(|peer| self.status(peer).number()).collect();
             missing.sort_unstable();
             self.job.stop(&Cause::Deadline {
                 waited: self.job.timeout.unwrap_or_default(),
@@ -385,6 +394,11 @@ impl Group {
     /// The next `len` bytes of `peer`'s ring, if they are there.
     pub(super) fn ready(&self, peer: usize, len: usize) -> Option<RingSlice<'_>> {
         self.rings.ready(&*self.job, peer, len)
+    }
+
+    /// The position of `writer`'s ring after its next `len` bytes.
+    pub(super) fn end_after(&self, writer: usize, len: usize) -> u64 {
+        self.rings.end_after(writer, len)
     }
 
     /// Publishes the own ring up to `end`.

@@ -74,6 +74,10 @@ pub(super) mod header {
     pub(crate) const fn namespace(rank: usize) -> usize {
         step(rank) + 32
     }
+    /// The rank's number in the job that the segment is a part of.
+    pub(crate) const fn number(rank: usize) -> usize {
+        step(rank) + 40
+    }
     /// Words per rank for the text of a panic, and the collective it came in.
     pub(crate) const WORDS: usize = 32;
     pub(crate) const fn words(rank: usize) -> usize {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::event_count::Machine;
+use super::system::{self, futex};
 
 /// The way in which a rank sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub(super) enum Sleep {
 }
 
 /// Longest nap: what a publisher's news may be late by, where there is no futex.
-const NAP: Duration = Duration::from_micros(200);
+pub(super) const NAP: Duration = Duration::from_micros(200);
 
 impl Machine for Sleep {
     type W64 = AtomicU64;
@@ -28,6 +29,7 @@ impl Machine for Sleep {
 
     #[inline]
     fn swap64(word: &AtomicU64, value: u64, order: Ordering) {
+        system::step();
         word.swap(value, order);
     }
 
@@ -66,51 +68,14 @@ impl Machine for Sleep {
     }
 
     fn yield_now() {
-        std::thread::yield_now();
+        system::yield_now();
     }
-}
-
-#[cfg(target_os = "linux")]
-mod futex {
-    use std::sync::atomic::AtomicU32;
-    use std::time::Duration;
-
-    use rustix::thread::futex::{Flags, Timespec, wait as wait_on, wake};
-
-    /// Not private: the word lies in memory that several processes map.
-    const SHARED: Flags = Flags::empty();
-
-    pub(super) fn wait(word: &AtomicU32, seen: u32, slice: Duration) {
-        let slice = Timespec {
-            tv_sec: slice.as_secs().cast_signed(),
-            tv_nsec: slice.subsec_nanos().into(),
-        };
-        // Woken, late, interrupted or changed before: the caller looks again in any case.
-        let _ = wait_on(word, SHARED, seen, Some(&slice));
-    }
-
-    pub(super) fn wake_all(word: &AtomicU32) {
-        let _ = wake(word, SHARED, i32::MAX as u32);
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod futex {
-    use std::sync::atomic::AtomicU32;
-    use std::time::Duration;
-
-    pub(super) fn wait(_: &AtomicU32, _: u32, slice: Duration) {
-        std::thread::sleep(slice.min(super::NAP));
-    }
-
-    pub(super) fn wake_all(_: &AtomicU32) {}
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::super::event_count::{self, EventCount, WaitPolicy};
+    use super::super::system::Instant;
     use super::*;
     use crate::backends::spin::Spin;
 

@@ -3,7 +3,15 @@
 mod collectives;
 mod copy;
 mod crash_handler;
+#[cfg(not(cobre_portable))]
+#[path = "death_linux.rs"]
+mod death;
+#[cfg(cobre_portable)]
+#[path = "death_posix.rs"]
+mod death;
 mod event_count;
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 mod group;
 mod layout;
 mod liveness;
@@ -11,22 +19,48 @@ mod machine;
 #[cfg(test)]
 mod model;
 mod object;
+#[cfg_attr(
+    test,
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "a simulation has some of its names from elsewhere"
+    )
+)]
+mod os;
+mod part;
+#[cfg(test)]
+mod random_model;
 mod rank_status;
 mod record;
 mod region;
 mod rendezvous;
+mod ring_flow;
+#[cfg(test)]
+mod ring_model;
 mod rings;
 mod segment;
 mod share;
 mod stall;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+if_simulated! {
+    {
+        mod simulated;
+        pub(super) use simulated::SimulatedSegment;
+        use simulated as system;
+    } else {
+        use os as system;
+    }
+}
 
-pub(super) use liveness::detector;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) use death::detector;
+pub(super) use part::{HostAlarm, HostGroup, HostMemory, HostSegment};
 pub use region::ShmRegion;
 
-use crate::arguments::{Partition, RegionParts, RootRank};
+use crate::arguments::{Partition, RegionParts, RootRank, RootedPartition};
 use crate::backends::host;
 use crate::backends::spin::{Spin, spread};
 use crate::call_signature::CallSignature;
@@ -60,20 +94,17 @@ impl ShmBackend {
     /// Meets the other ranks of the job that `config` names.
     ///
     /// # Errors
-    /// [`BackendError::InitializationFailed`]: ranks that did not come, a name that is taken, no
-    /// room in `/dev/shm`, two processes with one rank, sizes that differ.
+    /// [`BackendError::InitializationFailed`]: ranks that did not come, a name that is taken, two
+    /// processes with one rank, sizes that differ. [`BackendError::OutOfMemory`]: no room in `/dev/shm`.
     pub fn connect(config: &ShmConfig) -> Result<Self, BackendError> {
-        let segment =
-            rendezvous::meet(config).map_err(|reason| BackendError::InitializationFailed {
-                backend: "shm",
-                reason,
-            })?;
+        let segment = rendezvous::meet(config)?;
         let job = Arc::new(JobState {
             header: segment.mapping.clone(),
             wait_policy: wait_policy(config, &segment.cpus),
-            begun: Instant::now(),
+            begun: system::Instant::now(),
             timeout: config.timeout,
             named_regions: config.named_regions,
+            is_part: false,
             liveness: segment.liveness,
             sleep: if config.portable_wait {
                 Sleep::Nap
@@ -141,6 +172,17 @@ impl Transport for ShmBackend {
         blocks: Partition<'_>,
     ) -> Result<(), TransportFault> {
         collectives::allgatherv(self.running()?, signature, send, recv, blocks)
+    }
+
+    #[inline]
+    fn gatherv(
+        &self,
+        signature: &CallSignature,
+        send: &[u8],
+        recv: &mut [u8],
+        blocks: RootedPartition<'_>,
+    ) -> Result<(), TransportFault> {
+        collectives::gatherv(self.running()?, signature, send, recv, blocks)
     }
 
     #[inline]

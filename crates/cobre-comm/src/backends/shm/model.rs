@@ -16,7 +16,7 @@ use crate::backends::spin::Spin;
 
 /// A fault built into a machine, to prove that the model would notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mistake {
+pub(super) enum Mistake {
     None,
     /// Publishing does not order what was written before.
     WeakStore,
@@ -34,7 +34,7 @@ enum Mistake {
 
 loom::thread_local! {
     /// Steps that this rank has left to live.
-    static LIFE: Cell<u32> = Cell::new(u32::MAX);
+    pub(super) static LIFE: Cell<u32> = Cell::new(u32::MAX);
     /// True if this rank's looks find nothing, to leave out the second one.
     static BLIND: Cell<bool> = Cell::new(false);
 }
@@ -49,7 +49,7 @@ fn step() -> bool {
 }
 
 /// True if the step that was taken last was the rank's end.
-fn is_dead() -> bool {
+pub(super) fn is_dead() -> bool {
     LIFE.with(|life| life.get() == 0)
 }
 
@@ -62,7 +62,7 @@ fn set_blind(blind: bool) {
 }
 
 /// A futex word: the kernel compares and sleeps in one step, as the mutex makes it here.
-struct ModelWord {
+pub(super) struct ModelWord {
     value: AtomicU32,
     queue: Mutex<()>,
     woken: Condvar,
@@ -78,9 +78,9 @@ impl ModelWord {
     }
 }
 
-struct ModelMachine<const MISTAKE: u8>;
+pub(super) struct ModelMachine<const MISTAKE: u8>;
 
-const fn mistake(number: u8) -> Mistake {
+pub(super) const fn mistake(number: u8) -> Mistake {
     match number {
         1 => Mistake::WeakStore,
         2 => Mistake::WeakLoad,
@@ -182,7 +182,7 @@ struct Slot {
     payload: UnsafeCell<u64>,
 }
 
-struct ModelSegment<const MISTAKE: u8> {
+pub(super) struct ModelSegment<const MISTAKE: u8> {
     machine: ModelMachine<MISTAKE>,
     events: ModelWord,
     sleepers: ModelWord,
@@ -192,7 +192,7 @@ struct ModelSegment<const MISTAKE: u8> {
 
 impl<const MISTAKE: u8> ModelSegment<MISTAKE> {
     /// Never freed: loom cannot unwind through its own reference counts when it finds a fault.
-    fn leak(ranks: usize) -> &'static Self {
+    pub(super) fn leak(ranks: usize) -> &'static Self {
         let slot = || Slot {
             epoch: AtomicU64::new(0),
             payload: UnsafeCell::new(0),
@@ -204,6 +204,11 @@ impl<const MISTAKE: u8> ModelSegment<MISTAKE> {
             stopped: ModelWord::new(),
             slots: (0..ranks).map(|_| [slot(), slot()]).collect(),
         }))
+    }
+
+    /// Marks the job as failed; nobody is woken.
+    pub(super) fn stop(&self) {
+        self.stopped.value.store(1, Ordering::Release);
     }
 
     fn slot(&self, rank: usize, epoch: u64) -> &Slot {
@@ -232,7 +237,7 @@ impl<const MISTAKE: u8> EventCount for ModelSegment<MISTAKE> {
 }
 
 /// Straight to sleep: spinning and yielding only look more often.
-const PATIENCE: WaitPolicy = WaitPolicy {
+pub(super) const PATIENCE: WaitPolicy = WaitPolicy {
     spin: Spin {
         spins: 0,
         yields: 0,
@@ -240,7 +245,7 @@ const PATIENCE: WaitPolicy = WaitPolicy {
     slice: Duration::ZERO,
 };
 
-fn brought(rank: usize, epoch: u64) -> u64 {
+pub(super) fn brought(rank: usize, epoch: u64) -> u64 {
     epoch * 10 + rank as u64
 }
 

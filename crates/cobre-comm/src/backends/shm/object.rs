@@ -2,15 +2,36 @@
 //! long as it lives, named once their identity is written, and removed with it.
 
 use std::fmt;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
-use crate::env::{SHM_PREFIX, random_words};
+use crate::env::{self, SHM_PREFIX, random_words};
+use crate::file_status;
 
-const DIRECTORY: &str = "/dev/shm";
+/// The directory of objects: files in memory.
+#[cfg(not(cobre_portable))]
+fn directory() -> &'static str {
+    "/dev/shm"
+}
+
+/// The directory of objects: files in memory where the system has such a directory, else in the one for temporary files.
+/// Objects of `shm_open` can be neither listed nor locked nor given a second name, so nobody could tell which are abandoned.
+#[cfg(cobre_portable)]
+fn directory() -> &'static str {
+    static FOUND: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    FOUND.get_or_init(|| {
+        let memory = "/dev/shm";
+        if std::path::Path::new(memory).is_dir() {
+            return memory.to_owned();
+        }
+        let path = std::env::temp_dir().to_string_lossy().into_owned();
+        path.trim_end_matches('/').to_owned()
+    })
+}
 
 /// Begins the name of an object in the making, where the file system has no files without a name.
 /// 32 hexadecimal digits follow.
@@ -20,7 +41,7 @@ const DRAFT_PREFIX: &str = ".cobre-draft-";
 const MAGIC: [u8; 8] = *b"cobreshm";
 /// Changes with the meaning of an object's bytes. All versions lock in the same way, so that a dead
 /// object of an earlier one is known for what it is.
-pub(super) const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 3;
 /// Bytes of magic and version.
 pub(super) const IDENTITY: usize = 16;
 /// The offset of the data of an object that has nothing else of its own: a multiple of every page size.
@@ -98,10 +119,17 @@ impl ObjectDraft {
         Self::without_name().or_else(|_| Self::under_a_name_of_its_own())
     }
 
+    /// Only Linux has files that get a name later.
+    #[cfg(cobre_portable)]
+    fn without_name() -> Result<Self, Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    #[cfg(not(cobre_portable))]
     fn without_name() -> Result<Self, Errno> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = rustix::fs::open(DIRECTORY, flags, Mode::RUSR | Mode::WUSR)?;
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let file = rustix::fs::open(directory(), flags, Mode::RUSR | Mode::WUSR)?;
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         // Where `/proc` is missing or shows other processes, it could never be given a name.
         if !is_same(&file, rustix::fs::stat(&path)) {
             return Err(Errno::NOENT);
@@ -114,7 +142,7 @@ impl ObjectDraft {
     fn under_a_name_of_its_own() -> Result<Self, Errno> {
         loop {
             let [high, low] = random_words();
-            let path = format!("{DIRECTORY}/{DRAFT_PREFIX}{high:016x}{low:016x}");
+            let path = format!("{}/{DRAFT_PREFIX}{high:016x}{low:016x}", directory());
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
             let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
             let own_name = Name(path.clone());
@@ -167,6 +195,14 @@ impl ObjectDraft {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+impl ObjectDraft {
+    /// The file as another process opens it.
+    pub(super) fn reopened(&self) -> Result<OwnedFd, Errno> {
+        rustix::fs::open(&self.path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+    }
+}
+
 impl AsFd for ObjectDraft {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -193,13 +229,13 @@ fn path_of(name: &str) -> Result<String, Errno> {
         "" | "." | ".." => Err(Errno::INVAL),
         _ if word.contains(['/', '\0']) => Err(Errno::INVAL),
         _ if word.len() > 255 => Err(Errno::NAMETOOLONG),
-        _ => Ok(format!("{DIRECTORY}/{word}")),
+        _ => Ok(format!("{}/{word}", directory())),
     }
 }
 
 /// True if `found`, the status of a path, is that of the open `file`.
 fn is_same(file: &OwnedFd, found: Result<Stat, Errno>) -> bool {
-    let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+    let identity = |stat: Stat| file_status::identity(&stat);
     let own = rustix::fs::fstat(file).map(identity);
     own.is_ok() && own == found.map(identity)
 }
@@ -232,7 +268,7 @@ fn check(stat: &Stat) -> Result<(), ObjectError> {
     if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() {
         return Err(ObjectError::Special);
     }
-    let mode = stat.st_mode & 0o777;
+    let mode = file_status::permissions(stat);
     if stat.st_uid == rustix::process::geteuid().as_raw() && mode == 0o600 {
         Ok(())
     } else {
@@ -288,12 +324,12 @@ fn remove_if_abandoned(path: &str) -> Result<bool, ObjectError> {
 fn is_draft(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     name.strip_prefix(DRAFT_PREFIX)
-        .is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+        .is_some_and(env::are_digits_of_words)
 }
 
 /// Removes what this user's dead jobs left behind, and nothing else.
 pub(super) fn sweep() {
-    let Ok(entries) = std::fs::read_dir(DIRECTORY) else {
+    let Ok(entries) = std::fs::read_dir(directory()) else {
         return;
     };
     for entry in entries.flatten() {
@@ -301,7 +337,7 @@ pub(super) fn sweep() {
             && (name.starts_with(SHM_PREFIX) || is_draft(name))
         {
             // What cannot be removed is someone else's, or was removed meanwhile.
-            let _ = remove_if_abandoned(&format!("{DIRECTORY}/{name}"));
+            let _ = remove_if_abandoned(&format!("{}/{name}", directory()));
         }
     }
 }
@@ -311,25 +347,61 @@ pub(super) fn reserve(file: BorrowedFd<'_>, range: std::ops::Range<usize>) -> Re
     if range.is_empty() {
         return Ok(());
     }
+    allocate(file, range)
+}
+
+#[cfg(not(cobre_portable))]
+fn allocate(file: BorrowedFd<'_>, range: std::ops::Range<usize>) -> Result<(), Errno> {
     let (start, len) = (range.start as u64, range.len() as u64);
     loop {
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), start, len) {
+        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), start, len) {
             Err(Errno::INTR) => {}
             result => return result,
         }
     }
 }
 
-/// The message for a user whose `/dev/shm` has no room for `bytes`.
-pub(super) fn no_room(bytes: usize, error: Errno) -> String {
-    let free = rustix::fs::statvfs(DIRECTORY).map_or_else(
+/// Writes what is there already, zeros: who reserves memory is the only one to write it, and has not begun to. A file
+/// grows to its size before.
+#[cfg(cobre_portable)]
+fn allocate(file: BorrowedFd<'_>, range: std::ops::Range<usize>) -> Result<(), Errno> {
+    const ZEROS: &[u8] = &[0; 64 << 10];
+    let mut start = range.start;
+    // The identity stands already.
+    if start == 0 {
+        start = IDENTITY.min(range.end);
+    }
+    while start < range.end {
+        let piece = &ZEROS[..ZEROS.len().min(range.end - start)];
+        match rustix::io::pwrite(file, piece, start as u64) {
+            Ok(0) => return Err(Errno::NOSPC),
+            Ok(written) => start += written,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The message for a user whose system does not give `bytes` of shared memory to the object `what`.
+pub(super) fn no_room(what: &str, bytes: usize, error: Errno) -> String {
+    if error == Errno::FBIG {
+        let limit = getrlimit(Resource::Fsize).current;
+        let limit = limit.map_or_else(String::new, |limit| format!(" of {limit} bytes"));
+        return format!(
+            "{what} needs {bytes} bytes of shared memory, and the limit on the size of files{limit}, which holds for it \
+             too, does not let it grow ({error}); raise the limit (ulimit -f unlimited), or choose the backend tcp"
+        );
+    }
+    let free = rustix::fs::statvfs(directory()).map_or_else(
         |_| "an unknown amount".to_owned(),
         |stat| format!("{} MiB", (stat.f_bavail * stat.f_frsize) >> 20),
     );
+    let place = directory();
     format!(
-        "{bytes} bytes of shared memory are needed and {free} are free in {DIRECTORY} ({error}); \
+        "{what} needs {bytes} bytes of shared memory, and {free} are free in {place} ({error}); \
          raise it with docker run --shm-size=1g, a memory-backed emptyDir in Kubernetes, or \
-         mount -o remount,size=1G {DIRECTORY}"
+         mount -o remount,size=1G {place}"
     )
 }
 
@@ -342,9 +414,10 @@ mod tests {
         std::fs::symlink_metadata(path_of(name).unwrap()).is_ok()
     }
 
-    /// Both ways to make an object.
-    fn drafts() -> [ObjectDraft; 2] {
-        [
+    /// Both ways to make an object; a portable build has one.
+    fn drafts() -> Vec<ObjectDraft> {
+        vec![
+            #[cfg(not(cobre_portable))]
             ObjectDraft::without_name().expect("a /dev/shm with files without a name"),
             ObjectDraft::under_a_name_of_its_own().unwrap(),
         ]
@@ -384,7 +457,23 @@ mod tests {
         let name = object.name.take().unwrap();
         let path = name.0.clone();
         std::mem::forget(name);
+        give_up(&object.file);
         path
+    }
+
+    /// Gives up the lock on a file. A process that another test is starting has a copy of the descriptor, and would hold
+    /// it for a while.
+    fn give_up(file: &OwnedFd) {
+        rustix::fs::flock(file, FlockOperation::Unlock).unwrap();
+    }
+
+    /// Sweeps until the path is free: the sweep of another test may be about to remove it.
+    fn is_swept(path: &str) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while std::path::Path::new(path).exists() && Instant::now() < deadline {
+            sweep();
+        }
+        !std::path::Path::new(path).exists()
     }
 
     #[test]
@@ -393,8 +482,7 @@ mod tests {
             let name = fresh_shm_name();
             abandon(ObjectDraft::new().unwrap().publish(&name).unwrap());
             let path = abandon(draft.publish(&name).unwrap());
-            sweep();
-            assert!(!std::path::Path::new(&path).exists());
+            assert!(is_swept(&path));
         }
     }
 
@@ -404,14 +492,14 @@ mod tests {
         let mut dead = ObjectDraft::under_a_name_of_its_own().unwrap();
         std::mem::forget(dead.own_name.take());
         let dead_path = dead.path.clone();
+        give_up(&dead.file);
         drop(dead);
-        let empty_path = format!("{DIRECTORY}/{DRAFT_PREFIX}{:032x}", std::process::id());
+        let empty_path = format!("{}/{DRAFT_PREFIX}{:032x}", directory(), std::process::id());
         std::fs::write(&empty_path, "").unwrap();
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&empty_path, private).unwrap();
-        sweep();
         for path in [dead_path, empty_path] {
-            assert!(!std::path::Path::new(&path).exists(), "{path}");
+            assert!(is_swept(&path), "{path}");
         }
         assert!(std::path::Path::new(&live.path).exists());
     }
@@ -421,7 +509,7 @@ mod tests {
         for name in ["", "/", ".", "..", "/..", "a/b", "a\0b", &"x".repeat(256)] {
             assert!(path_of(name).is_err(), "{name}");
         }
-        assert_eq!(path_of("/a").unwrap(), format!("{DIRECTORY}/a"));
-        assert_eq!(path_of("a").unwrap(), format!("{DIRECTORY}/a"));
+        assert_eq!(path_of("/a").unwrap(), format!("{}/a", directory()));
+        assert_eq!(path_of("a").unwrap(), format!("{}/a", directory()));
     }
 }

@@ -125,7 +125,8 @@ impl<'a> RankStatus<'a> {
     /// The word before the text of a panic in the present collective: a rank that has begun
     /// another since did not die of it.
     fn panic_mark(self) -> u64 {
-        self.header.word64(header::step(self.rank)).load(Relaxed) + 1
+        let step = self.header.word64(header::step(self.rank)).load(Relaxed);
+        step.wrapping_add(1)
     }
 
     /// The text of a panic since the rank began its last collective.
@@ -149,10 +150,23 @@ impl<'a> RankStatus<'a> {
         }
     }
 
+    /// Notes the rank's number in its job.
+    pub(super) fn publish_number(self, number: usize) {
+        let word = self.header.word64(header::number(self.rank));
+        word.store(number as u64, Relaxed);
+    }
+
+    /// The rank's number in its job, by which records name it: its rank here, unless the segment is
+    /// a part of a larger job.
+    pub(super) fn number(self) -> usize {
+        let word = self.header.word64(header::number(self.rank));
+        word.load(Relaxed) as usize
+    }
+
     /// The record of the rank's loss.
     pub(super) fn lost(self, how: Loss) -> Cause {
         Cause::RankLost {
-            rank: self.rank,
+            rank: self.number(),
             host: host::name(),
             pid: self.pid(),
             how,
@@ -162,8 +176,15 @@ impl<'a> RankStatus<'a> {
 }
 
 /// The namespace of this process's id; 0 if the system does not tell.
+#[cfg(not(cobre_portable))]
 pub(super) fn namespace() -> u64 {
     rustix::fs::stat("/proc/self/ns/pid").map_or(0, |stat| stat.st_ino)
+}
+
+/// All processes have one table.
+#[cfg(cobre_portable)]
+pub(super) fn namespace() -> u64 {
+    1
 }
 
 /// Milliseconds on the clock that the processes of a machine share, unless one has a namespace for

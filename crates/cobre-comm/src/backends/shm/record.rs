@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::copy;
 use super::layout::header;
 use super::segment::Mapping;
+use super::system;
 use crate::backends::wire;
 use crate::copy::StoreMode;
 use crate::error::Cause;
@@ -59,7 +60,7 @@ fn settled(state: &AtomicU32) -> u32 {
     for _ in 0..1000 {
         // Pairs with the release in `post`.
         match state.load(Acquire) {
-            WRITING => std::thread::sleep(Duration::from_micros(100)),
+            WRITING => system::sleep(Duration::from_micros(100)),
             settled => return settled,
         }
     }

@@ -58,11 +58,8 @@ impl<T: CommData> SharedRegion<T> for ShmRegion<T> {
 
     #[inline]
     fn as_mut_slice(&mut self) -> &mut [T] {
-        self.epoch.assert_writable();
-        assert!(
-            self.backend.group().job.liveness.is_here(),
-            "a process that was forked from a rank may not write to the rank's region"
-        );
+        self.epoch
+            .assert_writable_here(self.backend.group().job.liveness.is_here());
         self.mapping
             .owned(self.own.start * size_of::<T>(), self.own.len())
     }

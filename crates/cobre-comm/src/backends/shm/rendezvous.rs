@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::layout::{HEADER, MAX_RANKS, SegmentLayout, header};
+use super::layout::{HEADER, LINE, MAX_RANKS, SegmentLayout, header};
 use super::liveness::Liveness;
 use super::object::{self, Created, ObjectDraft, ObjectError};
+use super::rank_status::RankStatus;
 use super::record;
 use super::segment::Mapping;
 use crate::cpus;
 use crate::env::{self, DEFAULT_RENDEZVOUS, ShmConfig};
-use crate::error::Cause;
+use crate::error::{BackendError, Cause};
+use crate::fnv::{self, fnv_1a};
 
 /// Values of the header's `STATE` word.
 const GATHERING: u32 = 0;
@@ -31,13 +33,66 @@ pub(super) struct AttachedSegment {
     pub(super) liveness: Liveness,
 }
 
-/// Meets the other ranks. The error is for people.
-pub(super) fn meet(config: &ShmConfig) -> Result<AttachedSegment, String> {
+/// Error of meeting the other ranks.
+#[derive(Debug)]
+pub(super) enum MeetError {
+    /// The segment cannot have its bytes.
+    OutOfMemory {
+        bytes: usize,
+        detail: String,
+    },
+    Refused(String),
+}
+
+impl From<String> for MeetError {
+    fn from(reason: String) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+impl MeetError {
+    /// The segment of a job cannot have the bytes of its layout.
+    fn no_room(config: &ShmConfig, layout: &SegmentLayout, error: Errno) -> Self {
+        let bytes = layout.total();
+        Self::OutOfMemory {
+            bytes,
+            detail: object::no_room(&format!("the segment {}", config.name), bytes, error),
+        }
+    }
+
+    fn text(&self) -> &str {
+        let (Self::OutOfMemory { detail: text, .. } | Self::Refused(text)) = self;
+        text
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text().to_owned()
+    }
+
+    fn into_backend_error(self) -> BackendError {
+        let backend = "shm";
+        match self {
+            Self::OutOfMemory { bytes, detail } => BackendError::OutOfMemory {
+                backend,
+                bytes,
+                detail,
+            },
+            Self::Refused(reason) => BackendError::InitializationFailed { backend, reason },
+        }
+    }
+}
+
+/// Meets the other ranks.
+pub(super) fn meet(config: &ShmConfig) -> Result<AttachedSegment, BackendError> {
+    meet_all(config).map_err(MeetError::into_backend_error)
+}
+
+fn meet_all(config: &ShmConfig) -> Result<AttachedSegment, MeetError> {
     if config.size > MAX_RANKS {
-        return Err(format!(
+        return Err(MeetError::Refused(format!(
             "{} ranks are more than the {MAX_RANKS} it can hold",
             config.size
-        ));
+        )));
     }
     let deadline = Instant::now() + config.timeout.unwrap_or(DEFAULT_RENDEZVOUS);
     let (mapping, layout, mut held) = if config.rank == 0 {
@@ -46,7 +101,7 @@ pub(super) fn meet(config: &ShmConfig) -> Result<AttachedSegment, String> {
         find(config, deadline)?
     };
     let segment = (Arc::new(mapping), layout);
-    let met = attach(config, &segment, &held).and_then(|liveness| {
+    let met = attach(config, config.rank, &segment, &held).and_then(|liveness| {
         gather(config, &segment, &mut held, deadline)?;
         Ok(liveness)
     });
@@ -55,7 +110,7 @@ pub(super) fn meet(config: &ShmConfig) -> Result<AttachedSegment, String> {
         Err(reason) => {
             // The others wait for this rank: they learn at once why it does not come.
             let action = format!("rank {} could not join", config.rank);
-            let message = reason.clone();
+            let message = reason.text().to_owned();
             record::post(&segment.0, &Cause::Io { action, message });
             return Err(reason);
         }
@@ -85,7 +140,8 @@ pub(super) fn populate(mapping: &Mapping, layout: &SegmentLayout, rank: usize) {
 }
 
 /// The segment's file while ranks gather: rank 0's holds the name and the lock.
-enum SegmentFile {
+#[derive(Debug)]
+pub(super) enum SegmentFile {
     Creator(Created),
     Follower(OwnedFd),
 }
@@ -100,15 +156,26 @@ impl SegmentFile {
 }
 
 /// Rank 0: sized, reserved and initialised without a name, then published under the job's.
-fn create(config: &ShmConfig) -> Result<(Mapping, SegmentLayout, SegmentFile), String> {
+pub(super) fn create(
+    config: &ShmConfig,
+) -> Result<(Mapping, SegmentLayout, SegmentFile), MeetError> {
     let named = |what: &dyn std::fmt::Display| about_name(config, what);
     object::sweep();
     let layout = SegmentLayout::for_ranks(config.size, cpus::machine(), config.buffer_bytes);
-    let no_room = |error| object::no_room(layout.total(), error);
+    let no_room = |error| MeetError::no_room(config, &layout, error);
     let draft = ObjectDraft::new().map_err(no_room)?;
-    rustix::fs::ftruncate(&draft, layout.total() as u64).map_err(|error| named(&error))?;
+    rustix::fs::ftruncate(&draft, layout.total() as u64).map_err(no_room)?;
     object::reserve(draft.as_fd(), 0..HEADER).map_err(no_room)?;
     let mapping = Mapping::new(draft.as_fd(), 0, layout.total()).map_err(|error| named(&error))?;
+    write_identity(&mapping, &layout, config);
+    // Who opens the name sees the stores before it was given: the kernel orders the two calls.
+    let created = draft.publish(&config.name);
+    let created = created.map_err(|refusal| refused(config, refusal))?;
+    Ok((mapping, layout, SegmentFile::Creator(created)))
+}
+
+/// Writes what tells a segment from those of other jobs and builds.
+pub(super) fn write_identity(mapping: &Mapping, layout: &SegmentLayout, config: &ShmConfig) {
     let fields = [
         (header::RANKS, layout.ranks as u64),
         (header::RING, layout.ring as u64),
@@ -119,10 +186,6 @@ fn create(config: &ShmConfig) -> Result<(Mapping, SegmentLayout, SegmentFile), S
     for (offset, value) in fields {
         mapping.word64(offset).store(value, Relaxed);
     }
-    // Who opens the name sees the stores before it was given: the kernel orders the two calls.
-    let created = draft.publish(&config.name);
-    let created = created.map_err(|refusal| refused(config, refusal))?;
-    Ok((mapping, layout, SegmentFile::Creator(created)))
 }
 
 fn about_name(config: &ShmConfig, what: &dyn std::fmt::Display) -> String {
@@ -140,11 +203,9 @@ fn refused(config: &ShmConfig, refusal: ObjectError) -> String {
 }
 
 /// The identity of the job among others of its name: a digest of the job id that all its ranks were given.
-fn job(config: &ShmConfig) -> u64 {
+pub(super) fn job(config: &ShmConfig) -> u64 {
     let word = config.job.as_deref().unwrap_or_default();
-    word.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    fnv_1a(fnv::BASIS, word.bytes())
 }
 
 /// The others: look for the segment until it is there and finished.
@@ -175,9 +236,18 @@ fn find(
     }
 }
 
+/// The segment of that name, which is there and finished.
+pub(super) fn open(config: &ShmConfig) -> Result<(Mapping, SegmentLayout, SegmentFile), String> {
+    let file = object::open(&config.name).map_err(|refusal| refused(config, refusal))?;
+    match examine(config, &file)? {
+        Ok((mapping, layout)) => Ok((mapping, layout, SegmentFile::Follower(file))),
+        Err(unfinished) => Err(about_name(config, &unfinished)),
+    }
+}
+
 /// Checks what was found before anything in it is used: an outer error is final, an inner one says
 /// what is still missing.
-fn examine(
+pub(super) fn examine(
     config: &ShmConfig,
     file: &OwnedFd,
 ) -> Result<Result<(Mapping, SegmentLayout), &'static str>, String> {
@@ -212,7 +282,9 @@ fn examine(
     }
     let (ring, stage) = (field(header::RING) as usize, field(header::STAGE) as usize);
     // Sizes from the segment are used only if the whole they make is the whole that is there.
-    let plausible = ring < size && stage < size && ring > 0 && stage > 0;
+    let plausible = [ring, stage]
+        .iter()
+        .all(|&area| area > 0 && area < size && area.is_multiple_of(LINE));
     let layout = SegmentLayout::new(ranks, ring.min(size), stage.min(size));
     if !plausible || layout.total() != size || layout.hash() != field(header::LAYOUT) {
         return wrong("rank 0 runs a build with another layout".to_owned());
@@ -220,30 +292,33 @@ fn examine(
     Ok(Ok((mapping, layout)))
 }
 
-/// Takes this rank's place: reserves its slice, which places the memory near it, and signs in.
-fn attach(
+/// Takes this rank's place, under its number in the job: reserves its slice, which places the memory near it, and
+/// signs in.
+pub(super) fn attach(
     config: &ShmConfig,
+    number: usize,
     segment: &(Arc<Mapping>, SegmentLayout),
     held: &SegmentFile,
-) -> Result<Liveness, String> {
+) -> Result<Liveness, MeetError> {
     let (mapping, layout) = segment;
     let place = mapping.word32(header::PIDS + 4 * config.rank);
     if let Err(other) = place.compare_exchange(0, std::process::id(), Relaxed, Relaxed) {
-        return Err(format!(
+        return Err(MeetError::Refused(format!(
             "two processes are rank {} ({}): {other} and {}",
             config.rank,
             env::SHM_RANK,
             std::process::id()
-        ));
+        )));
     }
     object::reserve(held.file(), layout.slice(config.rank))
-        .map_err(|error| object::no_room(layout.total(), error))?;
+        .map_err(|error| MeetError::no_room(config, layout, error))?;
     for cpu in cpus::allowed() {
         if cpu / 64 < header::CPU_WORDS {
             let word = mapping.word64(header::CPUS + cpu / 64 * 8);
             word.fetch_or(1 << (cpu % 64), Relaxed);
         }
     }
+    RankStatus::of(mapping, config.rank).publish_number(number);
     let liveness = Liveness::begin(mapping.clone(), config.rank, config.size, config.stall)
         .map_err(|error| format!("no thread to watch the other ranks: {error}"))?;
     // Pairs with the acquire in `gather`: who counts this rank sees what it wrote.

@@ -59,7 +59,7 @@ impl Mapping {
     }
 
     /// Faults in the pages that are reserved already, so that no collective has to.
-    #[cfg(target_os = "linux")]
+    #[cfg(not(cobre_portable))]
     pub(super) fn populate(&self, range: Range<usize>) {
         const PAGE: usize = 4096;
         let start = range.start / PAGE * PAGE;
@@ -76,7 +76,7 @@ impl Mapping {
     }
 
     /// Pages are faulted in as they are touched.
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(cobre_portable)]
     pub(super) fn populate(&self, _: Range<usize>) {}
 
     fn checked<T>(&self, offset: usize) -> *mut T {

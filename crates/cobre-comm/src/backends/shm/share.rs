@@ -14,6 +14,7 @@ use super::segment::Mapping;
 use crate::call_signature::CallSignature;
 use crate::copy::StoreMode;
 use crate::env::{random_words, shm_name};
+use crate::file_status;
 use crate::memory;
 use crate::transport::TransportFault;
 
@@ -139,11 +140,12 @@ fn start(way: u64) -> usize {
 fn offer(held: OfferedMemory, way: u64, place: [u64; 2]) -> (Option<OfferedMemory>, Offer) {
     match rustix::fs::fstat(&held) {
         Ok(stat) => {
+            let (device, inode) = file_status::identity(&stat);
             let offer = Offer {
                 way,
                 place,
-                device: stat.st_dev,
-                inode: stat.st_ino,
+                device,
+                inode,
             };
             (Some(held), offer)
         }
@@ -207,7 +209,7 @@ fn reach(offer: &Offer) -> Result<OwnedFd, Errno> {
         rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?
     };
     let stat = rustix::fs::fstat(&file)?;
-    if (stat.st_dev, stat.st_ino) == (offer.device, offer.inode) {
+    if file_status::identity(&stat) == (offer.device, offer.inode) {
         Ok(file)
     } else {
         Err(Errno::STALE)
@@ -216,8 +218,8 @@ fn reach(offer: &Offer) -> Result<OwnedFd, Errno> {
 
 /// `/dev/shm` bounds regions only where they have names.
 fn no_memory(len: usize, error: Errno) -> TransportFault {
-    let detail = if error == Errno::NOSPC {
-        object::no_room(len, error)
+    let detail = if matches!(error, Errno::NOSPC | Errno::FBIG) {
+        object::no_room("a shared region", len, error)
     } else {
         format!("{} MiB are available ({error})", memory::available() >> 20)
     };
@@ -240,7 +242,7 @@ fn exchange<V: Pod>(
     Ok(values)
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(not(cobre_portable))]
 fn anonymous(len: usize) -> Result<OwnedFd, Errno> {
     use rustix::fs::MemfdFlags;
     let file = rustix::fs::memfd_create("cobre-region", MemfdFlags::CLOEXEC)?;
@@ -248,7 +250,7 @@ fn anonymous(len: usize) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(cobre_portable)]
 fn anonymous(_: usize) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }

@@ -55,8 +55,8 @@ fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
         let status = RankStatus::of(header, rank);
         if let (Some(_), Some(step)) = (status.asleep(), status.step()) {
             match waiting.iter_mut().find(|(known, _)| *known == step) {
-                Some((_, ranks)) => ranks.push(rank),
-                None => waiting.push((step, vec![rank])),
+                Some((_, ranks)) => ranks.push(status.number()),
+                None => waiting.push((step, vec![status.number()])),
             }
         }
     }
@@ -67,13 +67,13 @@ fn report(header: &Mapping, ranks: usize, longest: Duration) -> String {
     for rank in 0..ranks {
         let status = RankStatus::of(header, rank);
         if status.asleep().is_none() && !status.has_left() {
-            let _ = writeln!(text, "cobre:   not arrived: {}", absent(rank, status));
+            let _ = writeln!(text, "cobre:   not arrived: {}", absent(status));
         }
     }
     text
 }
 
-fn absent(rank: usize, status: RankStatus<'_>) -> String {
+fn absent(status: RankStatus<'_>) -> String {
     let last = CallPosition::describe_last(status.step());
     let seen = status.seen();
     let state = if seen < UNSEEN {
@@ -84,5 +84,6 @@ fn absent(rank: usize, status: RankStatus<'_>) -> String {
             seen.as_secs()
         )
     };
-    format!("rank {rank} (pid {}); {last}; {state}", status.pid())
+    let (number, pid) = (status.number(), status.pid());
+    format!("rank {number} (pid {pid}); {last}; {state}")
 }

@@ -5,15 +5,13 @@
 //! slot for a millisecond, so a crowd of silent connections keeps nobody out.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags};
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::channel::{Channel, Protection, Side};
 use super::connection::Connection;
 use super::handshake::{self, CHALLENGE, HELLO, HandshakeError, Hello, PROOF, Refusal};
+use super::system::{Instant, PollSource, TcpListener, TcpStream};
 
 /// Pending connections at any one time.
 const MOST_PENDING: usize = 64;
@@ -97,15 +95,14 @@ impl<'a> Acceptor<'a> {
         })
     }
 
-    /// The descriptors to poll.
-    pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
-        let watched = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let listener = self.closed_until.is_none().then(|| self.listener.as_fd());
-        let pending = self
-            .pending
-            .iter()
-            .map(|connection| connection.stream.as_fd());
-        listener.into_iter().chain(pending).map(watched).collect()
+    /// The sockets to poll.
+    pub(super) fn sources(&self) -> impl Iterator<Item = PollSource<'_>> {
+        let is_open = self.closed_until.is_none();
+        let listener = is_open.then_some(PollSource::Accept(self.listener));
+        let pending = self.pending.iter();
+        listener
+            .into_iter()
+            .chain(pending.map(|connection| PollSource::Read(&connection.stream)))
     }
 
     /// The next rank that was accepted; `None` if none is there. `judge` decides about a

@@ -1,11 +1,13 @@
 //! A connection to a rank that has proven itself: its socket, and how what crosses it is protected.
 
-use std::net::TcpStream;
+use std::cell::RefCell;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::channel::Channel;
 use super::message::{Inbox, Message};
 use super::sys::CloseOnFork;
+use super::system::TcpStream;
 
 /// A socket and its channel.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(super) struct WatchLink {
     pub(super) socket: CloseOnFork<TcpStream>,
     pub(super) channel: Channel,
     pub(super) inbox: Inbox,
+    /// Sealed bytes that the kernel has not taken yet.
+    outbox: RefCell<Vec<u8>>,
 }
 
 /// Counts of the bytes that have crossed a data connection. Written by the computing thread, read by the one that
@@ -40,6 +44,8 @@ pub(super) struct Traffic {
     received: AtomicU64,
     /// True if this rank sleeps until more comes.
     awaited: AtomicBool,
+    /// True if this rank sleeps until the kernel takes more.
+    held: AtomicBool,
 }
 
 impl DataLink {
@@ -58,12 +64,33 @@ impl WatchLink {
             socket: CloseOnFork::new(connection.stream),
             channel: connection.channel,
             inbox,
+            outbox: RefCell::default(),
         }
     }
 
-    /// Sends a message. A connection that cannot be written to says so when it is read.
+    /// Sends a message, as far as the kernel takes it now; the rest follows with [`flush`](Self::flush). A connection that
+    /// cannot be written to says so when it is read.
     pub(super) fn send(&self, message: &Message) {
-        let _ = message.send(&self.socket, &self.channel);
+        self.outbox.borrow_mut().extend(message.seal(&self.channel));
+        self.flush();
+    }
+
+    /// Sends more of what the kernel has not taken yet.
+    pub(super) fn flush(&self) {
+        let mut outbox = self.outbox.borrow_mut();
+        while !outbox.is_empty() {
+            match (&mut &*self.socket).write(&outbox) {
+                Ok(length) if length > 0 => drop(outbox.drain(..length)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                _ => outbox.clear(),
+            }
+        }
+    }
+
+    /// True if the kernel has taken all messages.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.outbox.borrow().is_empty()
     }
 }
 
@@ -73,16 +100,19 @@ pub(super) struct Flow {
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) awaited: bool,
+    /// True if more is to be sent, and the kernel does not take it.
+    pub(super) held: bool,
 }
 
 /// Bytes of a flow on its way.
 const FLOW: usize = 16;
 
-/// Flows as they travel; whether bytes are awaited is the highest bit of those received.
+/// Flows as they travel; the highest bit of the bytes sent says that more are held, that of those received that more
+/// are awaited.
 pub(super) fn encode_flows(flows: &[Flow]) -> Vec<u8> {
     let words = flows.iter().flat_map(|flow| {
-        let awaited = u64::from(flow.awaited) << 63;
-        [flow.sent, flow.received | awaited]
+        let (held, awaited) = (u64::from(flow.held) << 63, u64::from(flow.awaited) << 63);
+        [flow.sent | held, flow.received | awaited]
     });
     words.flat_map(u64::to_le_bytes).collect()
 }
@@ -102,9 +132,10 @@ pub(super) fn decode_flows(bytes: &[u8], count: usize) -> Vec<Flow> {
         let (sent, received) = flow.split_at(8);
         let (sent, received) = (word(sent), word(received));
         Flow {
-            sent,
+            sent: sent & !(1 << 63),
             received: received & !(1 << 63),
             awaited: received >> 63 == 1,
+            held: sent >> 63 == 1,
         }
     });
     flows.collect()
@@ -116,16 +147,22 @@ impl Traffic {
             sent: self.sent.load(Relaxed),
             received: self.received.load(Relaxed),
             awaited: self.awaited.load(Relaxed),
+            held: self.held.load(Relaxed),
         }
     }
 
     pub(super) fn note_sent(&self, bytes: usize) {
         add(&self.sent, bytes);
+        self.held.store(false, Relaxed);
     }
 
     pub(super) fn note_received(&self, bytes: usize) {
         add(&self.received, bytes);
         self.awaited.store(false, Relaxed);
+    }
+
+    pub(super) fn note_held(&self) {
+        self.held.store(true, Relaxed);
     }
 
     pub(super) fn note_awaited(&self) {

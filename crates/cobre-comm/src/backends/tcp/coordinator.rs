@@ -2,15 +2,15 @@
 //! stalls.
 
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::connection::{Flow, WatchLink, decode_flows};
 use super::message::{Message, MessageKind};
 use super::sys::CloseOnFork;
+use super::system::{self, Instant, PlantedFault, UnixStream, complain};
 use super::verdict::{JobVerdict, WatchRequest};
-use super::watch::{BEAT, LEAVE_TIMEOUT, Limits, complain, listen, verdict_of};
+use super::watch::{BEAT, LEAVE_TIMEOUT, Limits, listen, verdict_of};
 use crate::backends::{host, wire};
 use crate::error::{CallPosition, Cause, Loss};
 
@@ -125,8 +125,19 @@ impl Coordinator {
             self.judge();
             self.report_stall();
             self.report_leaving();
+            self.dismiss();
             if self.is_over() {
                 return;
+            }
+        }
+    }
+
+    /// Lets everyone go when all have left: what is still on its way, nobody needs. A rank may wait for an
+    /// acknowledgement that does not come.
+    fn dismiss(&mut self) {
+        if self.workers.iter().all(|worker| worker.left.is_some()) {
+            for worker in &mut self.workers {
+                worker.connection = None;
             }
         }
     }
@@ -144,13 +155,15 @@ impl Coordinator {
         let pending = self.suspects.iter().map(|(_, _, due)| *due);
         let late = self.late.map(|(_, _, due)| due);
         let due = pending.chain(late).fold(self.next_beat, Instant::min);
-        let connections = self.workers.iter().filter_map(|w| w.connection.as_ref());
-        let streams = connections.map(|link| &*link.socket);
-        listen(
-            &self.wake_receiver,
-            streams,
-            due.saturating_duration_since(Instant::now()),
-        );
+        let links = self.workers.iter().filter_map(|w| w.connection.as_ref());
+        let limit = due.saturating_duration_since(Instant::now());
+        let limit = self
+            .job_verdict
+            .until_host_alarm()
+            .unwrap_or(limit)
+            .min(limit);
+        listen(&self.wake_receiver, links, limit);
+        self.job_verdict.alarm_host();
     }
 
     fn receive(&mut self, rank: usize) {
@@ -182,6 +195,9 @@ impl Coordinator {
         }
         // Closing is the answer that a rank waits for which has left.
         self.workers[rank].connection = None;
+        if system::has(PlantedFault::DeafCoordinator) {
+            return;
+        }
         // Its host may be lost with what it sent before it left.
         if self.workers[rank].left.is_none() || filled.is_err_and(|error| is_silence(&error)) {
             let cause = self.lost(rank, Loss::Vanished);
@@ -274,16 +290,20 @@ impl Coordinator {
         }
     }
 
-    /// Bytes that one rank has sent, another waits for, and neither sees move: from whom, to whom and
-    /// how many.
+    /// Bytes that one rank has sent or wants to send, another waits for, and neither sees move: from whom, to whom and
+    /// how many were sent. Where acknowledgements are lost, all that was sent may have come, and the kernel takes no
+    /// more.
     fn lost_bytes(&self) -> Option<(usize, usize, u64)> {
+        if system::has(PlantedFault::LostBytesIgnored) {
+            return None;
+        }
         let ranks = || 0..self.workers.len();
         let pairs = ranks().flat_map(|from| ranks().map(move |to| (from, to)));
         pairs.into_iter().find_map(|(from, to)| {
-            let sent = self.workers[from].still_flow(to)?.sent;
+            let here = self.workers[from].still_flow(to)?;
             let there = self.workers[to].still_flow(from)?;
-            let missing = sent.checked_sub(there.received)?;
-            (there.awaited && missing > 0).then_some((from, to, missing))
+            let missing = here.sent.checked_sub(there.received)?;
+            (there.awaited && (missing > 0 || here.held)).then_some((from, to, missing))
         })
     }
 
@@ -308,10 +328,23 @@ impl Coordinator {
         {
             self.decide(&Cause::Io {
                 action: format!("moving data from rank {from} to rank {to}"),
-                message: format!(
-                    "{missing} bytes that were sent do not arrive, though both ranks are alive"
-                ),
+                message: if missing > 0 {
+                    format!(
+                        "{missing} bytes that were sent do not arrive, though both ranks are alive"
+                    )
+                } else {
+                    "what arrives is not acknowledged, though both ranks are alive".to_owned()
+                },
             });
+        }
+        if system::has(PlantedFault::SilenceIsDeath) {
+            let is_silent = |worker: &Worker| {
+                let since = worker.asked.filter(|_| worker.connection.is_some());
+                since.is_some_and(|since| now >= since + QUIET)
+            };
+            if let Some(rank) = self.workers.iter().position(is_silent) {
+                self.decide(&self.lost(rank, Loss::Vanished));
+            }
         }
         if let Some((step, waited, due)) = self.late
             && now >= due
@@ -353,7 +386,8 @@ impl Coordinator {
         }
         let body = wire::encode(cause);
         let verdict = Message::with_body(MessageKind::Verdict, [0; 2], body);
-        for link in self.workers.iter().filter_map(|w| w.connection.as_ref()) {
+        let links = self.workers.iter().filter_map(|w| w.connection.as_ref());
+        for link in links.skip(usize::from(system::has(PlantedFault::VerdictNotForAll))) {
             link.send(&verdict);
         }
         // As the others read it.

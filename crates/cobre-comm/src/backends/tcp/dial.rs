@@ -1,8 +1,8 @@
 //! The dialling side of connections.
 
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::accept::JobIdentity;
 use super::channel::{Channel, Side};
@@ -11,6 +11,7 @@ use super::handshake::{
     self, CHALLENGE, ConnectionPurpose, HandshakeError, Hello, Refusal, WELCOME,
 };
 use super::message::read_all;
+use super::system::{self, Instant, TcpStream};
 use crate::env::{self, TcpConfig};
 
 /// The time that one attempt to connect may take: another address may be the right one.
@@ -127,7 +128,7 @@ pub(super) fn connect_until(
 ) -> Result<Connection, DialError> {
     loop {
         match connect(address, target, purpose, job, deadline) {
-            Err(DialError::Temporary(_)) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            Err(DialError::Temporary(_)) if Instant::now() < deadline => system::sleep(PAUSE),
             outcome => return outcome,
         }
     }

@@ -1,20 +1,25 @@
 //! A worker's side of the watch: answers rank 0, reports to it, takes its verdict, and minds its silence.
 
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::connection::{WatchLink, encode_flows};
 use super::message::{Message, MessageKind};
-use super::sys::{self, CloseOnFork};
+use super::sys::CloseOnFork;
+use super::system::{self, Instant, PlantedFault, UnixStream, complain};
 use super::verdict::{JobVerdict, WatchRequest};
-use super::watch::{BEAT, LEAVE_TIMEOUT, Limits, SILENCE, complain, listen, verdict_of};
+use super::watch::{BEAT, LEAVE_TIMEOUT, Limits, SILENCE, listen, verdict_of};
 use crate::backends::{host, wire};
 use crate::error::{CallPosition, Cause, Loss};
 
 /// The interval at which a leaving rank looks whether what it sent has arrived.
 const DRAIN: Duration = Duration::from_millis(1);
+/// A rank 0 that is silent for longer may be lost. Reports wait then: a message that is not acknowledged begins the
+/// kernel's time anew, and its probes are under way.
+const DOUBTFUL: Duration = Duration::from_secs(1);
+/// The time after which a rank 0 that is still connected is only stopped: the probes have failed by then.
+const PROBED: Duration = Duration::from_secs(4);
 
 /// A worker's side.
 pub(super) struct Follower {
@@ -27,6 +32,8 @@ pub(super) struct Follower {
     heard: Instant,
     /// The time since which rank 0 owes a verdict.
     asked: Option<Instant>,
+    /// Reports that wait until rank 0 is known to be there.
+    unsent: Vec<Message>,
     /// The step in which the silence of rank 0 has been reported.
     reported: u64,
     leaving: LeavePhase,
@@ -56,6 +63,7 @@ impl Follower {
             limits,
             heard: Instant::now(),
             asked: None,
+            unsent: Vec::new(),
             reported: 0,
             leaving: LeavePhase::No,
         }
@@ -68,12 +76,18 @@ impl Follower {
                 LeavePhase::Said => DRAIN,
                 LeavePhase::Until(until) => until.saturating_duration_since(Instant::now()),
             };
-            let streams = self.connection.iter().map(|link| &*link.socket);
-            listen(&self.wake_receiver, streams, limit);
+            let limit = self
+                .job_verdict
+                .until_host_alarm()
+                .unwrap_or(limit)
+                .min(limit);
+            listen(&self.wake_receiver, self.connection.iter(), limit);
+            self.job_verdict.alarm_host();
             self.receive();
             for request in self.job_verdict.take_requests() {
                 self.obey(request);
             }
+            self.report();
             self.mind_silence();
             if self.is_gone() {
                 return;
@@ -114,7 +128,8 @@ impl Follower {
         }
         if ended {
             self.connection = None;
-            if self.leaving == LeavePhase::No || self.leaving == LeavePhase::Said {
+            let is_needed = self.leaving == LeavePhase::No || self.leaving == LeavePhase::Said;
+            if is_needed && !system::has(PlantedFault::DeafFollower) {
                 self.job_verdict
                     .set_verdict(self.job_verdict.lost(0, Loss::Vanished, None));
             }
@@ -139,10 +154,27 @@ impl Follower {
                 )
             }
         };
-        if message.kind != MessageKind::Leave {
+        if message.kind == MessageKind::Leave {
+            self.send_reports();
+            self.say(&message);
+        } else {
             self.asked.get_or_insert_with(Instant::now);
+            self.unsent.push(message);
         }
-        self.say(&message);
+    }
+
+    /// Sends the reports, unless rank 0 may be lost.
+    fn report(&mut self) {
+        let silent = self.heard.elapsed();
+        if silent < DOUBTFUL || silent >= PROBED {
+            self.send_reports();
+        }
+    }
+
+    fn send_reports(&mut self) {
+        for message in std::mem::take(&mut self.unsent) {
+            self.say(&message);
+        }
     }
 
     fn say(&self, message: &Message) {
@@ -168,7 +200,8 @@ impl Follower {
             };
             let report = Message::with_body(MessageKind::Report, [0; 2], wire::encode(&cause));
             self.say(&report);
-            self.job_verdict.set_verdict(cause);
+            // As the others read it.
+            self.job_verdict.set_verdict(verdict_of(&report));
             return;
         }
         let (waited, step) = (self.job_verdict.waited(), self.job_verdict.step());
@@ -191,7 +224,9 @@ impl Follower {
     fn is_gone(&mut self) -> bool {
         if self.leaving == LeavePhase::Said {
             let mut links = self.job_verdict.links.iter().flatten();
-            if self.job_verdict.is_stopped() || links.all(|link| sys::has_arrived(&link.socket)) {
+            let is_told = self.connection.as_ref().is_none_or(WatchLink::is_flushed);
+            let mut has_arrived = || links.all(|link| system::has_arrived(&link.socket));
+            if self.job_verdict.is_stopped() || is_told && has_arrived() {
                 self.leaving = LeavePhase::Until(Instant::now() + LEAVE_TIMEOUT);
                 if let Some(link) = &self.connection {
                     let _ = link.socket.shutdown(Shutdown::Write);

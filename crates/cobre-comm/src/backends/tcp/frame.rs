@@ -73,6 +73,18 @@ impl FrameHeader {
     }
 }
 
+/// The header with the digest and the checksum that its other bytes ask for, as who knows the format would forge it.
+#[cfg(any(test, fuzzing))]
+pub(super) fn forged(mut bytes: [u8; HEADER]) -> [u8; HEADER] {
+    let words = std::array::from_fn(|word| get(&bytes, STAMP + 8 * word));
+    if let Some(signature) = CallSignature::from_words(words) {
+        put(&mut bytes, 16, signature.digest());
+    }
+    let sum = checksum(&bytes);
+    put(&mut bytes, CHECKSUM, sum);
+    bytes
+}
+
 fn put(out: &mut [u8; HEADER], at: usize, value: u64) {
     out[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }

@@ -1,27 +1,24 @@
 //! One rank's view of its peers: exchanges of frames, and how it waits for them.
 
-use std::os::fd::AsFd;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::time::Duration;
 
 use super::connection::DataLink;
 use super::frame::{FrameHeader, FrameKind};
 use super::link::{Incoming, Outgoing, TransferError, TransferProgress};
-use super::verdict::{JobVerdict, WatchRequest};
+use super::system::{self, Instant, PlantedFault, PollSource};
+use super::verdict::{GRACE, JobVerdict, WatchRequest};
 use super::watch::WatchThread;
 use crate::backends::spin::Spin;
 use crate::call_signature::CallSignature;
-use crate::error::{Call, Cause};
+use crate::error::{Call, Cause, Loss};
 use crate::report;
 use crate::transport::TransportFault;
 
 /// Longest sleep: by then a verdict is seen that no connection told of.
 const SLICE: Duration = Duration::from_millis(50);
-/// The time after the verdict for which data that others sent before it may still be on its way.
-const GRACE: Duration = Duration::from_millis(100);
 /// Pauses of the processor between two looks at a socket, which cost a system call each.
 const PAUSES: u32 = 5;
 
@@ -29,6 +26,8 @@ const PAUSES: u32 = 5;
 pub(super) struct Group {
     pub(super) rank: usize,
     pub(super) size: usize,
+    /// All ranks.
+    pub(super) everyone: Vec<usize>,
     /// True if any two ranks are connected, and true if small messages go directly too.
     pub(super) direct: bool,
     pub(super) always_direct: bool,
@@ -44,16 +43,33 @@ pub(super) struct Group {
 }
 
 /// A collective that is under way; it ends when this is dropped.
+pub(super) struct CallScope<'a>(RunningCall<'a>);
+
+impl<'a> Deref for CallScope<'a> {
+    type Target = RunningCall<'a>;
+
+    fn deref(&self) -> &RunningCall<'a> {
+        &self.0
+    }
+}
+
+impl Drop for CallScope<'_> {
+    fn drop(&mut self) {
+        self.group.job_verdict().exit();
+    }
+}
+
+/// A collective as the ranks see it that exchange frames in it: all ranks of the job, or some. They are numbered
+/// from 0 in rank order.
+#[derive(Clone, Copy)]
 pub(super) struct RunningCall<'a> {
     pub(super) group: &'a Group,
     pub(super) signature: &'a CallSignature,
     until: Option<Instant>,
-}
-
-impl Drop for RunningCall<'_> {
-    fn drop(&mut self) {
-        self.group.job_verdict().exit();
-    }
+    /// The numbers of these ranks in the job; the first is rank 0.
+    ranks: &'a [usize],
+    /// This rank's place among them.
+    place: usize,
 }
 
 impl Group {
@@ -61,32 +77,47 @@ impl Group {
         &self.watch.job_verdict
     }
 
-    /// The other ranks, beginning after this one so that not all turn to the same one first.
-    pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<> {
-        let (rank, size) = (self.rank, self.size);
-        (rank + 1..size).chain(0..rank)
-    }
-
     /// Begins a collective, unless the job has failed.
     pub(super) fn begin<'a>(
         &'a self,
         signature: &'a CallSignature,
-    ) -> Result<RunningCall<'a>, TransportFault> {
+    ) -> Result<CallScope<'a>, TransportFault> {
+        self.check()?;
+        let entered = self.job_verdict().enter(signature.step());
+        Ok(self.call(signature, entered))
+    }
+
+    /// Begins a collective of the ranks of a host, which has a number in a sequence of theirs.
+    pub(super) fn begin_within_host<'a>(
+        &'a self,
+        signature: &'a CallSignature,
+    ) -> Result<CallScope<'a>, TransportFault> {
+        self.check()?;
+        let entered = self.job_verdict().enter_again();
+        Ok(self.call(signature, entered))
+    }
+
+    fn check(&self) -> Result<(), TransportFault> {
         self.watch.fork_guard.check()?;
         if self.job_verdict().is_stopped() {
             return Err(self.failed());
         }
-        let entered = self.job_verdict().enter(signature.step());
-        Ok(RunningCall {
+        Ok(())
+    }
+
+    fn call<'a>(&'a self, signature: &'a CallSignature, entered: Instant) -> CallScope<'a> {
+        CallScope(RunningCall {
             group: self,
             signature,
             until: self.timeout.map(|timeout| entered + timeout),
+            ranks: &self.everyone,
+            place: self.rank,
         })
     }
 
     /// The verdict as a fault, which is there or must come soon.
     #[cold]
-    fn failed(&self) -> TransportFault {
+    pub(super) fn failed(&self) -> TransportFault {
         let record = self.job_verdict().await_verdict().clone();
         if let Cause::RankLost { rank, .. } = &record {
             // The launcher may collect this rank first, and it is not the cause.
@@ -110,7 +141,37 @@ impl Group {
     }
 }
 
-impl RunningCall<'_> {
+impl<'a> RunningCall<'a> {
+    /// The same collective between `ranks` alone, of which this rank is one.
+    pub(super) fn among(&self, ranks: &'a [usize]) -> Self {
+        let place = ranks.iter().position(|&rank| rank == self.group.rank);
+        Self {
+            ranks,
+            place: place.expect("who exchanges is one of those who do"),
+            ..*self
+        }
+    }
+
+    /// This rank's number in the exchange.
+    pub(super) fn rank(&self) -> usize {
+        self.place
+    }
+
+    /// The number of ranks in the exchange.
+    pub(super) fn size(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// The other ranks, beginning after this one so that not all turn to the same one first.
+    pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<> {
+        let (rank, size) = (self.rank(), self.size());
+        (rank + 1..size).chain(0..rank)
+    }
+
+    fn link(&self, peer: usize) -> &DataLink {
+        self.group.link(self.ranks[peer])
+    }
+
     /// The next exchange's number.
     pub(super) fn next_round(&self) -> u64 {
         self.group.round.fetch_add(1, Relaxed) + 1
@@ -140,18 +201,17 @@ impl RunningCall<'_> {
         incoming: &mut [Incoming<'_>],
         mut idle: impl FnMut() -> bool,
     ) -> Result<(), TransportFault> {
-        let group = self.group;
         let mut turn = 0;
         loop {
             let (mut moved, mut open) = (false, false);
             for frame in outgoing.iter_mut().filter(|frame| !frame.is_done()) {
-                let step = frame.advance(group.link(frame.peer));
+                let step = frame.advance(self.link(frame.peer));
                 let step = step.map_err(|error| self.broken(frame.peer, error))?;
                 moved |= step != TransferProgress::Nothing;
                 open |= !frame.is_done();
             }
             for frame in incoming.iter_mut().filter(|frame| !frame.is_done()) {
-                let link = group.link(frame.peer);
+                let link = self.link(frame.peer);
                 let step = frame.advance(link);
                 let step = step.map_err(|error| self.broken(frame.peer, error))?;
                 if step == TransferProgress::Header {
@@ -181,7 +241,10 @@ impl RunningCall<'_> {
         kind: FrameKind,
         round: u64,
     ) -> Result<(), TransportFault> {
-        let peer = frame.peer;
+        let peer = self.ranks[frame.peer];
+        if system::has(PlantedFault::UncheckedCall) {
+            return Ok(());
+        }
         if let Some(header) = frame.header() {
             self.group.job_verdict().note(peer, header.signature.step());
             if header.signature.digest() != self.signature.digest() {
@@ -216,10 +279,19 @@ impl RunningCall<'_> {
     }
 
     #[cold]
-    fn fail(&self, cause: Cause) -> TransportFault {
+    pub(super) fn fail(&self, cause: Cause) -> TransportFault {
         self.group
             .job_verdict()
             .request(WatchRequest::Report(cause));
+        self.group.failed()
+    }
+
+    /// The deadline of this collective has passed.
+    #[cold]
+    pub(super) fn late(&self) -> TransportFault {
+        let limit = self.group.timeout.unwrap_or_default();
+        let request = WatchRequest::Late(self.signature.step(), limit);
+        self.group.job_verdict().request(request);
         self.group.failed()
     }
 
@@ -227,8 +299,14 @@ impl RunningCall<'_> {
     /// verdict to say.
     #[cold]
     fn broken(&self, peer: usize, why: TransferError) -> TransportFault {
+        let peer = self.ranks[peer];
         if why == TransferError::Forged {
             return self.fail(self.group.job_verdict().forged(peer));
+        }
+        if system::has(PlantedFault::OwnVerdict) {
+            let job_verdict = self.group.job_verdict();
+            let cause = job_verdict.lost(peer, Loss::Vanished, job_verdict.step());
+            job_verdict.set_verdict(cause);
         }
         if !self.group.job_verdict().is_stopped() {
             self.group
@@ -254,13 +332,13 @@ impl RunningCall<'_> {
             if self.group.job_verdict().is_stopped_for(GRACE) {
                 return Err(self.group.failed());
             }
-            std::thread::sleep(Duration::from_millis(1));
+            system::sleep(Duration::from_millis(1));
             return Ok(());
         }
         // On a busy machine every yield can take milliseconds.
         let is_late = || self.until.is_some_and(|until| Instant::now() >= until);
         if turn < spins.saturating_add(yields) && !is_late() {
-            std::thread::yield_now();
+            system::yield_now();
             return Ok(());
         }
         self.sleep(outgoing, incoming)
@@ -276,30 +354,22 @@ impl RunningCall<'_> {
             .until
             .map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
-            let limit = self.group.timeout.unwrap_or_default();
-            self.group
-                .job_verdict()
-                .request(WatchRequest::Late(self.signature.step(), limit));
-            return Err(self.group.failed());
+            return Err(self.late());
         }
         let sending = outgoing
             .iter()
             .filter(|frame| !frame.is_done())
-            .map(|frame| (frame.peer, PollFlags::OUT));
+            .map(|frame| self.link(frame.peer))
+            .inspect(|link| link.traffic.note_held())
+            .map(|link| PollSource::Write(&link.socket));
         let receiving = incoming
             .iter()
             .filter(|frame| !frame.is_done())
-            .map(|frame| (frame.peer, PollFlags::IN))
-            .inspect(|(peer, _)| self.group.link(*peer).traffic.note_awaited());
-        let mut sources: Vec<PollFd<'_>> = sending
-            .chain(receiving)
-            .map(|(peer, flags)| {
-                PollFd::from_borrowed_fd(self.group.link(peer).socket.as_fd(), flags)
-            })
-            .collect();
-        let slice = Timespec::try_from(left.map_or(SLICE, |left| left.min(SLICE))).ok();
-        // An interrupted sleep is one that is over.
-        let _ = poll(&mut sources, slice.as_ref());
+            .map(|frame| self.link(frame.peer))
+            .inspect(|link| link.traffic.note_awaited())
+            .map(|link| PollSource::Read(&link.socket));
+        let slice = left.map_or(SLICE, |left| left.min(SLICE));
+        system::poll(sending.chain(receiving), slice);
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ use super::channel::{Channel, Protection, Side};
 
 const MAGIC: [u8; 8] = *b"cobretcp";
 /// Changes with anything that ranks of two builds would not understand alike.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 /// Reads differently on a machine with another byte order.
 const ORDER: u16 = 0x0102;
 
@@ -370,9 +370,10 @@ mod tests {
 
     #[test]
     fn the_side_that_wants_more_protection_gets_it() {
-        use Protection::{Authentication, None};
-        for (dialling, accepting) in [(None, None), (None, Authentication), (Authentication, None)]
-        {
+        use Protection::{Authentication, Encryption, None};
+        let all = [None, Authentication, Encryption];
+        let pairs = all.iter().flat_map(|one| all.map(|other| (*one, other)));
+        for (dialling, accepting) in pairs {
             let hello = Hello {
                 protection: dialling,
                 ..hello(1)
@@ -381,10 +382,13 @@ mod tests {
             let challenge = challenge(Ok(([2; 32], accepting)));
             let dialed = channel(b"secret", Side::Dialer, &hello, &challenge);
             let accepted = channel(b"secret", Side::Listener, &hello, &challenge);
-            let tag = dialed.seal(b"record");
-            assert_eq!(tag.is_some(), dialling.max(accepting) == Authentication);
-            let opened = accepted.open(&mut b"record".to_owned(), &tag.unwrap_or_default());
-            assert_eq!(opened, Ok(()));
+            let mut record = b"record".to_owned();
+            let tag = dialed.seal(&mut record);
+            let agreed = dialling.max(accepting);
+            assert_eq!(tag.is_some(), agreed != None);
+            assert_eq!(record != *b"record", agreed == Encryption);
+            let opened = accepted.open(&mut record, &tag.unwrap_or_default());
+            assert_eq!((opened, record), (Ok(()), *b"record"));
         }
     }
 

@@ -8,9 +8,10 @@
 //! the descriptor and opened something else under its number; then it is left alone.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
+
+use super::system::TcpListener;
 
 /// The number, if what is open under it is what the address says.
 fn number(address: &str) -> Option<RawFd> {

@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 
 use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags};
 
 use super::channel::{Channel, Forged, RECORD, TAG};
 use super::connection::DataLink;
 use super::frame::{FrameHeader, HEADER};
+use super::system;
 
 /// Pieces that one system call moves.
 const AT_ONCE: usize = 64;
@@ -100,6 +100,18 @@ impl SealedRecord<'_> {
         }
     }
 
+    /// Encrypts the record, of the caller's bytes a copy; its tag.
+    fn encrypt(&mut self, channel: &Channel) -> Option<[u8; TAG]> {
+        if let Body::Lent(bytes) = self.body {
+            self.body = Body::Gathered(bytes.to_vec());
+        }
+        match &mut self.body {
+            Body::Header(bytes) => channel.seal(bytes),
+            Body::Gathered(bytes) => channel.seal(bytes),
+            Body::Lent(_) => None,
+        }
+    }
+
     fn tag(&self) -> &[u8] {
         self.tag.as_ref().map_or(&[], |tag| &tag[..])
     }
@@ -139,15 +151,7 @@ impl<'a> Outgoing<'a> {
                 (skipped < piece.len()).then(|| IoSlice::new(&piece[skipped..]))
             });
             let pieces: Vec<IoSlice<'_>> = pieces.take(AT_ONCE).collect();
-            let (socket, flags) = (&*link.socket, SendFlags::NOSIGNAL);
-            let outcome = match &pieces[..] {
-                [piece] => rustix::net::send(socket, piece, flags),
-                pieces => {
-                    let mut ancillary = SendAncillaryBuffer::default();
-                    rustix::net::sendmsg(socket, pieces, &mut ancillary, flags)
-                }
-            };
-            match outcome {
+            match system::send(&link.socket, &pieces) {
                 Ok(sent) => sent,
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(TransferProgress::Nothing),
                 Err(_) => return Err(TransferError::Socket),
@@ -188,7 +192,11 @@ impl<'a> Outgoing<'a> {
 
     fn push(&mut self, channel: &Channel, body: Body<'a>) {
         let mut record = SealedRecord { body, tag: None };
-        record.tag = channel.seal(record.body());
+        record.tag = if channel.encrypts() {
+            record.encrypt(channel)
+        } else {
+            channel.tag(record.body())
+        };
         self.records.push_back(record);
     }
 
@@ -254,16 +262,7 @@ impl<'a> Incoming<'a> {
         self.head_len = HEADER + tag_len;
         let read = {
             let mut pieces = self.pieces(tag_len);
-            let (socket, flags) = (&*link.socket, RecvFlags::empty());
-            let outcome = match &mut pieces[..] {
-                [piece] => rustix::net::recv(socket, &mut **piece, flags).map(|(read, _)| read),
-                pieces => {
-                    let mut ancillary = RecvAncillaryBuffer::default();
-                    rustix::net::recvmsg(socket, pieces, &mut ancillary, flags)
-                        .map(|message| message.bytes)
-                }
-            };
-            match outcome {
+            match system::receive(&link.socket, &mut pieces) {
                 Ok(0) => return Err(TransferError::Socket),
                 Ok(read) => read,
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(TransferProgress::Nothing),
@@ -337,7 +336,13 @@ impl<'a> Incoming<'a> {
                 Some(part) if part.len() >= record => {
                     channel.open(&mut part[..record], &self.tags[0])?;
                 }
-                _ => channel.open(&mut self.gather(record), &self.tags[0])?,
+                _ => {
+                    let mut gathered = self.gather(record);
+                    channel.open(&mut gathered, &self.tags[0])?;
+                    if channel.encrypts() {
+                        self.scatter(&gathered);
+                    }
+                }
             }
             self.let_go(record);
             self.read -= record + TAG;
@@ -353,6 +358,15 @@ impl<'a> Incoming<'a> {
             gathered.extend(&part[..taken]);
         }
         gathered
+    }
+
+    /// Puts bytes into the first parts.
+    fn scatter(&mut self, mut bytes: &[u8]) {
+        for part in &mut self.parts {
+            let (now, later) = bytes.split_at(part.len().min(bytes.len()));
+            part[..now.len()].copy_from_slice(now);
+            bytes = later;
+        }
     }
 
     /// Bytes that have their place, and are not looked at again here.
@@ -385,9 +399,16 @@ mod tests {
     use crate::backends::tcp::channel::{Protection, Side};
     use crate::backends::tcp::connection::Connection;
     use crate::backends::tcp::frame::FrameKind;
+    use crate::backends::tcp::system::{TcpListener, TcpStream};
     use crate::call_signature::{CallSignature, Collective};
     use proptest::prelude::*;
-    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::net::Ipv4Addr;
+
+    const PROTECTIONS: [Protection; 3] = [
+        Protection::None,
+        Protection::Authentication,
+        Protection::Encryption,
+    ];
 
     fn links(protection: Protection) -> (DataLink, DataLink) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -456,20 +477,49 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
         #[test]
         fn frames_arrive_however_they_are_cut(
-            protected: bool,
+            protected in 0..3usize,
             length in prop_oneof![0..300usize, 0..5 * RECORD, Just(RECORD), Just(2 * RECORD)],
             from in proptest::collection::vec(prop_oneof![0..50usize, 0..2 * RECORD], 0..100),
             into in proptest::collection::vec(prop_oneof![0..50usize, 0..2 * RECORD], 0..100),
         ) {
-            let protection = if protected { Protection::Authentication } else { Protection::None };
+            let protection = PROTECTIONS[protected];
             moves(protection, &payload(length), &from, &into);
         }
     }
 
     #[test]
     fn a_frame_that_is_larger_than_all_buffers_arrives() {
-        for protection in [Protection::None, Protection::Authentication] {
+        for protection in PROTECTIONS {
             moves(protection, &payload(20 << 20), &[], &[7]);
+        }
+    }
+
+    /// Bytes as someone between the two ranks reads them.
+    #[test]
+    fn encrypted_bytes_on_the_way_show_nothing_of_the_payload() {
+        let payload: Vec<u8> = b"a word that is a secret of this job ".repeat(4000);
+        for protection in PROTECTIONS {
+            let (one, other) = links(protection);
+            let mut outgoing = Outgoing::new(1, &header(), &[&payload[..7], &payload[7..]]);
+            let mut seen: Vec<u8> = Vec::new();
+            while !outgoing.is_done() || seen.len() < payload.len() {
+                if !outgoing.is_done() {
+                    outgoing.advance(&one).unwrap();
+                }
+                let mut piece = [0; 4096];
+                let mut pieces = [IoSliceMut::new(&mut piece)];
+                if let Ok(read) = system::receive(&other.socket, &mut pieces) {
+                    seen.extend(&piece[..read]);
+                }
+            }
+            let shows = |word: &[u8]| seen.windows(word.len()).any(|it| it == word);
+            let is_open = protection != Protection::Encryption;
+            assert_eq!(shows(b"a secret of this job"), is_open);
+            let encoded = FrameHeader {
+                length: payload.len() as u64,
+                ..header()
+            };
+            assert_eq!(shows(&encoded.encode()[..8]), is_open);
         }
     }
 

@@ -8,15 +8,23 @@ mod coordinator;
 mod dial;
 mod follower;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 mod group;
 mod handshake;
+mod hierarchy;
+mod host_group;
+mod host_region;
 mod inherited;
 mod link;
 mod message;
+mod os;
 mod peer_table;
 mod rendezvous;
 mod secret;
 mod session;
+#[cfg(test)]
+pub(super) mod simulation;
 mod sys;
 #[cfg(test)]
 mod tests;
@@ -24,16 +32,14 @@ mod verdict;
 mod watch;
 
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustix::net::sockopt;
-
 use super::heap::HeapRegion;
-use super::local::LocalBackend;
-use crate::arguments::{Partition, RegionParts, RootRank};
-use crate::backends::spin::{Spin, spread};
+use super::shm::HostMemory;
+use crate::arguments::{Partition, RegionParts, RootRank, RootedPartition};
 use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::cpus;
@@ -44,30 +50,43 @@ use crate::error_kind::ErrorKind;
 use crate::report;
 use crate::transport::{CallLock, HeapTransport, RegionTransport, Transport, TransportFault};
 
-use connection::Connection;
-use group::Group;
+use group::{CallScope, Group, RunningCall};
+use hierarchy::HostCall;
+use host_group::HostTable;
+pub use host_region::TcpRegion;
+use host_region::{HostRegion, RegionKind};
+#[cfg(not(test))]
+use os as system;
 use rendezvous::JoinedJob;
+#[cfg(test)]
+use simulation::system;
 use verdict::{JobVerdict, WatchRequest};
 use watch::{Limits, WatchThread};
-
-/// The size of a socket's send buffer: larger ones push data out of the
-/// cache, smaller ones wait more often.
-const SEND_BUFFER: usize = 512 * 1024;
-
-/// Looks between which others may run, with more ranks than processors.
-const YIELDS_IF_CROWDED: u32 = 1000;
 
 /// The time that a rank that aborts waits for the others to be told; rank 0 may be stopped.
 const ABORT: Duration = Duration::from_secs(10);
 
-/// A rank of a job over sockets. A clone is another handle to the same rank.
+/// A rank of a job over sockets, in a communicator of all ranks or of those of its host. A clone is another handle to
+/// the same rank.
 #[derive(Debug, Clone)]
 pub struct TcpBackend(Arc<Member>);
 
 #[derive(Debug)]
 struct Member {
-    group: Group,
+    /// `None` if every rank is a host of its own. Before the group: who leaves its host is not waited for there.
+    hosts: Option<HostTable>,
+    group: Arc<Group>,
+    /// True if all ranks of the job are in this communicator.
+    is_of_job: bool,
     call_lock: CallLock,
+}
+
+/// The way of a collective's data.
+enum DataPath<'a> {
+    /// Between any two ranks, over sockets.
+    Flat(&'a RunningCall<'a>),
+    /// Inside hosts through memory, between their leaders over sockets.
+    ByHosts(HostCall<'a>),
 }
 
 impl TcpBackend {
@@ -82,20 +101,98 @@ impl TcpBackend {
             reason,
         };
         let met = rendezvous::meet(config).map_err(failed)?;
-        let group = begin(config, met).map_err(|error| failed(error.to_string()))?;
-        let call_lock = CallLock::default();
-        Ok(Self(Arc::new(Member { group, call_lock })))
+        let is_crowded = peer_table::is_crowded(&met.peer_infos, config.rank, cpus::quota());
+        let group = begin(config, met, is_crowded).map_err(|error| failed(error.to_string()))?;
+        let hosts = host_group::meet(&group, config, is_crowded).map_err(failed)?;
+        Ok(Self(Arc::new(Member {
+            hosts,
+            group: Arc::new(group),
+            is_of_job: true,
+            call_lock: CallLock::default(),
+        })))
+    }
+
+    /// The topology of small messages between hosts, or between ranks that share no memory.
+    pub fn topology(&self) -> String {
+        match (&self.0.hosts, self.group().size) {
+            (Some(hosts), _) if hosts.members.len() == 1 => "shared memory".to_owned(),
+            (_, 1) => "one rank".to_owned(),
+            (Some(hosts), _) if hosts.members.len() == 2 => "two leaders, direct".to_owned(),
+            (None, 2) => "two ranks, direct".to_owned(),
+            _ if !self.group().direct => "star".to_owned(),
+            _ if self.group().always_direct => "direct".to_owned(),
+            _ => format!("star up to {} bytes, then direct", collectives::STAR),
+        }
     }
 
     fn group(&self) -> &Group {
         &self.0.group
     }
+
+    /// True if this process is the rank, and not a fork of it.
+    fn is_here(&self) -> bool {
+        self.group().watch.fork_guard.is_here()
+    }
+
+    /// Begins a collective, unless the job has failed.
+    fn begin<'a>(&'a self, signature: &'a CallSignature) -> Result<CallScope<'a>, TransportFault> {
+        if self.0.is_of_job {
+            self.group().begin(signature)
+        } else {
+            self.group().begin_within_host(signature)
+        }
+    }
+
+    /// Runs a collective, by the way that its data take.
+    fn run<R>(
+        &self,
+        signature: &CallSignature,
+        call: impl FnOnce(DataPath<'_>) -> Result<R, TransportFault>,
+    ) -> Result<R, TransportFault> {
+        let run = self.begin(signature)?;
+        let Some(hosts) = &self.0.hosts else {
+            return call(DataPath::Flat(&run));
+        };
+        let by_hosts = HostCall {
+            run: &run,
+            hosts,
+            is_of_job: self.0.is_of_job,
+        };
+        by_hosts.begin()?;
+        call(DataPath::ByHosts(by_hosts))
+    }
+
+    /// The fence that ends a write epoch of a partitioned region which this rank's host has in `data`.
+    fn publish(
+        &self,
+        signature: &CallSignature,
+        data: &mut [u8],
+        blocks: Partition<'_>,
+    ) -> Result<(), TransportFault> {
+        self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::barrier(run),
+            DataPath::ByHosts(call) => call.publish(data, blocks),
+        })
+    }
+
+    /// Memory of `len` bytes of which this rank writes `own`, on every host whose ranks share it; `None` on this one
+    /// if its rank is alone. All hosts have it, or none.
+    fn share(
+        &self,
+        signature: &CallSignature,
+        len: usize,
+        own: Range<usize>,
+    ) -> Result<Option<HostMemory>, TransportFault> {
+        self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::barrier(run).map(|()| None),
+            DataPath::ByHosts(call) => call.share(len, own),
+        })
+    }
 }
 
-fn begin(config: &TcpConfig, met: JoinedJob) -> io::Result<Group> {
-    met.links.iter().flatten().try_for_each(prepare)?;
-    let crowded = peer_table::is_crowded(&met.peer_infos, config.rank, cpus::quota());
-    spread(config.rank, config.size, &cpus::allowed());
+fn begin(config: &TcpConfig, met: JoinedJob, is_crowded: bool) -> io::Result<Group> {
+    let mut links = met.links.iter().flatten();
+    links.try_for_each(|link| system::prepare_data(&link.stream))?;
     let limits = Limits {
         stall: config.stall,
         timeout: config.timeout,
@@ -104,9 +201,10 @@ fn begin(config: &TcpConfig, met: JoinedJob) -> io::Result<Group> {
     Ok(Group {
         rank: config.rank,
         size: config.size,
+        everyone: (0..config.size).collect(),
         direct: met.direct,
         always_direct: met.always_direct,
-        spin: Spin::new(crowded, YIELDS_IF_CROWDED),
+        spin: system::settle(config.rank, config.size, is_crowded),
         timeout: config.timeout,
         watch: WatchThread::begin(job_verdict, wake_receiver, met.watches, limits)?,
         round: AtomicU64::new(0),
@@ -114,25 +212,21 @@ fn begin(config: &TcpConfig, met: JoinedJob) -> io::Result<Group> {
     })
 }
 
-/// Sets up a data connection. There is no timeout on it: only the watch ends a job.
-fn prepare(link: &Connection) -> io::Result<()> {
-    let link = &link.stream;
-    link.set_nodelay(true)?;
-    link.set_read_timeout(None)?;
-    link.set_nonblocking(true)?;
-    sockopt::set_socket_send_buffer_size(link, SEND_BUFFER)?;
-    Ok(())
-}
-
 impl Transport for TcpBackend {
     #[inline]
     fn rank(&self) -> usize {
-        self.group().rank
+        match &self.0.hosts {
+            Some(hosts) if !self.0.is_of_job => hosts.place(),
+            _ => self.group().rank,
+        }
     }
 
     #[inline]
     fn size(&self) -> usize {
-        self.group().size
+        match &self.0.hosts {
+            Some(hosts) if !self.0.is_of_job => hosts.here().len(),
+            _ => self.group().size,
+        }
     }
 
     #[inline]
@@ -147,7 +241,23 @@ impl Transport for TcpBackend {
         recv: &mut [u8],
         blocks: Partition<'_>,
     ) -> Result<(), TransportFault> {
-        collectives::allgatherv(&self.group().begin(signature)?, Some(send), recv, blocks)
+        self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::allgatherv(run, Some(send), recv, blocks),
+            DataPath::ByHosts(call) => call.allgatherv(Some(send), recv, blocks),
+        })
+    }
+
+    fn gatherv(
+        &self,
+        signature: &CallSignature,
+        send: &[u8],
+        recv: &mut [u8],
+        blocks: RootedPartition<'_>,
+    ) -> Result<(), TransportFault> {
+        self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::gatherv(run, send, recv, blocks),
+            DataPath::ByHosts(call) => call.gatherv(send, recv, blocks),
+        })
     }
 
     fn allreduce<T: Reducible>(
@@ -157,7 +267,10 @@ impl Transport for TcpBackend {
         recv: &mut [T],
         op: ReduceOp,
     ) -> Result<(), TransportFault> {
-        collectives::allreduce(&self.group().begin(signature)?, send, recv, op)
+        self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::allreduce(run, send, recv, op),
+            DataPath::ByHosts(call) => call.allreduce(send, recv, op),
+        })
     }
 
     fn broadcast(
@@ -166,11 +279,17 @@ impl Transport for TcpBackend {
         buf: &mut [u8],
         root: RootRank,
     ) -> Result<(), TransportFault> {
-        collectives::broadcast(&self.group().begin(signature)?, buf, root.rank())
+        self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::broadcast(run, buf, root.rank()),
+            DataPath::ByHosts(call) => call.broadcast(buf, root.rank()),
+        })
     }
 
     fn barrier(&self, signature: &CallSignature) -> Result<(), TransportFault> {
-        collectives::barrier(&self.group().begin(signature)?)
+        self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::barrier(run),
+            DataPath::ByHosts(call) => call.barrier(),
+        })
     }
 
     fn refuse(&self, signature: &CallSignature) -> Result<(), TransportFault> {
@@ -181,7 +300,7 @@ impl Transport for TcpBackend {
     fn abort(&self, kind: ErrorKind, reason: &str) {
         let group = self.group();
         let job_verdict = group.job_verdict();
-        if !group.watch.fork_guard.is_here() {
+        if !self.is_here() {
             return;
         }
         let peer_info = &job_verdict.peer_infos[group.rank];
@@ -212,39 +331,66 @@ impl HeapTransport for TcpBackend {
         data: &mut [u8],
         blocks: Partition<'_>,
     ) -> Result<(), TransportFault> {
-        collectives::allgatherv(&self.group().begin(signature)?, None, data, blocks)
+        self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::allgatherv(run, None, data, blocks),
+            DataPath::ByHosts(call) => call.allgatherv(None, data, blocks),
+        })
     }
 }
 
 impl RegionTransport for TcpBackend {
-    type Region<T: CommData> = HeapRegion<T, Self>;
-    type Local = LocalBackend;
+    type Region<T: CommData> = TcpRegion<T>;
+    type Local = Self;
 
     fn leader_region<T: CommData>(
         &self,
         signature: &CallSignature,
         count: usize,
-    ) -> Result<HeapRegion<T, Self>, TransportFault> {
-        self.barrier(signature)?;
-        HeapRegion::led(self.clone(), signature, count)
+    ) -> Result<TcpRegion<T>, TransportFault> {
+        let own = if self.leads() { 0..count } else { 0..0 };
+        let bytes = own.start * size_of::<T>()..own.end * size_of::<T>();
+        let memory = self.share(signature, count * size_of::<T>(), bytes)?;
+        Ok(TcpRegion(match memory {
+            Some(memory) => {
+                let region = HostRegion::new(self, signature, memory, (count, own), None);
+                RegionKind::Host(region)
+            }
+            None => RegionKind::Heap(HeapRegion::led(self.clone(), signature, count)?),
+        }))
     }
 
     fn partitioned_region<T: CommData>(
         &self,
         signature: &CallSignature,
         parts: RegionParts,
-    ) -> Result<HeapRegion<T, Self>, TransportFault> {
-        self.barrier(signature)?;
-        HeapRegion::partitioned(self.clone(), signature, parts)
+    ) -> Result<TcpRegion<T>, TransportFault> {
+        let (count, own) = (parts.total(), parts.range(Transport::rank(self)));
+        let bytes = own.start * size_of::<T>()..own.end * size_of::<T>();
+        let memory = self.share(signature, count * size_of::<T>(), bytes)?;
+        Ok(TcpRegion(match memory {
+            Some(memory) => {
+                let region = HostRegion::new(self, signature, memory, (count, own), Some(parts));
+                RegionKind::Host(region)
+            }
+            None => RegionKind::Heap(HeapRegion::partitioned(self.clone(), signature, parts)?),
+        }))
     }
 
-    /// Nothing is shared between ranks, wherever they run: each is a node of its own.
-    fn split(&self, signature: &CallSignature) -> Result<LocalBackend, TransportFault> {
-        self.barrier(signature)?;
-        Ok(LocalBackend)
+    /// The ranks that share memory with this one; where none do, each is a host of its own.
+    fn split(&self, signature: &CallSignature) -> Result<Self, TransportFault> {
+        let host_group = self.run(signature, |path| match path {
+            DataPath::Flat(run) => collectives::barrier(run).map(|()| None),
+            DataPath::ByHosts(call) => call.split(),
+        })?;
+        Ok(Self(Arc::new(Member {
+            hosts: Some(HostTable::of_one(host_group)),
+            group: self.0.group.clone(),
+            is_of_job: false,
+            call_lock: CallLock::default(),
+        })))
     }
 
     fn leads(&self) -> bool {
-        true
+        self.0.hosts.as_ref().is_none_or(HostTable::leads)
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct PeerInfo {
     pub(super) host: String,
     /// The same on all ranks that share processors.
     pub(super) machine: u64,
+    /// The same on all ranks that ask to share memory and see the same `/dev/shm`; 0 if it does not ask.
+    pub(super) memory: u64,
     /// The processors it may run on, one bit each.
     pub(super) processors: [u64; MASK],
     /// The address at which it listens for its peers; rank 0 fills in the address it sees.
@@ -34,6 +36,7 @@ impl PeerInfo {
             pid: std::process::id(),
             machine: hash(&boot.unwrap_or_else(|_| host.clone().into_bytes())),
             host,
+            memory: 0,
             processors: own_processors(),
             address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             port,
@@ -49,6 +52,7 @@ impl PeerInfo {
         out.extend(self.pid.to_le_bytes());
         out.extend(self.processors.iter().flat_map(|word| word.to_le_bytes()));
         out.extend(self.machine.to_le_bytes());
+        out.extend(self.memory.to_le_bytes());
         out.extend(address.octets());
         out.extend(self.port.to_le_bytes());
         out.push(host.len() as u8);
@@ -62,6 +66,7 @@ impl PeerInfo {
             *word = u64::from_le_bytes(take(bytes)?);
         }
         let machine = u64::from_le_bytes(take(bytes)?);
+        let memory = u64::from_le_bytes(take(bytes)?);
         let address = Ipv6Addr::from(take::<16>(bytes)?).to_canonical();
         let port = u16::from_le_bytes(take(bytes)?);
         let [length] = take(bytes)?;
@@ -71,6 +76,7 @@ impl PeerInfo {
             pid,
             host: String::from_utf8_lossy(host).into_owned(),
             machine,
+            memory,
             processors,
             address,
             port,
@@ -139,6 +145,7 @@ mod tests {
             pid: 41,
             host: host.into(),
             machine,
+            memory: 3 * machine,
             processors: [processors, 0, 0, 0, 0, 0, 0, 0],
             address: IpAddr::from([10, 0, 0, 7]),
             port: 4000,

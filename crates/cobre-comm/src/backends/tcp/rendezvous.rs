@@ -3,11 +3,8 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
 
 use super::accept::{Acceptor, JobIdentity};
 use super::channel::Protection;
@@ -17,7 +14,8 @@ use super::handshake::{ConnectionPurpose, Hello, Refusal};
 use super::message::{FORGED, Inbox, Message, MessageKind};
 use super::peer_table::{self, PeerInfo};
 use super::secret::Secret;
-use super::{inherited, watch};
+use super::system::{self, Instant, PollSource, TcpListener, bind};
+use super::{host_group, inherited, watch};
 use crate::backends::{MAX_RANKS, wire};
 use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpProtection, TcpTopology};
 use crate::error::{Cause, Loss};
@@ -34,8 +32,6 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(1_000_000_000);
 const ONE_BUILD: &str = "do all ranks run one build?";
 /// The port of a rank that does not listen.
 const NOWHERE: u16 = 0;
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 1024;
 
 /// A job whose ranks are all there.
 pub(super) struct JoinedJob {
@@ -71,6 +67,7 @@ pub(super) fn meet(config: &TcpConfig) -> Result<JoinedJob, String> {
             TcpProtection::None => Protection::None,
             TcpProtection::Auto if config.secret_descriptor.is_some() => Protection::None,
             TcpProtection::Auto | TcpProtection::Authentication => Protection::Authentication,
+            TcpProtection::Encryption => Protection::Encryption,
         },
     };
     if let Some(address) = &config.listener
@@ -133,20 +130,6 @@ fn listen(config: &TcpConfig, job: &JobIdentity<'_>) -> Result<TcpListener, Stri
     Ok(bound)
 }
 
-/// A listening socket whose port can be taken again at once when the job is over.
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    rustix::net::bind(&socket, &address)?;
-    rustix::net::listen(&socket, BACKLOG)?;
-    Ok(socket.into())
-}
-
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn told(error: io::Error) -> String {
     error.to_string()
@@ -175,12 +158,14 @@ fn gather(
     deadline: Instant,
 ) -> Result<JoinedJob, String> {
     let mut joining: Vec<JoiningRank> = (0..config.size).map(|_| JoiningRank::default()).collect();
-    joining[0].peer_info = Some(PeerInfo::own(0));
+    joining[0].peer_info = Some(PeerInfo {
+        memory: host_group::memory_key(config),
+        ..PeerInfo::own(0)
+    });
     if config.size > 1 {
         let listener = listen(config, &job)?;
         let outcome = accept_ranks(config, job, &listener, &mut joining, deadline);
-        // Also for a copy of this socket that another process of the job may still have.
-        let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
+        system::stop_listening(&listener);
         drop(listener);
         outcome.map_err(|cause| refuse_all(&joining, &cause))?;
     }
@@ -309,15 +294,13 @@ fn judge(joining: &[JoiningRank], hello: &Hello) -> Result<(), Refusal> {
 }
 
 fn await_news(acceptor: &Acceptor<'_>, joining: &[JoiningRank], limit: Duration) {
-    let mut sources = acceptor.sources();
     let watches = joining
         .iter()
         .filter_map(|joining_rank| joining_rank.watch.as_ref());
-    let watches = watches.map(|(connection, _)| connection.stream.as_fd());
-    sources.extend(watches.map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::IN)));
+    let watches = watches.map(|(connection, _)| PollSource::Read(&connection.stream));
     // Pending connections have a deadline of their own.
-    let limit = Timespec::try_from(limit.min(Duration::from_millis(50))).ok();
-    let _ = poll(&mut sources, limit.as_ref());
+    let limit = limit.min(Duration::from_millis(50));
+    system::poll(acceptor.sources().chain(watches), limit);
 }
 
 /// Takes a rank's description; an error if the rank is gone.
@@ -444,7 +427,10 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
     let listener = bind(local);
     let bound = listener.as_ref().ok().and_then(|it| it.local_addr().ok());
     let port = bound.map_or(NOWHERE, |bound| bound.port());
-    let peer_info = peer_table::encode([&PeerInfo::own(port)]);
+    let peer_info = peer_table::encode([&PeerInfo {
+        memory: host_group::memory_key(config),
+        ..PeerInfo::own(port)
+    }]);
     let peer_info = Message::with_body(MessageKind::PeerInfo, [0; 2], peer_info);
     let sent = peer_info.send(&watch.stream, &watch.channel);
     sent.map_err(|error| format!("rank 0 at {address} is gone: {error}"))?;
@@ -583,7 +569,7 @@ fn find(
                 said.unwrap_or(last)
             ));
         }
-        std::thread::sleep(pause.min(left));
+        system::sleep(pause.min(left));
         pause = (pause * 2).min(Duration::from_millis(250));
     }
 }

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::Instant;
 
 use super::inherited;
 use super::session::SessionSecret;
+use super::system::Instant;
 use crate::env::{self, TcpConfig};
 
 /// Shorter ones can be guessed.

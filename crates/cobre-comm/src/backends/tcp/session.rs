@@ -10,10 +10,12 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
+
+use super::system::Instant;
 
 /// Bytes of a secret.
 const LENGTH: usize = 32;
@@ -24,8 +26,18 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The secret, and the file that others find it in until this is dropped.
 pub(super) struct SessionSecret {
     bytes: [u8; LENGTH],
-    file: File,
+    file: LockedFile,
     directory: SecretDirectory,
+}
+
+/// A file whose lock goes with it: a process that another thread is starting has a copy of the descriptor, and would hold
+/// the lock until it becomes its program.
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 /// A directory of this user's that nobody else can enter.
@@ -75,29 +87,29 @@ impl SessionSecret {
         let flags = flags | OFlags::NONBLOCK;
         let opened = rustix::fs::openat(&directory.handle, NAME, flags, Mode::RUSR | Mode::WUSR);
         let file = match opened {
-            Ok(file) => File::from(file),
+            Ok(file) => LockedFile(File::from(file)),
             // The directory went with the job before.
             Err(Errno::NOENT) => return Err(SessionError::Again),
             Err(error) => return Err(SessionError::Final(format!("{NAME}: {error}"))),
         };
-        let found = fstat(&file)?;
+        let found = fstat(&file.0)?;
         let is_own = found.st_uid == rustix::process::geteuid().as_raw();
         let is_plain = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
         if !is_own || !is_plain || found.st_mode & 0o077 != 0 {
             let problem = "is no file that only this user can read: remove it";
             return Err(SessionError::Final(format!("{NAME} {problem}")));
         }
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
+        match flock(&file.0, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {}
             // Another rank writes or removes it.
             Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(SessionError::Again),
             Err(error) => return Err(error.into()),
         }
-        if !directory.has(&file) {
+        if !directory.has(&file.0) {
             return Err(SessionError::Again);
         }
-        let Some(bytes) = read(&file) else {
-            fill(&file)?;
+        let Some(bytes) = read(&file.0) else {
+            fill(&file.0)?;
             // The lock was another one meanwhile: whoever had it may have removed the file.
             return Err(SessionError::Again);
         };
@@ -133,8 +145,8 @@ fn fill(file: &File) -> Result<(), SessionError> {
 
 impl Drop for SessionSecret {
     fn drop(&mut self) {
-        let alone = flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if alone && self.directory.has(&self.file) {
+        let alone = flock(&self.file.0, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if alone && self.directory.has(&self.file.0) {
             let _ = rustix::fs::unlinkat(&self.directory.handle, NAME, AtFlags::empty());
             if let Some(made) = &self.directory.made {
                 // Not if another rank has made the next secret meanwhile.
@@ -248,6 +260,18 @@ mod tests {
             drop(ranks);
             assert!(!session.file().exists());
         }
+    }
+
+    #[test]
+    fn a_copy_that_a_process_being_started_has_keeps_no_file() {
+        let session = Session::new("copied");
+        let share = || SessionSecret::share(Some(&session.0), soon()).unwrap();
+        let (one, two) = (share(), share());
+        let copy = one.file.0.try_clone().unwrap();
+        drop(one);
+        drop(two);
+        assert!(!session.file().exists());
+        drop(copy);
     }
 
     /// The next job's ranks come while the last of this one go.

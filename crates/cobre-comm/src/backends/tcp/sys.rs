@@ -59,6 +59,9 @@ struct DescriptorEntry(usize);
 
 impl DescriptorEntry {
     fn take(descriptor: RawFd) -> Option<Self> {
+        if descriptor == FREE {
+            return None;
+        }
         let taken = |place: &AtomicI32| {
             place
                 .compare_exchange(FREE, descriptor, Relaxed, Relaxed)

@@ -2,11 +2,11 @@
 //! wait without end.
 
 use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::TcpBackend;
 use super::accept::{Acceptor, JobIdentity};
@@ -17,10 +17,11 @@ use super::frame::{self, FrameHeader};
 use super::handshake::{ConnectionPurpose, Hello};
 use super::message::{Inbox, Message, MessageKind};
 use super::peer_table::{self, PeerInfo};
+use super::system::{Instant, TcpListener};
 use crate::backends::wire;
 use crate::call_signature::{CallSignature, Collective};
 use crate::communicator::{Communicator, ReduceOp};
-use crate::env::{self, TcpConfig, TcpProtection, TcpTopology};
+use crate::env::{self, TcpConfig, TcpProtection, TcpSharedMemory, TcpTopology};
 use crate::error::{CallPosition, Cause};
 use crate::error_kind::ErrorKind;
 
@@ -174,6 +175,8 @@ impl SecretFile {
             runtime_directory: None,
             protection: TcpProtection::None,
             topology: TcpTopology::Star,
+            shared_memory: TcpSharedMemory::Off,
+            host: None,
             job: None,
             listener: None,
             secret_descriptor: None,

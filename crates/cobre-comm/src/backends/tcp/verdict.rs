@@ -1,19 +1,22 @@
 //! The state that the computing thread and the watch thread share: this rank's present call, and
 //! the one verdict that ends the job.
 
-use std::io::Write;
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use super::connection::{Connection, DataLink, Flow};
 use super::message::FORGED;
 use super::peer_table::PeerInfo;
 use super::sys::CloseOnFork;
+use super::system::{self, Instant, News, PlantedFault, UnixStream};
+use crate::backends::shm::HostAlarm;
 use crate::error::{CallPosition, Cause, Loss};
+
+/// The time after the verdict for which data that others sent before it may still be on its way.
+pub(super) const GRACE: Duration = Duration::from_millis(100);
 
 /// A request of the computing thread to the watch thread.
 #[derive(Debug)]
@@ -37,7 +40,9 @@ pub(super) struct JobVerdict {
     /// The cause of the job's failure, and the time since which it is known.
     verdict: OnceLock<(Cause, Instant)>,
     stopped: AtomicBool,
-    verdict_set: (Mutex<()>, Condvar),
+    verdict_set: News,
+    /// Ends the waits of this host's ranks for each other, where they share memory.
+    host_alarm: OnceLock<HostAlarm>,
     requests: Mutex<Vec<WatchRequest>>,
     waker: CloseOnFork<UnixStream>,
     /// Time is counted from here.
@@ -57,9 +62,7 @@ impl JobVerdict {
         peer_infos: Vec<PeerInfo>,
         links: Vec<Option<Connection>>,
     ) -> std::io::Result<(Self, UnixStream)> {
-        let (waker, wake_receiver) = UnixStream::pair()?;
-        waker.set_nonblocking(true)?;
-        wake_receiver.set_nonblocking(true)?;
+        let (waker, wake_receiver) = system::waker()?;
         let job_verdict = Self {
             rank,
             seen: peer_infos.iter().map(|_| AtomicU64::new(0)).collect(),
@@ -70,7 +73,8 @@ impl JobVerdict {
                 .collect(),
             verdict: OnceLock::new(),
             stopped: AtomicBool::new(false),
-            verdict_set: (Mutex::new(()), Condvar::new()),
+            verdict_set: News::default(),
+            host_alarm: OnceLock::new(),
             requests: Mutex::new(Vec::new()),
             waker: CloseOnFork::new(waker),
             begun: Instant::now(),
@@ -82,9 +86,14 @@ impl JobVerdict {
 
     /// Notes that this rank begins a collective, and when.
     pub(super) fn enter(&self, step: CallPosition) -> Instant {
+        self.step.store(step.word(), Relaxed);
+        self.enter_again()
+    }
+
+    /// Notes that this rank begins a collective of its host, which has no place in the job's sequence.
+    pub(super) fn enter_again(&self) -> Instant {
         let now = Instant::now();
         let since = now.duration_since(self.begun).as_nanos() as u64;
-        self.step.store(step.word(), Relaxed);
         self.entered.store(since.max(1), Relaxed);
         now
     }
@@ -177,9 +186,32 @@ impl JobVerdict {
             // Pairs with the acquire in `is_stopped`.
             self.stopped.store(true, Release);
             self.end_sending();
-            let (lock, news) = &self.verdict_set;
-            let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-            news.notify_all();
+            self.verdict_set.tell();
+        }
+    }
+
+    /// Makes the waits of this host's ranks end after the verdict.
+    pub(super) fn set_host_alarm(&self, alarm: HostAlarm) {
+        let _ = self.host_alarm.set(alarm);
+    }
+
+    /// The time until the waits inside the host are to end; `None` if none are, or they have ended. As with data
+    /// from other hosts, a rank that needs only what was under way before the verdict finishes its collective.
+    pub(super) fn until_host_alarm(&self) -> Option<Duration> {
+        let (_, since) = self.verdict.get()?;
+        if system::has(PlantedFault::NoHostAlarm) {
+            return None;
+        }
+        self.host_alarm.get().filter(|alarm| !alarm.is_stopped())?;
+        Some(GRACE.saturating_sub(since.elapsed()))
+    }
+
+    /// Ends the waits inside the host if it is time; the watch thread asks after every wait of its own.
+    pub(super) fn alarm_host(&self) {
+        if self.until_host_alarm().is_some_and(|left| left.is_zero())
+            && let (Some(alarm), Some(cause)) = (self.host_alarm.get(), self.verdict())
+        {
+            alarm.stop(cause);
         }
     }
 
@@ -187,8 +219,7 @@ impl JobVerdict {
     pub(super) fn request(&self, request: WatchRequest) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.push(request);
-        // A waker that is full has something to read already.
-        let _ = (&*self.waker).write(&[1]);
+        system::wake(&self.waker);
     }
 
     /// The requests since the last time.
@@ -217,10 +248,8 @@ impl JobVerdict {
 
     /// As [`await_verdict`](Self::await_verdict), at most for `limit`.
     pub(super) fn await_verdict_for(&self, limit: Duration) -> Option<&Cause> {
-        let (lock, news) = &self.verdict_set;
-        let held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = news.wait_timeout_while(held, limit, |()| self.verdict().is_none());
-        drop(waited);
+        let is_waiting = || self.verdict().is_none();
+        self.verdict_set.wait_while(limit, is_waiting);
         self.verdict()
     }
 }

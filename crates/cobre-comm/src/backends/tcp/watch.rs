@@ -9,27 +9,20 @@
 //!
 //! Here is the thread; `coordinator.rs` is what it does on rank 0, `follower.rs` on the others.
 
-use std::io::{self, Read};
-use std::net::TcpStream;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt;
 
 use super::connection::{Connection, WatchLink};
 use super::coordinator::Coordinator;
 use super::follower::Follower;
 use super::message::{Inbox, Message};
 use super::sys::CloseOnFork;
-use super::verdict::{JobVerdict, WatchRequest};
+use super::system::{self, JoinHandle, PollSource, TcpStream, UnixStream};
+use super::verdict::{GRACE, JobVerdict, WatchRequest};
 use crate::backends::fork_guard::ForkGuard;
 use crate::backends::wire;
 use crate::error::{Cause, Loss};
-use crate::terminal;
 
 /// The interval at which rank 0 sends each rank a heartbeat.
 pub(super) const BEAT: Duration = Duration::from_millis(250);
@@ -42,12 +35,7 @@ const PANIC: Duration = Duration::from_secs(10);
 
 /// Sets on a watching connection what finds out that the other host is gone.
 pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, Duration::from_secs(1))?;
-    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(1))?;
-    sockopt::set_tcp_keepcnt(stream, 2)?;
-    sockopt::set_tcp_user_timeout(stream, SILENCE.as_millis() as u32)?;
-    Ok(())
+    system::prepare_watch(stream, SILENCE)
 }
 
 /// This process's watch over the job. Dropping it is an orderly leave: a worker's ends when what it
@@ -87,20 +75,18 @@ impl WatchThread {
         let mut connections = streams.into_iter().map(|stream| stream.map(own));
         let (job_verdict, wake_receiver) = (Arc::new(job_verdict), CloseOnFork::new(wake_receiver));
         let (shared, panic_guard) = (job_verdict.clone(), PanicGuard(job_verdict.clone()));
-        let builder = std::thread::Builder::new()
-            .name("cobre-watch".to_owned())
-            .stack_size(256 * 1024);
+        let (name, stack) = ("cobre-watch", 256 * 1024);
         let thread = if job_verdict.rank == 0 {
             let coordinator =
                 Coordinator::new(shared, wake_receiver, connections.collect(), limits);
-            builder.spawn(move || {
+            system::spawn(name, stack, move || {
                 let _alarm = panic_guard;
                 coordinator.run();
             })
         } else {
             let connection = connections.find_map(|connection| connection);
             let follower = Follower::new(shared, wake_receiver, connection, limits);
-            builder.spawn(move || {
+            system::spawn(name, stack, move || {
                 let _alarm = panic_guard;
                 follower.run();
             })
@@ -142,33 +128,25 @@ impl Drop for PanicGuard {
                 action: "watching the other ranks".to_owned(),
                 message: "the thread that does it panicked".to_owned(),
             });
+            system::sleep(GRACE);
+            self.0.alarm_host();
         }
     }
 }
 
-/// Waits until a stream or the waker is readable, or `limit` has passed.
+/// Waits until a connection or the waker is readable, one with unsent messages is writable, or `limit` has passed.
 pub(super) fn listen<'a>(
-    wake_receiver: &UnixStream,
-    streams: impl Iterator<Item = &'a TcpStream>,
+    wake_receiver: &'a UnixStream,
+    links: impl Iterator<Item = &'a WatchLink> + Clone,
     limit: Duration,
 ) {
-    let wake_source = PollFd::from_borrowed_fd(wake_receiver.as_fd(), PollFlags::IN);
-    let others = streams.map(|stream| PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN));
-    let mut sources: Vec<PollFd<'_>> = [wake_source].into_iter().chain(others).collect();
-    let limit = Timespec::try_from(limit).ok();
-    // An interrupted wait is one that has news.
-    let _ = poll(&mut sources, limit.as_ref());
-    let mut rung = [0; 64];
-    while matches!((&mut &*wake_receiver).read(&mut rung), Ok(length) if length > 0) {}
-}
-
-/// Writes to standard error from a thread of its own: who watches must neither end nor wait, even if
-/// nobody reads.
-pub(super) fn complain(text: String) {
-    let _ = std::thread::Builder::new()
-        .name("cobre-report".to_owned())
-        .stack_size(64 * 1024)
-        .spawn(move || terminal::complain(&terminal::one_line(text.trim_end())));
+    let wake_source = [PollSource::Wake(wake_receiver)].into_iter();
+    let unsent = links.clone().filter(|link| !link.is_flushed());
+    let writing = unsent.map(|link| PollSource::Write(&link.socket));
+    let reading = links.clone().map(|link| PollSource::Read(&link.socket));
+    system::poll(wake_source.chain(reading).chain(writing), limit);
+    system::silence(wake_receiver);
+    links.for_each(WatchLink::flush);
 }
 
 /// The cause that a message carries.

@@ -18,11 +18,11 @@ pub(super) struct Bump {
     rows: Vec<usize>,
     columns: Vec<usize>,
     places: Vec<Option<u32>>,
-    /// Rows that are no cuts, and how many of them are left.
+    /// The number of rows that are no cuts.
     plain: usize,
-    plain_left: usize,
     elements: Vec<f64>,
-    row_done: Vec<bool>,
+    /// The rows that are left, in order.
+    left: Vec<usize>,
     column_done: Vec<bool>,
     /// Nonzero elements that are left, without those of cuts.
     row_counts: Vec<usize>,
@@ -30,6 +30,8 @@ pub(super) struct Bump {
     /// By column: its elements in the pivot rows so far.
     upper: Vec<Vec<(u32, f64)>>,
     pivot_row: Vec<(usize, f64)>,
+    /// The nonzero elements of a column that is searched: row and magnitude.
+    searched: Vec<(usize, f64)>,
 }
 
 impl Factorizer {
@@ -67,7 +69,6 @@ impl Factorizer {
         bump.rows.clear();
         bump.rows.extend((0..self.size).filter(left));
         bump.plain = bump.rows.len();
-        bump.plain_left = bump.plain;
         bump.rows.extend(&self.cut_rows);
         bump.columns.clear();
         bump.columns
@@ -103,10 +104,10 @@ impl Bump {
     /// Counts the nonzero elements, at the start.
     fn count(&mut self) {
         let size = self.rows.len();
-        for list in [&mut self.row_done, &mut self.column_done] {
-            list.clear();
-            list.resize(size, false);
-        }
+        self.left.clear();
+        self.left.extend(0..size);
+        self.column_done.clear();
+        self.column_done.resize(size, false);
         for list in [&mut self.row_counts, &mut self.column_counts] {
             list.clear();
             list.resize(size, 0);
@@ -131,10 +132,18 @@ impl Bump {
     }
 
     /// The next pivot: row and column.
-    fn choose(&self) -> Option<(usize, usize)> {
-        if self.plain_left == 0 {
+    fn choose(&mut self) -> Option<(usize, usize)> {
+        if self.left.first().is_none_or(|&row| row >= self.plain) {
             return self.largest_of_cuts();
         }
+        let mut searched = std::mem::take(&mut self.searched);
+        let found = self.least_count(&mut searched);
+        self.searched = searched;
+        found
+    }
+
+    /// The element of rows that are no cuts that is pivoted next.
+    fn least_count(&self, searched: &mut Vec<(usize, f64)>) -> Option<(usize, usize)> {
         let left = (0..self.columns.len())
             .filter(|&column| !self.column_done[column] && self.column_counts[column] > 0);
         let least = left
@@ -144,23 +153,33 @@ impl Bump {
         let shortest = left
             .clone()
             .filter(|&column| self.column_counts[column] == least);
-        self.least_fill(shortest.take(SEARCHED))
-            .or_else(|| self.least_fill(left))
+        self.least_fill(shortest.take(SEARCHED), searched)
+            .or_else(|| self.least_fill(left, searched))
     }
 
     /// The element with the least Markowitz count among those that are large enough.
-    fn least_fill(&self, columns: impl Iterator<Item = usize>) -> Option<(usize, usize)> {
+    fn least_fill(
+        &self,
+        columns: impl Iterator<Item = usize>,
+        searched: &mut Vec<(usize, f64)>,
+    ) -> Option<(usize, usize)> {
         let (mut least, mut found) = (f64::INFINITY, None);
+        // Cuts fill in too.
+        let cuts = 0.3 * (self.rows.len() - self.plain) as f64;
         for column in columns {
-            let rows = (0..self.plain).filter(|&row| !self.row_done[row]);
-            let size = |row: usize| self.element(row, column).abs();
-            let largest = rows.clone().fold(0.0, |most: f64, row| most.max(size(row)));
+            let rows = self.left.iter().take_while(|&&row| row < self.plain);
+            let elements = rows.map(|&row| (row, self.element(row, column).abs()));
+            searched.clear();
+            searched.extend(elements.filter(|element| element.1 > 0.0));
+            let sizes = searched.iter().map(|element| element.1);
+            let largest = sizes.fold(0.0, f64::max);
             if largest < SMALLEST_ELEMENT {
                 continue;
             }
-            for row in rows.filter(|&row| size(row) >= THRESHOLD * largest) {
-                // Cuts fill in too.
-                let cuts = 0.3 * (self.rows.len() - self.plain) as f64;
+            for &(row, size) in &*searched {
+                if size < THRESHOLD * largest {
+                    continue;
+                }
                 let column_rest = (self.column_counts[column] - 1) as f64 + cuts;
                 let fill = (self.row_counts[row] - 1) as f64 * column_rest;
                 if fill < least {
@@ -173,7 +192,7 @@ impl Bump {
 
     fn largest_of_cuts(&self) -> Option<(usize, usize)> {
         let (mut most, mut found) = (0.0, None);
-        for row in (self.plain..self.rows.len()).filter(|&row| !self.row_done[row]) {
+        for &row in self.left.iter().filter(|&&row| row >= self.plain) {
             for column in (0..self.columns.len()).filter(|&column| !self.column_done[column]) {
                 let size = self.element(row, column).abs();
                 if size > most {
@@ -187,10 +206,9 @@ impl Bump {
     /// Eliminates the pivot column from the rows that are left; adds the multipliers to `lower`.
     fn eliminate(&mut self, row: usize, column: usize, pivot: f64, lower: &mut Vec<(u32, f64)>) {
         let width = self.columns.len();
-        self.row_done[row] = true;
+        self.left.retain(|&other| other != row);
         self.column_done[column] = true;
         let is_plain = row < self.plain;
-        self.plain_left -= usize::from(is_plain);
         self.pivot_row.clear();
         for other in 0..width {
             let element = self.elements[row * width + other];
@@ -200,7 +218,7 @@ impl Bump {
                 self.column_counts[other] -= usize::from(is_plain);
             }
         }
-        for other in (0..self.rows.len()).filter(|&other| !self.row_done[other]) {
+        for &other in &self.left {
             let elements = &mut self.elements[other * width..][..width];
             if elements[column] == 0.0 {
                 continue;

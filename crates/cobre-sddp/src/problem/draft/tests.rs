@@ -64,12 +64,16 @@ fn all_errors_come_at_once() {
 }
 
 #[test]
-fn a_cyclic_graph_is_refused_by_name() {
+fn a_cycle_that_no_path_leaves_is_refused_by_name() {
     let (mut draft, ids) = chain(3);
     draft.edge(ids[2], ids[1], 0.9);
+    let problem = draft.build().expect("a tenth of the paths leave it");
+    assert!(problem.graph.is_cyclic());
+    let (mut draft, ids) = chain(3);
+    draft.edge(ids[2], ids[1], 1.0);
     let refused = refusals(draft);
     assert!(
-        refused[0].contains("cyclic") && refused[0].contains("1 → 2 → 1"),
+        refused[0].contains("a cycle that no path leaves, 1 → 2 → 1: "),
         "{refused:?}"
     );
 }

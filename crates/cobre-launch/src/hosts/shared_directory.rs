@@ -1,0 +1,150 @@
+//! Questions to hosts outside a job: if they answer, and if all of them see the same directory.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, getrlimit};
+
+use super::connection::HostConnection;
+use super::frame::{FromHost, ToHost};
+use super::start::{START, connect};
+use super::{BEAT, HostList, Hosts, VERSION};
+use crate::error::LaunchError;
+use crate::link::SupervisorLink;
+
+/// Agents of hosts that have no ranks to start.
+struct Conversation {
+    /// The remote shells, which end with this.
+    _shells: SupervisorLink,
+    connections: Vec<HostConnection>,
+}
+
+/// True if this host has an agent of this version that begins within a time.
+pub fn answers(hosts: &Hosts, name: &str, within: Duration) -> bool {
+    let others: Vec<String> = hosts
+        .list
+        .hosts()
+        .iter()
+        .map(|host| host.name.clone())
+        .filter(|other| other != name)
+        .collect();
+    let list = hosts.list.without(&others);
+    Conversation::begin(&list, hosts, within).is_ok()
+}
+
+/// Finds out if all hosts see one directory: the first writes a file that the others look for.
+///
+/// # Errors
+/// [`LaunchError::HostRefused`] with the host that does not see it; [`LaunchError::HostLost`] with one that does not answer.
+pub fn check_shared(hosts: &Hosts, directory: &Path) -> Result<(), LaunchError> {
+    let here = std::env::current_dir().map_err(LaunchError::system("find this directory"))?;
+    let unique = cobre_comm::env::fresh_shm_name().replace('/', "");
+    let path: OsString = here.join(directory).join(format!(".{unique}")).into();
+    let mut conversation = Conversation::begin(&hosts.list, hosts, START)?;
+    conversation.ask(
+        0,
+        &ToHost::WriteMark { path: path.clone() },
+        "cannot write there",
+    )?;
+    let found = (1..conversation.connections.len()).try_for_each(|number| {
+        let path = path.clone();
+        conversation.ask(
+            number,
+            &ToHost::FindMark { path },
+            "does not see what the first host wrote there",
+        )
+    });
+    conversation.ask(
+        0,
+        &ToHost::RemoveMark { path },
+        "cannot remove a file there",
+    )?;
+    found.map_err(|error| match error {
+        LaunchError::HostRefused { host, reason } => LaunchError::HostRefused {
+            host,
+            reason: format!(
+                "{}: {reason}; a job that starts again on other hosts reads its checkpoints there, so all must see the same directory",
+                directory.display()
+            ),
+        },
+        other => other,
+    })
+}
+
+impl Conversation {
+    fn begin(list: &HostList, hosts: &Hosts, within: Duration) -> Result<Self, LaunchError> {
+        let (shells, connections) = connect(list, &hosts.shell, getrlimit(Resource::Nofile))?;
+        let mut conversation = Self {
+            _shells: shells,
+            connections,
+        };
+        for number in 0..conversation.connections.len() {
+            match conversation.answer(number, within)? {
+                FromHost::Hello { version } if version == VERSION => {}
+                FromHost::Hello { version } => {
+                    return Err(LaunchError::HostRefused {
+                        host: conversation.connections[number].name.clone(),
+                        reason: format!("its cobre is version {version}, this one {VERSION}"),
+                    });
+                }
+                _ => {
+                    return Err(
+                        conversation.lost(number, "its agent does not say which version it is")
+                    );
+                }
+            }
+        }
+        Ok(conversation)
+    }
+
+    fn ask(&mut self, number: usize, request: &ToHost, refusal: &str) -> Result<(), LaunchError> {
+        self.connections[number].send(request);
+        match self.answer(number, START)? {
+            FromHost::Failed { reason } => Err(LaunchError::HostRefused {
+                host: self.connections[number].name.clone(),
+                reason: format!("{refusal}: {reason}"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next answer of a host that is no heartbeat. All are kept alive meanwhile.
+    fn answer(&mut self, number: usize, within: Duration) -> Result<FromHost, LaunchError> {
+        let until = Instant::now() + within;
+        loop {
+            let Ok(frames) = self.connections[number].receive() else {
+                return Err(self.lost(
+                    number,
+                    "what comes from there is not from an agent of this version",
+                ));
+            };
+            let mut frames = frames.into_iter();
+            if let Some(frame) = frames.find(|frame| *frame != FromHost::Heartbeat) {
+                return Ok(frame);
+            }
+            let Some(source) = &self.connections[number].answers else {
+                return Err(self.lost(number, "no agent answers there"));
+            };
+            if Instant::now() > until {
+                let reason = format!("no agent answered within {} s", within.as_secs());
+                return Err(self.lost(number, &reason));
+            }
+            let mut polled = [PollFd::new(source, PollFlags::IN)];
+            let _ = poll(&mut polled, Timespec::try_from(BEAT).ok().as_ref());
+            for host in &mut self.connections {
+                host.send(&ToHost::Heartbeat);
+            }
+        }
+    }
+
+    fn lost(&mut self, number: usize, reason: &str) -> LaunchError {
+        let host = &mut self.connections[number];
+        LaunchError::HostLost {
+            host: host.name.clone(),
+            reason: reason.to_owned(),
+            tail: host.last_words(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Slopes that the cost to go of a node never exceeds, proved by directions of its successors' linear programs.
+//!
+//! If decisions can absorb one more unit of an incoming state by moving along a direction that every bound allows
+//! without end, the cost to go rises by at most the cost of that direction, wherever it is. The cheapest direction is
+//! the optimum of a linear program: that of the node with bounds that are finite at zero, and the outgoing state
+//! priced at the slopes of its own cost to go. Where there is no such direction the slope is infinite, and nothing is
+//! claimed.
+
+use std::collections::HashSet;
+
+use crate::fingerprint::Fingerprint;
+use crate::lp::{in_place, least_costs};
+use crate::problem::{LpColumn, LpRow, Problem, StateColumns, Template};
+use crate::rank_work::TrainingState;
+use crate::ranks::Backend;
+
+/// The margin for the tolerances of the solver, relative to a slope.
+const MARGIN: f64 = 1e-7;
+
+/// By state, the most that the cost to go rises per unit: of a larger state, and of a smaller one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Slopes {
+    pub(super) up: Vec<f64>,
+    pub(super) down: Vec<f64>,
+}
+
+impl Slopes {
+    /// Those of a cost to go that no state changes.
+    fn none(states: usize) -> Self {
+        Self {
+            up: vec![0.0; states],
+            down: vec![0.0; states],
+        }
+    }
+
+    /// Those of the terminal value of a node.
+    fn terminal(problem: &Problem, node: usize) -> Self {
+        let mut slopes = Self::none(problem.states.len());
+        for cut in &problem.nodes[node].terminal {
+            for (state, slope) in cut.gradient.iter().enumerate() {
+                slopes.up[state] = slopes.up[state].max(*slope);
+                slopes.down[state] = slopes.down[state].max(-slope);
+            }
+        }
+        slopes
+    }
+}
+
+/// The slopes of the cost to go of every node.
+pub(super) fn of_nodes<C: Backend>(shared: &TrainingState<'_, C>) -> Vec<Slopes> {
+    let (problem, graph) = (shared.problem, &shared.problem.graph);
+    let mut slopes: Vec<Slopes> = (0..problem.nodes.len())
+        .map(|node| Slopes::terminal(problem, node))
+        .collect();
+    // By node, the slopes of its own cost by the incoming state.
+    let mut incoming: Vec<Option<Slopes>> = vec![None; problem.nodes.len()];
+    for level in 1..graph.depth() {
+        for node in (0..problem.nodes.len()).filter(|&node| graph.level(node) == level) {
+            let mut own = Slopes::none(problem.states.len());
+            let edges = graph.successors(node);
+            let discount: f64 = edges.iter().map(|edge| edge.probability).sum();
+            for edge in edges {
+                let of_next = incoming[edge.node]
+                    .get_or_insert_with(|| of_incoming(shared, edge.node, &slopes[edge.node]));
+                for (into, found) in [(&mut own.up, &of_next.up), (&mut own.down, &of_next.down)] {
+                    for (slope, next) in into.iter_mut().zip(found) {
+                        *slope = slope.max(discount.min(1.0) * next);
+                    }
+                }
+            }
+            slopes[node] = own;
+        }
+    }
+    slopes
+}
+
+/// The slopes of a node's cost, its cost to go included, by its incoming state: the largest of all openings.
+fn of_incoming<C: Backend>(shared: &TrainingState<'_, C>, node: usize, future: &Slopes) -> Slopes {
+    let view = shared.view(node);
+    let count = shared.problem.states.len();
+    let zero = vec![0.0; count];
+    let mut slopes = Slopes::none(count);
+    let mut seen = HashSet::new();
+    for opening in 0..shared.problem.nodes[node].probabilities.len() {
+        let lp = directions(&in_place(&view, &zero, opening), future);
+        // Most openings change nothing but right-hand sides.
+        if !seen.insert(Fingerprint::of(&lp).to_string()) {
+            continue;
+        }
+        let columns: Vec<usize> = lp.states.iter().map(|state| state.incoming).collect();
+        for (into, sign) in [(&mut slopes.up, 1.0), (&mut slopes.down, -1.0)] {
+            let costs = least_costs(&lp, &columns, sign);
+            for (slope, cost) in into.iter_mut().zip(costs) {
+                // A gain is not counted: both directions of a state together must not gain.
+                *slope = slope.max(cost + MARGIN * cost.abs());
+            }
+        }
+    }
+    slopes
+}
+
+/// The linear program whose solutions are directions of the one given, with the cost of the future by its slopes.
+fn directions(own: &Template, future: &Slopes) -> Template {
+    let mut lp = own.clone();
+    lp.constant = 0.0;
+    let open = |lower: &mut f64, upper: &mut f64| {
+        for bound in [lower, upper] {
+            if bound.is_finite() {
+                *bound = 0.0;
+            }
+        }
+    };
+    for column in &mut lp.columns {
+        open(&mut column.lower, &mut column.upper);
+        column.name.clear();
+    }
+    for row in &mut lp.rows {
+        open(&mut row.lower, &mut row.upper);
+        row.name.clear();
+    }
+    for (number, &StateColumns { outgoing, .. }) in own.states.iter().enumerate() {
+        let mut terms = vec![(outgoing, 1.0)];
+        for (slope, sign) in [(future.up[number], -1.0), (future.down[number], 1.0)] {
+            if slope.is_finite() {
+                terms.push((lp.columns.len(), sign));
+                lp.columns.push(LpColumn {
+                    name: String::new(),
+                    cost: slope,
+                    lower: 0.0,
+                    upper: f64::INFINITY,
+                });
+            }
+        }
+        lp.rows.push(LpRow {
+            name: String::new(),
+            lower: 0.0,
+            upper: 0.0,
+            terms,
+        });
+    }
+    lp
+}
