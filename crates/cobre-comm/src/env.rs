@@ -170,6 +170,9 @@ pub(crate) const SLURM_SIZE: &str = "SLURM_STEP_NUM_TASKS";
 /// Index of a pod in an indexed job of Kubernetes.
 pub(crate) const KUBERNETES_RANK: &str = "JOB_COMPLETION_INDEX";
 
+/// Descriptor of the socket to a process manager that speaks PMI-1, as MPICH's launcher does.
+pub(crate) const PMI_DESCRIPTOR: &str = "PMI_FD";
+
 /// Variables by which an MPI launcher shows itself.
 const MPI_LAUNCHER: [&str; 6] = [
     "PMI_RANK",
@@ -671,6 +674,11 @@ impl<'a> Environment<'a> {
             .filter_map(|name| self.number(name));
         let rank = numbers.next()?;
         Some((rank, self.raw(LAUNCH_REPORT)?.into_string().ok()?))
+    }
+
+    /// The descriptor of the socket to a process manager that speaks PMI-1.
+    pub(crate) fn pmi_descriptor(&self) -> Option<i32> {
+        i32::try_from(self.number(PMI_DESCRIPTOR)?).ok()
     }
 }
 

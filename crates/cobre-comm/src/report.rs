@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, IntoRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,8 @@ const LONGEST: usize = 2048;
 /// The time that a busy launcher may take before a message is given up.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time that a rank waits at its start for a launcher that does not read.
-const READING_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time that a rank waits at its start for a launcher that does not say that it watches the rank.
+const WATCHING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A descriptor above those that a process inherits.
 const ABOVE_OTHERS: i32 = 256;
@@ -66,6 +66,16 @@ impl RootCause {
     }
 }
 
+/// Descriptors of a rank that its launcher takes copies of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankDescriptors {
+    /// A pipe that no other process has open: it ends with the process. The launcher writes one byte to it when it
+    /// watches the process.
+    pub pipe: i32,
+    /// The socket to the process manager. The manager takes its end for the end of the rank, and kills the others.
+    pub process_manager: Option<i32>,
+}
+
 /// A message of a rank to its launcher, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LauncherMessage {
@@ -79,8 +89,8 @@ pub enum LauncherMessage {
         pid: u32,
         /// The host that runs it.
         host: String,
-        /// The descriptor, in that process, of a pipe that no other process has open: the pipe ends with the process.
-        pipe: Option<i32>,
+        /// Descriptors of that process, where it can make the pipe.
+        descriptors: Option<RankDescriptors>,
     },
     /// It has taken leave of the others.
     Left {
@@ -114,11 +124,13 @@ impl LauncherMessage {
                 rank,
                 pid,
                 host,
-                pipe,
-            } => match pipe {
-                Some(pipe) => format!("joined {rank} {pid} {host} {pipe}\n"),
-                None => format!("joined {rank} {pid} {host}\n"),
-            },
+                descriptors,
+            } => {
+                let numbers = descriptors.map(|it| [Some(it.pipe), it.process_manager]);
+                let numbers = numbers.into_iter().flatten().flatten();
+                let numbers: String = numbers.map(|number| format!(" {number}")).collect();
+                format!("joined {rank} {pid} {host}{numbers}\n")
+            }
             Self::Left { rank } => format!("left {rank}\n"),
             Self::Progress { rank, text } => format!("at {rank} {text}\n"),
             Self::Statement { rank, last, text } => {
@@ -135,11 +147,19 @@ impl LauncherMessage {
         match words.next()? {
             "joined" => {
                 let mut words = line.split(' ').skip(1);
+                let (rank, pid) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+                let host = words.next()?.to_owned();
+                let mut number = || words.next().map(str::parse::<i32>).transpose().ok();
+                let (pipe, process_manager) = (number()?, number()?);
+                let descriptors = pipe.map(|pipe| RankDescriptors {
+                    pipe,
+                    process_manager,
+                });
                 Some(Self::Joined {
-                    rank: words.next()?.parse().ok()?,
-                    pid: words.next()?.parse().ok()?,
-                    host: words.next()?.to_owned(),
-                    pipe: words.next().map(str::parse).transpose().ok()?,
+                    rank,
+                    pid,
+                    host,
+                    descriptors,
                 })
             }
             "left" => {
@@ -188,35 +208,47 @@ pub(crate) fn root_cause(rank: usize, reason: &str) {
     send(Some(rank), ErrorKind::Rank, reason);
 }
 
-/// Tells the launcher that this process is a rank of a job, and waits until the launcher has read it: it names the rank
-/// that ended first only among those that it watches.
+/// Tells the launcher that this process is a rank of a job, and waits until the launcher watches it: the launcher names
+/// the rank that ended first only among those that it watches.
 #[allow(dead_code, reason = "said by a backend that this build may not have")]
 pub(crate) fn joined(host: String) {
-    let Some((rank, address)) = Environment::process().launch_report() else {
+    let environment = Environment::process();
+    let Some((rank, address)) = environment.launch_report() else {
         return;
     };
+    let pipe = end_pipe();
     let message = LauncherMessage::Joined {
         rank,
         pid: std::process::id(),
         host,
-        pipe: end_pipe(),
+        descriptors: pipe.as_ref().map(|pipe| RankDescriptors {
+            pipe: pipe.as_raw_fd(),
+            process_manager: environment.pmi_descriptor(),
+        }),
     };
-    let Some(pipe) = deliver(&address, &message) else {
-        return;
-    };
-    let until = Instant::now() + READING_TIMEOUT;
-    while rustix::io::ioctl_fionread(&pipe).is_ok_and(|unread| unread > 0) && Instant::now() < until
-    {
-        std::thread::sleep(Duration::from_micros(100));
+    let is_delivered = deliver(&address, &message).is_some();
+    if let Some(pipe) = pipe {
+        let until = Instant::now() + WATCHING_TIMEOUT;
+        while is_delivered && !is_acknowledged(&pipe) && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        // It ends with the process.
+        let _ = pipe.into_raw_fd();
     }
 }
 
-/// The read end of a pipe whose both ends stay open until this process ends. Linux closes the files of a process that
-/// dies from the highest descriptor down, and makes its end known last. An MPI launcher that sees its own low descriptor
-/// closed, and kills the other ranks, can therefore do so before the death of this process is known, and the others can
-/// be gone first; but not before this pipe has ended.
-fn end_pipe() -> Option<i32> {
+/// Takes the byte that says that the launcher watches this process.
+fn is_acknowledged(pipe: &OwnedFd) -> bool {
+    matches!(rustix::io::read(pipe, &mut [0_u8]), Ok(1))
+}
+
+/// The read end, which does not block, of a pipe whose write end stays open until this process ends. Linux closes the
+/// files of a process that dies from the highest descriptor down, and makes its end known last. An MPI launcher that sees
+/// its own low descriptor closed, and kills the other ranks, can therefore do so before the death of this process is
+/// known, and the others can be gone first; but not before this pipe has ended.
+fn end_pipe() -> Option<OwnedFd> {
     let (reader, writer) = io::pipe().ok()?;
+    rustix::io::ioctl_fionbio(&reader, true).ok()?;
     let high = |end: BorrowedFd<'_>| {
         let high = rustix::io::fcntl_dupfd_cloexec(end, ABOVE_OTHERS);
         high.or_else(|_| rustix::io::fcntl_dupfd_cloexec(end, 3))
@@ -224,7 +256,7 @@ fn end_pipe() -> Option<i32> {
     };
     let (reader, writer) = (high(reader.as_fd())?, high(writer.as_fd())?);
     let _ = writer.into_raw_fd();
-    Some(reader.into_raw_fd())
+    Some(reader)
 }
 
 /// Tells the launcher that this rank has taken leave of the others.
@@ -332,7 +364,6 @@ fn deliver(address: &str, message: &LauncherMessage) -> Option<File> {
 mod tests {
     use super::*;
     use std::io::Read;
-    use std::os::fd::AsRawFd;
 
     fn root_cause(reason: &str) -> RootCause {
         RootCause {
@@ -351,13 +382,16 @@ mod tests {
             rank: 2,
             pid: 41,
             host: "node-7".to_owned(),
-            pipe: Some(257),
+            descriptors: None,
         };
-        let without_pipe = LauncherMessage::Joined {
+        let with_descriptors = |process_manager| LauncherMessage::Joined {
             rank: 0,
             pid: 40,
             host: "node-7".to_owned(),
-            pipe: None,
+            descriptors: Some(RankDescriptors {
+                pipe: 257,
+                process_manager,
+            }),
         };
         let said = LauncherMessage::Statement {
             rank: 2,
@@ -367,13 +401,15 @@ mod tests {
         for message in [
             LauncherMessage::RootCause(sent),
             joined,
-            without_pipe,
+            with_descriptors(None),
+            with_descriptors(Some(8)),
             LauncherMessage::Left { rank: 2 },
             said,
         ] {
             assert_eq!(LauncherMessage::decode(&message.encode()), Some(message));
         }
         assert_eq!(LauncherMessage::decode("joined 2 x"), None);
+        assert_eq!(LauncherMessage::decode("joined 2 41 node-7 257 x"), None);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use cobre_comm::report::{LauncherMessage, RootCause};
+use cobre_comm::report::{LauncherMessage, RankDescriptors, RootCause};
 use cobre_comm::{ErrorKind, MAX_RANKS};
 
 use crate::message::{ended, list};
@@ -36,6 +36,9 @@ struct MpiRank {
     process: Option<OwnedFd>,
     /// A pipe that ends with the process, earlier than the process is known to have ended.
     pipe: Option<OwnedFd>,
+    /// The rank's socket to its process manager, held until the process is known to have ended: the manager, which
+    /// kills all ranks when this socket ends, then does so after the rank that caused it is known.
+    process_manager: Option<OwnedFd>,
     left: bool,
     /// Its place among those that ended.
     ended: Option<u32>,
@@ -77,9 +80,9 @@ impl MpiRanks {
                 rank,
                 pid,
                 host,
-                pipe,
+                descriptors,
             } if self.launcher.is_some() => {
-                self.joined(rank, pid, host, pipe);
+                self.joined(rank, pid, host, descriptors);
                 None
             }
             LauncherMessage::Left { rank } => {
@@ -105,7 +108,13 @@ impl MpiRanks {
         Some((for_all(reason), status))
     }
 
-    fn joined(&mut self, rank: usize, pid: u32, host: String, pipe: Option<i32>) {
+    fn joined(
+        &mut self,
+        rank: usize,
+        pid: u32,
+        host: String,
+        descriptors: Option<RankDescriptors>,
+    ) {
         let here = host == cobre_comm::host_name();
         let known = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let process = known.filter(|_| here);
@@ -120,23 +129,37 @@ impl MpiRanks {
         }
         let ended = is_gone.then_some(0);
         let process = process.and_then(Result::ok);
-        let pipe = pipe.filter(|_| here && !is_gone);
-        let pipe = pipe.and_then(|pipe| opened(pid, pipe));
+        let descriptors = descriptors.filter(|_| here && !is_gone);
+        let pipe = descriptors.and_then(|it| opened(pid, it.pipe, OFlags::RDONLY));
+        let process_manager = process.as_ref().and_then(|process| {
+            let descriptor = descriptors?.process_manager?;
+            pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty()).ok()
+        });
         if self.ends.is_none() {
             self.ends = epoll::create(epoll::CreateFlags::CLOEXEC).ok();
         }
         if let (Some(ends), None) = (&self.ends, ended) {
             let data = epoll::EventData::new_u64(rank as u64);
-            for watched in pipe.iter().chain(&process) {
-                // A process that is not looked at has no place among those that ended.
-                let _ = epoll::add(ends, watched, data, epoll::EventFlags::IN);
+            // A process that is not looked at has no place among those that ended. Of the pipe its end alone counts.
+            for (watched, events) in [
+                (&pipe, epoll::EventFlags::HUP),
+                (&process, epoll::EventFlags::IN),
+            ] {
+                let _ = watched
+                    .as_ref()
+                    .map(|watched| epoll::add(ends, watched, data, events));
             }
+        }
+        if let Some(pipe) = descriptors.and_then(|it| opened(pid, it.pipe, OFlags::WRONLY)) {
+            // A rank that hears nothing goes on after a while.
+            let _ = rustix::io::write(pipe, &[1]);
         }
         let mpi_rank = MpiRank {
             pid,
             host,
             process,
             pipe,
+            process_manager,
             left: false,
             ended,
         };
@@ -186,6 +209,7 @@ impl MpiRanks {
                     let _ = epoll::delete(ends, watched);
                 }
             }
+            mpi_rank.process_manager = None;
             self.count += 1;
             mpi_rank.ended.get_or_insert(self.count);
         }
@@ -216,9 +240,9 @@ impl MpiRanks {
     }
 }
 
-/// The pipe that process `pid` has open as `descriptor`.
-fn opened(pid: u32, descriptor: i32) -> Option<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+/// The pipe that process `pid` has open as `descriptor`, for reading or for writing.
+fn opened(pid: u32, descriptor: i32, access: OFlags) -> Option<OwnedFd> {
+    let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let path = format!("/proc/{pid}/fd/{descriptor}");
     rustix::fs::open(path, flags, Mode::empty()).ok()
 }
@@ -230,7 +254,8 @@ fn has_ended(process: BorrowedFd<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
     use std::process::Stdio;
 
     use rustix::fs::{CWD, FileType};
@@ -352,8 +377,11 @@ mod tests {
         assert_eq!(said(), "opened");
         let mut mpi_ranks = MpiRanks::default();
         for (rank, child) in children.iter().enumerate() {
-            let pipe = (rank == 1).then_some(3);
-            mpi_ranks.joined(rank, child.id(), cobre_comm::host_name(), pipe);
+            let descriptors = (rank == 1).then_some(RankDescriptors {
+                pipe: 3,
+                process_manager: None,
+            });
+            mpi_ranks.joined(rank, child.id(), cobre_comm::host_name(), descriptors);
         }
         writeln!(children[1].stdin.take().unwrap()).unwrap();
         assert_eq!(said(), "closed");
@@ -364,6 +392,31 @@ mod tests {
         mpi_ranks.note_ends();
         let first = named(&mpi_ranks);
         assert!(first.starts_with("rank 1 (pid "), "{first}");
+    }
+
+    #[test]
+    fn a_process_manager_learns_of_an_end_after_the_launcher() {
+        let (mut manager, socket) = UnixStream::pair().unwrap();
+        let mut sleep = std::process::Command::new("sleep");
+        let sleep = sleep.arg("60").stdin(OwnedFd::from(socket));
+        let mut child = sleep.spawn().unwrap();
+        // The command holds the socket as well.
+        *sleep = std::process::Command::new("sleep");
+        let mut mpi_ranks = MpiRanks::default();
+        let descriptors = RankDescriptors {
+            pipe: 257,
+            process_manager: Some(0),
+        };
+        mpi_ranks.joined(0, child.id(), cobre_comm::host_name(), Some(descriptors));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        manager.set_nonblocking(true).unwrap();
+        let early = manager.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(early, Err(std::io::ErrorKind::WouldBlock));
+        mpi_ranks.note_ends();
+        assert!(named(&mpi_ranks).starts_with("rank 0 (pid "));
+        manager.set_nonblocking(false).unwrap();
+        assert_eq!(manager.read(&mut [0]).unwrap(), 0);
     }
 
     #[test]

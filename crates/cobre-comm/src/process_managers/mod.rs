@@ -58,11 +58,11 @@ const SCHEMES: [Scheme; 5] = [
         name: "PMI-1",
         rank: "PMI_RANK",
         size: Some("PMI_SIZE"),
-        needs: &["PMI_FD"],
+        needs: &[env::PMI_DESCRIPTOR],
         beside: &[],
         on_this_host: Some("MPI_LOCALNRANKS"),
         hosts: Some("SLURM_STEP_NUM_NODES"),
-        exchange: Exchange::Pmi("PMI_FD"),
+        exchange: Exchange::Pmi(env::PMI_DESCRIPTOR),
     },
     Scheme {
         name: "PMIx",

@@ -28,6 +28,8 @@ pub(crate) fn guard(plan: Plan, socket: OwnedFd, launcher: Pid) -> i32 {
     let (Ok(theirs), Ok(ours)) = (above_stdio(theirs), above_stdio(ours)) else {
         return 1;
     };
+    // Before there are ranks: who kills launchers by name must not find a guard among them.
+    title::set(title::GUARD);
     let Ok(supervisor) = fork(|| supervise(plan, socket, theirs, own)) else {
         return 1;
     };
@@ -36,7 +38,6 @@ pub(crate) fn guard(plan: Plan, socket: OwnedFd, launcher: Pid) -> i32 {
         sweep::end_descendants();
         return 1;
     };
-    title::set(title::GUARD);
     let mut guard_pipe = Some(ours);
     let mut deadline = None;
     loop {
