@@ -267,13 +267,7 @@ impl Relay {
             }
             FromHost::Failed { reason } => return Err(self.refused(number, reason)),
             FromHost::Listening { address, port } => {
-                self.job.meet_at(&address, port);
-                self.phase = StartPhase::Reaching;
-                for host in &mut self.connections[1..] {
-                    let address = address.clone();
-                    host.send(&ToHost::Reach { address, port });
-                }
-                return self.tried(0, Way::Open);
+                return self.reach(&address, port);
             }
             FromHost::Output {
                 rank,
@@ -322,6 +316,17 @@ impl Relay {
         } else {
             self.start();
         }
+    }
+
+    /// Sets the address at which ranks meet; all hosts but the first try the way to it.
+    fn reach(&mut self, address: &str, port: u16) -> Result<(), LaunchError> {
+        self.job.meet_at(address, port);
+        self.phase = StartPhase::Reaching;
+        for host in &mut self.connections[1..] {
+            let address = address.to_owned();
+            host.send(&ToHost::Reach { address, port });
+        }
+        self.tried(0, Way::Open)
     }
 
     /// Once all hosts have tried the way to the first: starts the ranks, or names the host that is cut off. If no other
