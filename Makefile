@@ -64,6 +64,7 @@ judges: build ## others' test suites, tools and faults from outside: the page In
 	ci/judges/mpi4py.py
 	ci/judges/disk.py
 	ci/judges/dependencies.py
+	ci/judges/manifests.sh
 	ci/judges/valgrind.py
 	ci/judges/aarch64.sh
 	ci/judges/fuzz.py

@@ -41,6 +41,7 @@ step 'licences and duplicates of dependencies' ci/judges/dependencies.py
 step 'faults of the disk: a sample' ci/judges/disk.py 40 2026
 if [ -x /usr/sbin/sshd ] && unshare -n true 2>/dev/null; then
     step 'jobs on two hosts over sshd' ci/ssh.py
+    step 'pods of the manifests for Kubernetes' ci/pods.py
 fi
 step 'tables' ci/tables.sh
 step 'python' ci/python.sh

@@ -284,6 +284,115 @@ fn what_cannot_work_is_refused_with_host_and_reason() {
     }
 }
 
+/// A remote shell that runs the rest of its words here, in the way of a script.
+fn shell(place: &Path, script: &str) -> String {
+    let path = place.join("shell.sh");
+    let text = format!("#!/bin/sh\nhost=$1\nshift\n{script}\n");
+    fs::write(&path, text).unwrap();
+    format!("sh {}", path.display())
+}
+
+fn launch_by(shell: &str) -> Command {
+    let mut launch = command(env!("CARGO_BIN_EXE_cobre"));
+    launch.args(["launch", "--hosts=a,b", "--coordinator=127.0.0.1", "--rsh"]);
+    launch.arg(shell).stdin(Stdio::null());
+    launch
+}
+
+#[test]
+fn what_a_remote_shell_says_beside_the_agent_is_no_part_of_the_job() {
+    let place = TempDir::new().unwrap();
+    for script in [
+        "echo Welcome; printf 'no end of line'; echo mail >&2; exec sh -c \"$*\"",
+        "sh -c \"$*\"; echo logout; echo logout >&2",
+    ] {
+        let mut launch = launch_by(&shell(place.path(), script));
+        let (code, stdout, stderr) = finished(launch.args(["--", "echo", "hello"]));
+        assert_eq!(code, 0, "{script}: {stderr}");
+        let mut lines: Vec<&str> = stdout.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["[0] hello", "[1] hello"], "{script}");
+        assert_eq!(stderr, "", "{script}");
+    }
+}
+
+#[test]
+fn a_remote_shell_that_is_no_way_to_an_agent_gets_one_line_with_the_remedy() {
+    let place = TempDir::new().unwrap();
+    // The first words of an agent: its preamble, and its version in a frame.
+    let other_version =
+        r"printf '\0cobre host agent 1\n\016\0\0\0\001\005\0\0\0\0\0\0\0009.9.9'; exec sleep 60";
+    for (script, code, words) in [
+        ("exec sh -c \"$*\" </dev/null", 2, "ssh without -n"),
+        (
+            "exec python3 -c 'import pty, sys; sys.exit(pty.spawn([\"sh\", \"-c\", sys.argv[1]]) >> 8)' \"$*\"",
+            4,
+            "ssh -T",
+        ),
+        ("exec /no/such/cobre", 4, "--remote-cobre"),
+        ("yes | tr -d '\\n' | head -c 300000", 4, "a start-up file"),
+        (other_version, 2, "its cobre is version 9.9.9, this one "),
+    ] {
+        let mut launch = launch_by(&shell(place.path(), script));
+        let (found, _, stderr) = finished(launch.args(["--", "true"]));
+        assert_eq!(found, code, "{script}: {stderr}");
+        assert!(stderr.contains(words), "{script}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{script}: {stderr}");
+        assert!(stderr.len() < 1000, "{script}: {stderr}");
+    }
+}
+
+/// Host b has no network, although its remote shell works: needs the right to make a namespace.
+const WITHOUT_NETWORK: &str = "[ $host = a ] && exec sh -c \"$*\"; exec unshare -n sh -c \"$*\"";
+
+fn may_unshare() -> bool {
+    let status = Command::new("unshare").args(["-n", "true"]).status();
+    let may = status.is_ok_and(|status| status.success());
+    if !may {
+        println!("skipped: network namespaces are not permitted here");
+    }
+    may
+}
+
+#[test]
+fn a_host_that_does_not_reach_the_first_is_named_before_ranks_start() {
+    if !may_unshare() {
+        return;
+    }
+    let place = TempDir::new().unwrap();
+    let mut launch = launch_by(&shell(place.path(), WITHOUT_NETWORK));
+    let (code, stdout, stderr) = finished(launch.args(["--", "echo", "started"]));
+    assert_eq!(code, 4, "{stderr}");
+    assert!(
+        stderr.starts_with(
+            "cobre launch: host b: it does not reach 127.0.0.1, where the ranks would meet: "
+        ),
+        "{stderr}"
+    );
+    assert_eq!((stdout.as_str(), stderr.lines().count()), ("", 1));
+}
+
+#[test]
+fn a_run_goes_on_without_a_host_that_does_not_reach_the_first() {
+    if !may_unshare() {
+        return;
+    }
+    let place = TempDir::new().unwrap();
+    let output = place.path().join("out");
+    let mut run = command(env!("CARGO_BIN_EXE_cobre"));
+    run.args(["run", "--hosts=a,b", "--coordinator=127.0.0.1", "--rsh"]);
+    run.arg(shell(place.path(), WITHOUT_NETWORK));
+    run.args(["--ranks=1:2", "--retries=1"])
+        .stdin(Stdio::null());
+    train(&mut run, &output);
+    let (code, _, stderr) = finished(&mut run);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("host b: it does not reach"), "{stderr}");
+    // It answers all the while, but its ranks would not meet the others.
+    assert!(!stderr.contains("is back"), "{stderr}");
+    assert!(results(&output) == undisturbed(), "other bits: {stderr}");
+}
+
 fn results(output: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = outputs::results(output);
     assert!(files.len() >= 6, "{:?}", files.keys());

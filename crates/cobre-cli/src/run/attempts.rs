@@ -37,8 +37,9 @@ impl RankRange {
         let (least, most) = text.split_once(':').unwrap_or((text, text));
         let both = least.parse().ok().zip(most.parse().ok());
         let both = both.filter(|(least, most)| 1 <= *least && least <= most && *most <= MAX_RANKS);
-        let (least, most) =
-            both.ok_or_else(|| format!("MIN:MAX is expected, both from 1 to {MAX_RANKS}"))?;
+        let (least, most) = both.ok_or_else(|| {
+            format!("MIN:MAX is expected, numbers from 1 to {MAX_RANKS}, the smaller one first")
+        })?;
         Ok(Self { least, most })
     }
 }
@@ -188,7 +189,8 @@ impl<'a> Attempts<'a> {
                     ),
                 );
             }
-            self.gone.retain(|host| !answers(all, host, ANSWER));
+            let gone = self.gone.clone();
+            self.gone.retain(|host| !answers(all, &gone, host, ANSWER));
             if all.list.without(&self.gone).slots() < range.least {
                 std::thread::sleep(ASK);
             }
@@ -314,7 +316,7 @@ fn watch(
     back: &Mutex<Option<String>>,
 ) {
     while ended.recv_timeout(ASK) == Err(RecvTimeoutError::Timeout) {
-        if let Some(found) = gone.iter().find(|host| answers(all, host, ANSWER)) {
+        if let Some(found) = gone.iter().find(|host| answers(all, gone, host, ANSWER)) {
             *lock(back) = Some(found.clone());
             // An attempt that is over has closed the pipe.
             let _ = signals.write_all(&[RETURN as u8]);

@@ -3,7 +3,8 @@
 //! connection: when its standard input ends, or nothing comes for a while, everything on this host is ended.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ use crate::topology::Topology;
 
 /// The time that the launcher may take to read the last frames.
 const LAST_WORDS: Duration = Duration::from_secs(10);
+/// The time in which the address at which ranks meet must answer: the network has one, or does not let hosts through.
+const REACH: Duration = Duration::from_secs(5);
 /// Most reads of a rank's pipe after the job is over: more was written by someone outside it.
 const LEFTOVER: usize = 2048;
 
@@ -45,6 +48,8 @@ struct Agent {
     output: ByteQueue,
     listener: Option<TcpListener>,
     job: Option<RunningJob>,
+    /// A request has come.
+    asked: bool,
     heard: Instant,
     beat: Instant,
 }
@@ -84,6 +89,14 @@ impl Agent {
         unblock(&input)?;
         let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
         let mut output = ByteQueue::new(output)?;
+        if std::io::stdin().is_terminal() || std::io::stdout().is_terminal() {
+            // In words, as this is what the launcher shows of what came in place of an agent.
+            output.push(
+                b"cobre host-agent: a terminal changes what goes through it; the remote shell must give none (ssh -T)\n",
+            );
+            output.write();
+            return Err(std::io::ErrorKind::Unsupported.into());
+        }
         output.push(PREAMBLE);
         let version = VERSION.to_owned();
         output.push(&FromHost::Hello { version }.encode());
@@ -93,6 +106,7 @@ impl Agent {
             output,
             listener: None,
             job: None,
+            asked: false,
             heard: Instant::now(),
             beat: Instant::now(),
         })
@@ -116,6 +130,13 @@ impl Agent {
                 AgentSource::Output => None,
             });
             self.output.write();
+            if over == Some(false) && !self.asked {
+                let reason = "its standard input ended at once: the remote shell must pass it on (ssh without -n)";
+                let reason = reason.to_owned();
+                self.send(&FromHost::Failed { reason });
+                self.last_words();
+                return false;
+            }
             if let Some(well) = over {
                 return well && self.last_words();
             }
@@ -189,7 +210,10 @@ impl Agent {
         self.heard = Instant::now();
         loop {
             match self.frames.next() {
-                Ok(Some(request)) => self.carry_out(request),
+                Ok(Some(request)) => {
+                    self.asked = true;
+                    self.carry_out(request);
+                }
                 Ok(None) => return true,
                 Err(_) => return false,
             }
@@ -210,6 +234,7 @@ impl Agent {
                 Err(reason) => Err(reason),
             },
             ToHost::Listen { name } => self.listen(&name),
+            ToHost::Reach { address, port } => reach(&address, port).map(|()| FromHost::Done),
             ToHost::WriteMark { path } => write_mark(&path).map(|()| FromHost::Done),
             ToHost::FindMark { path } => std::fs::symlink_metadata(&path)
                 .map(|_| FromHost::Done)
@@ -245,6 +270,9 @@ impl Agent {
             format!("cannot change to the directory {directory}: {error}; start where all hosts have one of that name")
         })?;
         let listener = self.listener.take();
+        if let Some(listener) = &listener {
+            forget_trials(listener);
+        }
         let running = RunningJob::start(job, listener).map_err(|error| told(&error))?;
         self.job = Some(running);
         Ok(())
@@ -446,6 +474,30 @@ fn rank_plans(
     Ok((ranks, pipes))
 }
 
+/// Tries the way to the address at which ranks meet.
+fn reach(address: &str, port: u16) -> Result<(), String> {
+    let refused = |why: String| {
+        format!(
+            "it does not reach {address}, where the ranks would meet: {why}; if the hosts reach the first one at another \
+             address, give that with --coordinator"
+        )
+    };
+    let parsed = address.parse::<IpAddr>();
+    let parsed = parsed.map_err(|error| refused(error.to_string()))?;
+    let stream = TcpStream::connect_timeout(&SocketAddr::new(parsed, port), REACH);
+    stream.map(drop).map_err(|error| refused(error.to_string()))
+}
+
+/// Takes the connections away by which other hosts have tried the way here, so that rank 0 sees ranks alone. One that is
+/// missed is a stranger to it.
+fn forget_trials(listener: &TcpListener) {
+    if listener.set_nonblocking(true).is_ok() {
+        while listener.accept().is_ok() {}
+        // Rank 0 sets what it needs.
+        let _ = listener.set_nonblocking(false);
+    }
+}
+
 /// A new file, so that no other is touched.
 fn write_mark(path: &OsString) -> Result<(), String> {
     let directory = std::path::Path::new(path).parent();
@@ -484,6 +536,19 @@ fn candidates(name: &str, ssh_connection: Option<&str>) -> Vec<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_way_to_an_address_is_tried() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(reach("127.0.0.1", port), Ok(()));
+        forget_trials(&listener);
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err());
+        // An address for documents, which no host has.
+        let error = reach("no address", port).unwrap_err();
+        assert!(error.contains("--coordinator"), "{error}");
+    }
 
     #[test]
     fn ranks_listen_where_others_reach_the_host() {

@@ -14,6 +14,18 @@ const NOISE: usize = 64 << 10;
 /// Bytes of the remote shell's standard error that are kept.
 const KEPT: usize = 8 << 10;
 
+/// Letters of a line of it that are shown.
+const LONGEST_LINE: usize = 300;
+
+/// The way of a host to the address at which ranks meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Way {
+    Untried,
+    Open,
+    /// It is closed, and why.
+    Closed(String),
+}
+
 pub(super) struct HostConnection {
     pub(super) name: String,
     /// The first of its ranks.
@@ -27,7 +39,11 @@ pub(super) struct HostConnection {
     /// Bytes that came before the agent began.
     before: Option<Vec<u8>>,
     said: Vec<u8>,
+    /// Something came that is no frame.
+    bad: bool,
     pub(super) greeted: bool,
+    /// It reaches the address at which ranks meet.
+    pub(super) way: Way,
     /// Its ranks are gone; whether something survives.
     pub(super) done: Option<bool>,
     pub(super) heard: Instant,
@@ -55,7 +71,9 @@ impl HostConnection {
             frames: FrameDecoder::default(),
             before: Some(Vec::new()),
             said: Vec::new(),
+            bad: false,
             greeted: false,
+            way: Way::Untried,
             done: None,
             heard: Instant::now(),
             closed: None,
@@ -68,8 +86,11 @@ impl HostConnection {
         self.requests.write();
     }
 
-    /// The frames that have come.
+    /// The frames that have come. Those before bytes that are no frame count; the next call fails.
     pub(super) fn receive(&mut self) -> Result<Vec<FromHost>, BadFrame> {
+        if self.bad {
+            return Err(BadFrame);
+        }
         let mut buffer = vec![0; PIECE];
         let Some(source) = &self.answers else {
             return Ok(Vec::new());
@@ -85,10 +106,17 @@ impl HostConnection {
         }
         self.heard = Instant::now();
         let mut received = Vec::new();
-        while let Some(frame) = self.frames.next()? {
-            received.push(frame);
+        loop {
+            match self.frames.next() {
+                Ok(Some(frame)) => received.push(frame),
+                Ok(None) => return Ok(received),
+                Err(_) if !received.is_empty() => {
+                    self.bad = true;
+                    return Ok(received);
+                }
+                Err(bad) => return Err(bad),
+            }
         }
-        Ok(received)
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), BadFrame> {
@@ -136,6 +164,12 @@ impl HostConnection {
         if lines.is_empty() {
             lines = last_lines(self.before.as_deref().unwrap_or_default(), TAIL_LINES);
         }
+        for line in &mut lines {
+            if let Some((end, _)) = line.char_indices().nth(LONGEST_LINE) {
+                line.truncate(end);
+                line.push('…');
+            }
+        }
         lines
     }
 
@@ -147,6 +181,11 @@ impl HostConnection {
             "no agent began"
         };
         match self.shell {
+            // What shells say of a program that is not there or cannot be executed.
+            Some(status @ Status::Exited(126 | 127)) if !self.greeted => format!(
+                "{what}: {shell} {}; if cobre has another path there, give it with --remote-cobre",
+                ended(status)
+            ),
             Some(status) => format!("{what}: {shell} {}", ended(status)),
             None => what.to_owned(),
         }

@@ -20,6 +20,11 @@ pub(super) enum ToHost {
     Listen {
         name: String,
     },
+    /// Connect to the address at which ranks meet, and tell if that goes.
+    Reach {
+        address: String,
+        port: u16,
+    },
     Start(Box<HostJob>),
     Signal(Order),
     /// Write this file, which proves to other hosts that they see the same directory.
@@ -185,6 +190,9 @@ impl Frame for ToHost {
             Self::FindMark { path } => os(FieldWriter::new(5), path),
             Self::RemoveMark { path } => os(FieldWriter::new(6), path),
             Self::Heartbeat => FieldWriter::new(7),
+            Self::Reach { address, port } => FieldWriter::new(8)
+                .bytes(address.as_bytes())
+                .number(usize::from(*port)),
         }
         .frame()
     }
@@ -192,6 +200,10 @@ impl Frame for ToHost {
     fn decode(kind: u8, fields: &[u8]) -> Option<Self> {
         let mut rest = Rest(fields);
         Some(match kind {
+            8 => Self::Reach {
+                address: rest.text()?,
+                port: u16::try_from(rest.number()?).ok()?,
+            },
             1 => Self::Listen { name: rest.text()? },
             2 => Self::Start(Box::new(HostJob::read(&mut rest)?)),
             3 => Self::Signal(rest.record()?),
@@ -357,6 +369,10 @@ mod tests {
             [
                 ToHost::Listen {
                     name: "b".to_owned(),
+                },
+                ToHost::Reach {
+                    address: "::1".to_owned(),
+                    port: 65535,
                 },
                 ToHost::Start(Box::new(job())),
                 ToHost::Signal(Order {

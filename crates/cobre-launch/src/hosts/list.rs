@@ -100,7 +100,16 @@ impl HostList {
 /// A host as one word: `name`, `name:8`, `user@name:8`, `[::1]:8`.
 fn host(word: &str) -> Result<Host, String> {
     let (name, slots) = match word.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, rest)) => (address, rest.strip_prefix(':')),
+        Some((address, "")) => (address, None),
+        Some((address, rest)) => match rest.strip_prefix(':') {
+            Some(slots) => (address, Some(slots)),
+            None => return Err(expected(word)),
+        },
+        None if is_ipv6(word) => {
+            return Err(format!(
+                "{word:?}: an address with colons is expected in brackets, such as [{word}]:8"
+            ));
+        }
         None => match word.split_once(':') {
             Some((name, slots)) => (name, Some(slots)),
             None => (word, None),
@@ -124,16 +133,35 @@ fn line_of_file(line: &str) -> Result<Host, String> {
 
 /// A name that no remote shell takes for an option, and no shell for anything else.
 fn checked(name: &str, slots: Option<&str>, whole: &str) -> Result<Host, String> {
-    let letter = |c: char| c.is_ascii_alphanumeric() || "-_.@:%".contains(c);
-    let named = !name.is_empty() && !name.starts_with('-') && name.chars().all(letter);
-    let slots = slots.map_or(Some(1), |slots| slots.parse().ok());
-    match slots.filter(|slots| (1..=MAX_RANKS).contains(slots)) {
-        Some(slots) if named => Ok(Host {
-            name: name.to_owned(),
-            slots,
-        }),
-        _ => Err(expected(whole)),
+    let (user, host) = match name.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, name),
+    };
+    if !user.is_none_or(is_word) || !(is_word(host) || is_ipv6(host)) {
+        return Err(expected(whole));
     }
+    let slots = slots.map_or(Some(1), |slots| slots.parse().ok());
+    let slots = slots.filter(|slots| (1..=MAX_RANKS).contains(slots));
+    let slots = slots.ok_or_else(|| {
+        format!("{whole:?}: the ranks of a host are a number from 1 to {MAX_RANKS}")
+    })?;
+    let name = name.to_owned();
+    Ok(Host { name, slots })
+}
+
+/// True for the name of a user or a host that is one word to every program, and no option.
+fn is_word(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && !name.starts_with('-') && name.chars().all(letter)
+}
+
+/// True for an address with colons, with the interface that it belongs to if there is one.
+fn is_ipv6(name: &str) -> bool {
+    let (address, interface) = match name.split_once('%') {
+        Some((address, interface)) => (address, Some(interface)),
+        None => (name, None),
+    };
+    address.parse::<std::net::Ipv6Addr>().is_ok() && interface.is_none_or(is_word)
 }
 
 fn expected(found: &str) -> String {
@@ -181,8 +209,41 @@ mod tests {
             "a:257",
             "a:200,b:200",
             "$(x)",
+            "me@-oProxyCommand=x",
+            "me@-x",
+            "-l@a",
+            "@a",
+            "a@",
+            "a@b@c",
+            "[::1]2",
+            "[::1]:",
+            "[a b]",
+            "a,,b",
         ] {
             assert!(HostList::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_wrong_with_the_host() {
+        for (text, words) in [
+            ("a:0", "from 1 to 256"),
+            ("a:99999999999999999999", "from 1 to 256"),
+            ("fe80::1", "[fe80::1]:8"),
+            ("a b", "a host is expected"),
+        ] {
+            let error = HostList::parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        for text in [
+            "a slots=0",
+            "a:2 slots=3",
+            "a slots=2 max_slots=4",
+            "# none",
+        ] {
+            assert!(HostList::parse_file(text).is_err(), "{text}");
+        }
+        let list = HostList::parse_file("fe80::1%eth0 slots=2\r\nme@a\r\na\n").unwrap();
+        assert_eq!(named(&list), [("fe80::1%eth0", 2), ("me@a", 1), ("a", 1)]);
     }
 }

@@ -28,6 +28,9 @@ const BEAT: Duration = Duration::from_secs(1);
 const HOST_SILENCE: Duration = Duration::from_secs(8);
 /// The silence after which an agent gives the launcher up, which somebody may have suspended for a moment.
 const LAUNCHER_SILENCE: Duration = Duration::from_secs(30);
+/// The sentence about a host whose answers are none.
+const NO_AGENT: &str = "what comes from there is not from an agent of this version, or something else writes in between, \
+                        such as a start-up file of the shell";
 /// The version of launcher and agents, which must be the same.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The remote shell that is taken if none is given. It never asks for a password: nobody could type one.

@@ -9,13 +9,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::connection::HostConnection;
+use super::connection::{HostConnection, Way};
 use super::frame::{FromHost, ToHost};
 use super::job::RemoteJob;
 use super::start::START;
 use super::status_board::StatusBoard;
 use super::stream::ByteQueue;
-use super::{BEAT, HOST_SILENCE, VERSION};
+use super::{BEAT, HOST_SILENCE, NO_AGENT, VERSION};
 use crate::error::LaunchError;
 use crate::link::SupervisorLink;
 use crate::outcome::Status;
@@ -37,6 +37,8 @@ const READER: Duration = Duration::from_secs(2);
 enum StartPhase {
     Greeting,
     Listening,
+    /// All hosts try the way to the first.
+    Reaching,
     Running,
 }
 
@@ -234,8 +236,12 @@ impl Relay {
 
     fn take_answers(&mut self, number: usize) -> Result<(), LaunchError> {
         let Ok(frames) = self.connections[number].receive() else {
-            let reason = "what comes from there is not from an agent of this version".to_owned();
-            return Err(self.lost(number, reason));
+            if self.connections[number].done.is_some() {
+                // Whatever a remote shell says after the agent's last word.
+                self.connections[number].answers = None;
+                return Ok(());
+            }
+            return Err(self.lost(number, NO_AGENT.to_owned()));
         };
         frames
             .into_iter()
@@ -246,7 +252,8 @@ impl Relay {
         let HostConnection { first, ranks, .. } = self.connections[number];
         let rank_of = |rank: usize| (rank < ranks).then_some(first + rank);
         match frame {
-            FromHost::Heartbeat | FromHost::Done | FromHost::Event(Event::NotStarted { .. }) => {}
+            FromHost::Heartbeat | FromHost::Event(Event::NotStarted { .. }) => {}
+            FromHost::Done => return self.tried(number, Way::Open),
             FromHost::Hello { version } if version == VERSION => {
                 self.connections[number].greeted = true;
                 self.greet();
@@ -255,10 +262,12 @@ impl Relay {
                 let reason = format!("its cobre is version {version}, this one {VERSION}");
                 return Err(self.refused(number, reason));
             }
+            FromHost::Failed { reason } if self.phase == StartPhase::Reaching => {
+                return self.tried(number, Way::Closed(reason));
+            }
             FromHost::Failed { reason } => return Err(self.refused(number, reason)),
             FromHost::Listening { address, port } => {
-                self.job.meet_at(&address, port);
-                self.start();
+                return self.reach(&address, port);
             }
             FromHost::Output {
                 rank,
@@ -309,6 +318,43 @@ impl Relay {
         }
     }
 
+    /// Sets the address at which ranks meet; all hosts but the first try the way to it.
+    fn reach(&mut self, address: &str, port: u16) -> Result<(), LaunchError> {
+        self.job.meet_at(address, port);
+        self.phase = StartPhase::Reaching;
+        for host in &mut self.connections[1..] {
+            let address = address.to_owned();
+            host.send(&ToHost::Reach { address, port });
+        }
+        self.tried(0, Way::Open)
+    }
+
+    /// Once all hosts have tried the way to the first: starts the ranks, or names the host that is cut off. If no other
+    /// host reaches the first, it is that.
+    fn tried(&mut self, number: usize, way: Way) -> Result<(), LaunchError> {
+        self.connections[number].way = way;
+        let untried = |host: &HostConnection| host.way == Way::Untried;
+        if self.phase != StartPhase::Reaching || self.connections.iter().any(untried) {
+            return Ok(());
+        }
+        let closed = |host: &HostConnection| matches!(host.way, Way::Closed(_));
+        let Some(cut_off) = self.connections.iter().position(closed) else {
+            self.start();
+            return Ok(());
+        };
+        let others = &self.connections[1..];
+        if others.len() > 1 && others.iter().all(closed) {
+            let reason = "no other host reaches it at the address where the ranks would meet; if they reach it at another, \
+                          give that with --coordinator";
+            return Err(self.lost(0, reason.to_owned()));
+        }
+        let reason = match &self.connections[cut_off].way {
+            Way::Closed(reason) => reason.clone(),
+            Way::Untried | Way::Open => String::new(),
+        };
+        Err(self.lost(cut_off, reason))
+    }
+
     fn start(&mut self) {
         self.phase = StartPhase::Running;
         for host in &mut self.connections {
@@ -354,7 +400,9 @@ impl Relay {
             let running = self.phase == StartPhase::Running;
             let silent = running && now > host.heard + limit;
             // The first host finds its address before ranks start; names may take long.
-            let awaited = !host.greeted || (self.phase == StartPhase::Listening && number == 0);
+            let awaited = !host.greeted
+                || (self.phase == StartPhase::Listening && number == 0)
+                || (self.phase == StartPhase::Reaching && host.way == Way::Untried);
             let absent = awaited && now > self.started + START;
             let reason = if ended {
                 host.end(&self.job.shell.to_string_lossy())

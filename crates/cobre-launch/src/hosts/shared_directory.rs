@@ -1,5 +1,6 @@
 //! Questions to hosts outside a job: if they answer, and if all of them see the same directory.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use rustix::process::{Resource, getrlimit};
 
 use super::connection::HostConnection;
 use super::frame::{FromHost, ToHost};
-use super::start::{START, connect};
-use super::{BEAT, HostList, Hosts, VERSION};
+use super::start::{START, connect, coordinator};
+use super::{BEAT, HostList, Hosts, NO_AGENT, VERSION};
 use crate::error::LaunchError;
 use crate::link::SupervisorLink;
 
@@ -19,19 +20,33 @@ struct Conversation {
     /// The remote shells, which end with this.
     _shells: SupervisorLink,
     connections: Vec<HostConnection>,
+    /// The frames of each host that nobody has asked for yet.
+    heard: Vec<VecDeque<FromHost>>,
 }
 
-/// True if this host has an agent of this version that begins within a time.
-pub fn answers(hosts: &Hosts, name: &str, within: Duration) -> bool {
-    let others: Vec<String> = hosts
-        .list
-        .hosts()
-        .iter()
-        .map(|host| host.name.clone())
-        .filter(|other| other != name)
-        .collect();
-    let list = hosts.list.without(&others);
-    Conversation::begin(&list, hosts, within).is_ok()
+/// True if this host, one of those that are gone, could take part in a job again: it has an agent of this version that
+/// begins within a time, and its ranks would meet those of the hosts that are left.
+pub fn answers(hosts: &Hosts, gone: &[String], name: &str, within: Duration) -> bool {
+    let only = |kept: &[&str]| {
+        let names = hosts.list.hosts().iter().map(|host| host.name.clone());
+        let others: Vec<String> = names.filter(|other| !kept.contains(&&**other)).collect();
+        hosts.list.without(&others)
+    };
+    // Those that are left are asked only if there is something to ask.
+    if Conversation::begin(&only(&[name]), hosts, within).is_err() {
+        return false;
+    }
+    let mut others = hosts.list.hosts().iter();
+    let Some(other) = others.find(|host| host.name != name && !gone.contains(&host.name)) else {
+        return true;
+    };
+    let pair = Hosts {
+        list: only(&[name, &other.name]),
+        ..hosts.clone()
+    };
+    Conversation::begin(&pair.list, &pair, within)
+        .and_then(|mut conversation| conversation.meet(&pair))
+        .is_ok()
 }
 
 /// Finds out if all hosts see one directory: the first writes a file that the others look for.
@@ -78,6 +93,7 @@ impl Conversation {
         let (shells, connections) = connect(list, &hosts.shell, getrlimit(Resource::Nofile))?;
         let mut conversation = Self {
             _shells: shells,
+            heard: connections.iter().map(|_| VecDeque::new()).collect(),
             connections,
         };
         for number in 0..conversation.connections.len() {
@@ -99,6 +115,16 @@ impl Conversation {
         Ok(conversation)
     }
 
+    /// Finds out if the second host reaches the first.
+    fn meet(&mut self, hosts: &Hosts) -> Result<(), LaunchError> {
+        let name = coordinator(hosts)?;
+        self.connections[0].send(&ToHost::Listen { name });
+        let FromHost::Listening { address, port } = self.answer(0, START)? else {
+            return Err(self.lost(0, "it has no address at which ranks could meet"));
+        };
+        self.ask(1, &ToHost::Reach { address, port }, "cannot take part")
+    }
+
     fn ask(&mut self, number: usize, request: &ToHost, refusal: &str) -> Result<(), LaunchError> {
         self.connections[number].send(request);
         match self.answer(number, START)? {
@@ -115,13 +141,13 @@ impl Conversation {
         let until = Instant::now() + within;
         loop {
             let Ok(frames) = self.connections[number].receive() else {
-                return Err(self.lost(
-                    number,
-                    "what comes from there is not from an agent of this version",
-                ));
+                return Err(self.lost(number, NO_AGENT));
             };
-            let mut frames = frames.into_iter();
-            if let Some(frame) = frames.find(|frame| *frame != FromHost::Heartbeat) {
+            let news = frames
+                .into_iter()
+                .filter(|frame| *frame != FromHost::Heartbeat);
+            self.heard[number].extend(news);
+            if let Some(frame) = self.heard[number].pop_front() {
                 return Ok(frame);
             }
             let Some(source) = &self.connections[number].answers else {

@@ -81,7 +81,7 @@ pub(crate) fn start(
 }
 
 /// The name or address by which the other hosts reach the first.
-fn coordinator(hosts: &Hosts) -> Result<String, LaunchError> {
+pub(super) fn coordinator(hosts: &Hosts) -> Result<String, LaunchError> {
     if let Some(given) = &hosts.coordinator {
         return Ok(given.clone());
     }
