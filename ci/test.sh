@@ -4,18 +4,21 @@ set -u
 cd "$(dirname "$0")/.."
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+ends=$(mktemp)
+trap 'rm -f "$log" "$ends"' EXIT
 failed=''
 
 # step NAME COMMAND…: runs it, remembers whether it failed, goes on.
 step() {
-    local name=$1 start=$SECONDS
+    local name=$1 start=$SECONDS first
+    first=$(($(wc -l <"$log") + 1))
     shift
     echo "=== $name"
     if "$@" 2>&1 | tee -a "$log"; [ "${PIPESTATUS[0]}" -ne 0 ]; then
         failed="$failed
   $name"
         echo "=== $name: FAILED"
+        { echo "--- the end of: $name"; tail -n "+$first" "$log" | tail -n 15 | cut -c 1-400; } >>"$ends"
     fi
     echo "=== $name: $((SECONDS - start)) s"
 }
@@ -75,6 +78,7 @@ if [ -n "$failed" ]; then
          /^stack backtrace:/ || /^failures:$/ { lines = 0 }
          lines > 0 { lines--; print substr($0, 1, 400) }' "$log"
     grep -aE '^test .*FAILED|^error|^(FAILED|ERROR) ' "$log" | head -n 40
+    cat "$ends"
     echo "failed steps:$failed"
     exit 1
 fi
