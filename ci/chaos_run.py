@@ -5,8 +5,8 @@
 
 Each study is one training run. It is started on some backend, ranks and threads, and something is done
 to it at a random instant: a signal to a rank, to rank 0, to all ranks, or to the launcher, or strangers call at
-every port it listens at. Ranks of tcp also run on two hosts, which are network namespaces, and lose sight of each
-other. Then it is resumed on another backend, ranks and threads, and so on, until it gets through. Its results must
+every port it listens at. Ranks of tcp also run on two hosts, which are network namespaces, one to three on each,
+numbered in a row or in turn; leaders and followers among them are killed and stopped, and the hosts lose sight of each other. Then it is resumed on another backend, ranks and threads, and so on, until it gets through. Its results must
 be the bytes of a run that nothing was done to. Then surroundings in which it cannot work: a full disk, a full
 /dev/shm, few descriptors. Backends are those of the build and "hosts", if none are named; mpi is there if cobre was
 built with it. Prints a table; the exit code is 0 if nothing hung, nothing was left behind and nothing differed.
@@ -53,14 +53,15 @@ def results(output):
 
 
 def start(output, seed, layout, resume, hosts):
-    """The processes that are to be waited for: the launcher, or a rank per host."""
+    """The processes that are to be waited for: the launcher, or the ranks of the hosts."""
     words, environment = command(output, seed, layout, resume), {**os.environ, STUDY: str(seed)}
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     if layout[0] != "hosts":
         return [subprocess.Popen(words, env=environment, **piped)]
     hosts.build()
-    return [subprocess.Popen(["ip", "netns", "exec", hosts.host(rank), *words],
-                             env=environment | hosts.environment(rank), **piped) for rank in (0, 1)]
+    hosts.place(layout[1])
+    return [subprocess.Popen(["ip", "netns", "exec", hosts.host(number), *words],
+                             env=environment | hosts.environment(rank), **piped) for rank, number in enumerate(hosts.places)]
 
 
 def wait(jobs, seed):
@@ -90,12 +91,21 @@ class Hosts:
         self.secret.write_text("a secret that only these hosts have")
         self.secret.chmod(0o600)
         self.there = False
+        self.places = [0, 1]
+
+    def place(self, ranks):
+        """Puts so many ranks on the hosts: in turn, or an even number of them in a row."""
+        half = ranks // 2
+        self.places = [rank % 2 for rank in range(ranks)] if ranks % 2 else [0] * half + [1] * half
+
+    def leaders(self):
+        return {self.places.index(number) for number in (0, 1)}
 
     def ip(self, words):
         return subprocess.run(["ip", *words.split()], capture_output=True).returncode == 0
 
-    def host(self, rank):
-        return f"{self.name}h{rank}"
+    def host(self, number):
+        return f"{self.name}h{number}"
 
     def build(self):
         """Builds them anew; says whether that is permitted here."""
@@ -104,31 +114,31 @@ class Hosts:
         router = f"{self.name}r"
         done = self.ip(f"netns add {router}")
         done = done and self.ip(f"netns exec {router} sysctl -qw net.ipv4.ip_forward=1")
-        for rank in (0, 1):
-            host = self.host(rank)
+        for number in (0, 1):
+            host = self.host(number)
             done = done and all(map(self.ip, (
                 f"netns add {host}",
-                f"link add outside netns {host} type veth peer name down{rank} netns {router}",
+                f"link add outside netns {host} type veth peer name down{number} netns {router}",
                 f"-n {host} link set lo up",
-                f"-n {host} addr add 10.77.{rank}.2/24 dev outside",
+                f"-n {host} addr add 10.77.{number}.2/24 dev outside",
                 f"-n {host} link set outside up",
-                f"-n {router} addr add 10.77.{rank}.1/24 dev down{rank}",
-                f"-n {router} link set down{rank} up",
-                f"-n {host} route add default via 10.77.{rank}.1")))
+                f"-n {router} addr add 10.77.{number}.1/24 dev down{number}",
+                f"-n {router} link set down{number} up",
+                f"-n {host} route add default via 10.77.{number}.1")))
         return done
 
     def environment(self, rank):
-        return {"COBRE_COMM_BACKEND": "tcp", "COBRE_TCP_RANK": str(rank), "COBRE_TCP_SIZE": "2",
+        return {"COBRE_COMM_BACKEND": "tcp", "COBRE_TCP_RANK": str(rank), "COBRE_TCP_SIZE": str(len(self.places)),
                 "COBRE_TCP_COORDINATOR": "10.77.0.2", "COBRE_TCP_BIND": "10.77.0.2", "COBRE_TCP_PORT": "29400",
                 "COBRE_TCP_SECRET_FILE": str(self.secret), "COBRE_TCP_TIMEOUT_SECS": "20",
-                "COBRE_TCP_HOST": self.host(rank)}
+                "COBRE_TCP_HOST": self.host(self.places[rank]), "COBRE_TCP_SHARED_MEMORY": "on"}
 
     def part(self, chance):
         """The hosts lose sight of each other, with and without a word from the network."""
-        rank = chance.choice((0, 1))
-        self.ip(chance.choice((f"-n {self.host(rank)} link set outside down",
-                               f"-n {self.name}r route add blackhole 10.77.{rank}.2/32",
-                               f"-n {self.name}r rule add from 10.77.{rank}.2 blackhole")))
+        number = chance.choice((0, 1))
+        self.ip(chance.choice((f"-n {self.host(number)} link set outside down",
+                               f"-n {self.name}r route add blackhole 10.77.{number}.2/32",
+                               f"-n {self.name}r rule add from 10.77.{number}.2 blackhole")))
 
     def remove(self):
         if self.there:
@@ -163,6 +173,30 @@ def send(pid, number):
         pass
 
 
+def strike(pids, number):
+    """Sends the signal to all of them; who is stopped goes on after a moment."""
+    for pid in pids:
+        send(pid, number)
+    if number == signal.SIGSTOP:
+        time.sleep(0.3)
+        for pid in pids:
+            send(pid, signal.SIGCONT)
+
+
+def disturb_hosts(chance, hosts, seed, number):
+    """Sends the signal to leaders or followers of the hosts, or parts the hosts; says to whom."""
+    ranks = {pid: rank for pid, rank in processes(seed).items() if rank is not None}
+    leaders = [pid for pid, rank in sorted(ranks.items()) if rank in hosts.leaders()]
+    followers = [pid for pid in sorted(ranks) if pid not in leaders]
+    targets = {"a leader": leaders[:1], "a leader and a follower": leaders[-1:] + followers[:1],
+               "both leaders": leaders, "a follower": followers[-1:], "a partition": []}
+    who = chance.choice([who for who, pids in targets.items() if pids or who == "a partition"])
+    if who == "a partition":
+        hosts.part(chance)
+    strike(targets[who], number)
+    return who
+
+
 def disturb(chance, job, seed, number):
     """Sends the signal to a rank, to rank 0, to all ranks or to the launcher; says to whom."""
     ranks = {pid: rank for pid, rank in processes(seed).items() if rank is not None}
@@ -175,12 +209,7 @@ def disturb(chance, job, seed, number):
         targets = list(ranks)
     else:
         targets = [job.pid]
-    for pid in targets:
-        send(pid, number)
-    if number == signal.SIGSTOP:
-        time.sleep(0.3)
-        for pid in targets:
-            send(pid, signal.SIGCONT)
+    strike(targets, number)
     return who
 
 
@@ -256,7 +285,7 @@ def main():
     chance = random.Random(seed)
     backends = backends_asked()
     # MPICH's ranks spin while they wait: more of them than cores would take minutes.
-    ranks = {"local": (1,), "hosts": (2,), "mpi": (2,)}
+    ranks = {"local": (1,), "hosts": (2, 3, 4, 5, 6), "mpi": (2,)}
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="cobre-chaos-"))
     before = shared_memory()
     counts = {"disturbed": 0, "hung": 0, "resumed": 0, "studies": 0, "differing": 0, "left": 0, "refused": 0}
@@ -292,8 +321,7 @@ def main():
                         jobs[0].wait(timeout=chance.uniform(0.0, 1.5 * length))
                     except subprocess.TimeoutExpired:
                         if backend == "hosts":
-                            hosts.part(chance)
-                            who = "a partition"
+                            who = disturb_hosts(chance, hosts, study_seed, chance.choice(SIGNALS))
                         elif backend == "tcp" and chance.random() < 0.3:
                             call(chance, study_seed)
                             who = "strangers"

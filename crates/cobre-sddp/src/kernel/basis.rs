@@ -93,8 +93,8 @@ pub(super) struct Basis {
     /// Refactorisations forced by numerical trouble, and pivots, over all solves.
     pub(super) refactored: u64,
     pub(super) pivots: u64,
-    /// Pivots at the last search for violated inequalities.
-    pub(super) rows_checked: u64,
+    /// Pivots at the next search for violated inequalities.
+    pub(super) next_row_check: u64,
     pub(super) scratch: Scratch,
 }
 

@@ -42,6 +42,9 @@ struct TransformedRow {
     coefficients: Vec<f64>,
     twins: Vec<usize>,
     members: Vec<Member>,
+    /// True if it is no hyperplane and no two members have an entry in common: a member that changes leaves the others
+    /// as they are.
+    is_separable: bool,
 }
 
 /// The part of a group in a row.
@@ -60,8 +63,8 @@ struct Member {
 pub(super) struct HyperplaneGroups {
     pub(super) groups: Vec<HyperplaneGroup>,
     rows: Vec<TransformedRow>,
-    /// By group, its rows among `rows`.
-    rows_of: Vec<Vec<usize>>,
+    /// By group, its rows among `rows`, and its number among their members.
+    rows_of: Vec<Vec<(usize, usize)>>,
     /// By row of the linear program: its group, and its number there.
     hyperplane_of: Vec<Option<(u32, u8)>>,
     /// By column: its group.
@@ -209,7 +212,7 @@ impl HyperplaneGroups {
             let others = self.groups[group as usize].others.iter();
             let entries =
                 others.filter_map(|other| list.binary_search_by_key(other, |at| at.0).ok());
-            self.rows_of[group as usize].push(self.rows.len());
+            self.rows_of[group as usize].push((self.rows.len(), members.len()));
             members.push(Member {
                 group: group as usize,
                 own,
@@ -218,7 +221,14 @@ impl HyperplaneGroups {
             });
         }
         if !members.is_empty() {
+            let entries = members.iter().flat_map(|member| &member.entries);
+            let mut entries: Vec<usize> = entries.copied().collect();
+            entries.sort_unstable();
+            let is_separable = members.len() > 1
+                && self.hyperplane_of[row].is_none()
+                && entries.windows(2).all(|pair| pair[0] != pair[1]);
             self.rows.push(TransformedRow {
+                is_separable,
                 row,
                 coefficients: list.iter().map(|entry| entry.1).collect(),
                 twins,
@@ -229,11 +239,17 @@ impl HyperplaneGroups {
 
     /// Makes these hyperplanes the references.
     pub(super) fn refer(&mut self, references: &[u8], by_row: &mut Sparse, by_column: &mut Sparse) {
-        for (group, (own, &new)) in self.references.iter_mut().zip(references).enumerate() {
-            if *own != new {
-                *own = new;
-                for &row in &self.rows_of[group] {
-                    self.is_changed[row] = true;
+        for (group, &new) in references.iter().enumerate() {
+            if self.references[group] == new {
+                continue;
+            }
+            self.references[group] = new;
+            for &(at, member) in &self.rows_of[group] {
+                let row = &self.rows[at];
+                if row.is_separable {
+                    self.transform_member(row, &row.members[member], by_row, by_column);
+                } else {
+                    self.is_changed[at] = true;
                 }
             }
         }
@@ -267,6 +283,28 @@ impl HyperplaneGroups {
         }
         for (value, &twin) in values.iter().zip(&row.twins) {
             by_column.values_mut(twin..twin + 1)[0].1 = value.1;
+        }
+    }
+
+    /// Writes the coefficients of one member of a separable row for its present reference, as [`Self::transform`] does.
+    fn transform_member(
+        &self,
+        row: &TransformedRow,
+        member: &Member,
+        by_row: &mut Sparse,
+        by_column: &mut Sparse,
+    ) {
+        let start = by_row.start(row.row);
+        let mut set = |entry: usize, value: f64| {
+            by_row.values_mut(start + entry..start + entry + 1)[0].1 = value;
+            let twin = row.twins[entry];
+            by_column.values_mut(twin..twin + 1)[0].1 = value;
+        };
+        let reference = self.reference(member.group);
+        let factor = member.coefficient / reference.coefficient;
+        set(member.own, factor);
+        for (&entry, slope) in member.entries.iter().zip(&reference.slopes) {
+            set(entry, row.coefficients[entry] - factor * slope);
         }
     }
 

@@ -70,14 +70,14 @@ impl Basis {
         let most = tolerance::MAX_PIVOTS + tolerance::PIVOTS_PER_ROW * input.lp.largest_basis();
         let (mut values, mut new) = (ValueState::Computed, *pivots > 0);
         self.scratch.positions_at = None;
-        self.rows_checked = self.pivots;
+        self.next_row_check = self.pivots;
         self.compute_values(input);
         loop {
             if self.factors.is_long() {
                 return Ok(SolveState::Long);
             }
             if self.is_row_check_due(input.lp) {
-                self.add_violated_rows(input);
+                self.add_violated_rows_and_cut(input);
             }
             let position = if let Some(position) = self.leaving() {
                 position
@@ -205,7 +205,7 @@ impl Basis {
     /// The most violated row of the linear program that is not in the basis, or else the most
     /// violated cut; with the value of its slack.
     #[inline]
-    fn violated(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
+    pub(super) fn violated(&mut self, input: StageInput<'_>) -> Option<(u32, f64)> {
         let lp = input.lp;
         if lp.rows > lp.equalities
             && lp.is_dense

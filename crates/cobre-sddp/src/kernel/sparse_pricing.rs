@@ -13,7 +13,7 @@ use cobre_simd::vectorized;
 
 /// Violated inequalities that are added at a time.
 const ROWS_AT_ONCE: usize = 20;
-/// Pivots between two searches for violated inequalities, with hyperplanes.
+/// Pivots between two searches for violated inequalities and cuts, with hyperplanes.
 const PIVOTS_PER_CHECK: u64 = 20;
 /// The largest weight: beyond it all weights start anew, or no infeasibility would count any more.
 const LARGEST_WEIGHT: f64 = 1e6;
@@ -127,10 +127,23 @@ impl Basis {
         }
     }
 
-    /// True if violated inequalities are to be added although variables of the basis are infeasible: with hyperplanes,
-    /// many pivots would be made for a relaxation that is far from the linear program.
+    /// True if violated inequalities and cuts are to be added although variables of the basis are infeasible: with
+    /// hyperplanes, many pivots would be made for a relaxation that is far from the linear program.
     pub(super) fn is_row_check_due(&self, lp: &ReducedLp) -> bool {
-        !lp.hyperplanes.groups.is_empty() && self.pivots >= self.rows_checked + PIVOTS_PER_CHECK
+        !lp.hyperplanes.groups.is_empty() && !lp.is_dense && self.pivots >= self.next_row_check
+    }
+
+    /// Adds the most violated inequalities, and the most violated cut or the bound of its slack.
+    pub(super) fn add_violated_rows_and_cut(&mut self, input: StageInput<'_>) {
+        self.add_violated_rows(input);
+        self.next_row_check = self.pivots + PIVOTS_PER_CHECK;
+        if let Some((row, value)) = self.violated(input)
+            && self.price_basic_slack(input.lp, row, value).is_none()
+            && !self.rows.contains(&row)
+            && !self.is_full()
+        {
+            self.add_row(input, row, value);
+        }
     }
 
     /// Adds the most violated inequalities that are not in a basis with sparse factors; returns
@@ -140,7 +153,7 @@ impl Basis {
         if lp.is_dense || lp.rows == lp.equalities {
             return false;
         }
-        self.rows_checked = self.pivots;
+        self.next_row_check = self.pivots + PIVOTS_PER_CHECK;
         self.compute_activity(lp);
         let mut violated = std::mem::take(&mut self.scratch.violated_rows);
         violated.clear();

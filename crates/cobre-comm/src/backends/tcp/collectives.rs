@@ -37,13 +37,24 @@ pub(super) fn barrier(run: &RunningCall<'_>) -> Result<(), TransportFault> {
     if run.size() == 1 {
         Ok(())
     } else if goes_direct(run, 0) {
-        swap(run, |_| &[], nothing(run), || false)
-    } else if run.rank() > 0 {
-        bring(run, &[], Vec::new())
+        meet_directly(run)
     } else {
-        let round = collect(run, |_| Vec::new())?;
-        release(run, round, |_| Vec::new())
+        meet_by_star(run)
     }
+}
+
+/// Everyone greets everyone.
+pub(super) fn meet_directly(run: &RunningCall<'_>) -> Result<(), TransportFault> {
+    swap(run, |_| &[], nothing(run), || false)
+}
+
+/// All greet rank 0, which then greets all.
+pub(super) fn meet_by_star(run: &RunningCall<'_>) -> Result<(), TransportFault> {
+    if run.rank() > 0 {
+        return bring(run, &[], Vec::new());
+    }
+    let round = collect(run, |_| Vec::new())?;
+    release(run, round, |_| Vec::new())
 }
 
 /// Blocks go to everyone directly, or to rank 0 and from there, without the own, to everyone.

@@ -76,7 +76,7 @@ impl HostCall<'_> {
     }
 
     /// The step between hosts, which their leaders make.
-    fn between(
+    pub(super) fn between(
         &self,
         call: impl FnOnce(&RunningCall<'_>) -> Result<(), TransportFault>,
     ) -> Result<(), TransportFault> {

@@ -28,6 +28,7 @@ pub(super) mod simulation;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod topology;
 mod verdict;
 mod watch;
 
@@ -40,7 +41,7 @@ use std::time::Duration;
 use super::heap::HeapRegion;
 use super::shm::HostMemory;
 use crate::arguments::{Partition, RegionParts, RootRank, RootedPartition};
-use crate::call_signature::CallSignature;
+use crate::call_signature::{CallSignature, Collective};
 use crate::communicator::ReduceOp;
 use crate::cpus;
 use crate::data::{CommData, Reducible};
@@ -60,6 +61,7 @@ use os as system;
 use rendezvous::JoinedJob;
 #[cfg(test)]
 use simulation::system;
+use topology::SmallMessages;
 use verdict::{JobVerdict, WatchRequest};
 use watch::{Limits, WatchThread};
 
@@ -102,8 +104,19 @@ impl TcpBackend {
         };
         let met = rendezvous::meet(config).map_err(failed)?;
         let is_crowded = peer_table::is_crowded(&met.peer_infos, config.rank, cpus::quota());
-        let group = begin(config, met, is_crowded).map_err(|error| failed(error.to_string()))?;
+        let is_measured = met.small_messages == SmallMessages::Measured;
+        let begun = begin(config, met, is_crowded);
+        let mut group = begun.map_err(|error| failed(error.to_string()))?;
         let hosts = host_group::meet(&group, config, is_crowded).map_err(failed)?;
+        let exchanging = hosts.as_ref().map_or(group.size, |it| it.leaders.len());
+        if is_measured && exchanging > 2 {
+            let signature = CallSignature::new(Collective::Barrier);
+            let measured = group
+                .begin(&signature)
+                .and_then(|call| topology::is_direct_faster(&call, hosts.as_ref()));
+            group.always_direct =
+                measured.map_err(|fault| failed(host_group::failure_text(fault)))?;
+        }
         Ok(Self(Arc::new(Member {
             hosts,
             group: Arc::new(group),
@@ -203,7 +216,7 @@ fn begin(config: &TcpConfig, met: JoinedJob, is_crowded: bool) -> io::Result<Gro
         size: config.size,
         everyone: (0..config.size).collect(),
         direct: met.direct,
-        always_direct: met.always_direct,
+        always_direct: met.small_messages == SmallMessages::Direct,
         spin: system::settle(config.rank, config.size, is_crowded),
         timeout: config.timeout,
         watch: WatchThread::begin(job_verdict, wake_receiver, met.watches, limits)?,

@@ -15,6 +15,7 @@ use super::message::{FORGED, Inbox, Message, MessageKind};
 use super::peer_table::{self, PeerInfo};
 use super::secret::Secret;
 use super::system::{self, Instant, PollSource, TcpListener, bind};
+use super::topology::SmallMessages;
 use super::{host_group, inherited, watch};
 use crate::backends::{MAX_RANKS, wire};
 use crate::env::{self, DEFAULT_RENDEZVOUS, TcpConfig, TcpProtection, TcpTopology};
@@ -42,8 +43,7 @@ pub(super) struct JoinedJob {
     pub(super) watches: Vec<Option<(Connection, Inbox)>>,
     /// True if any two ranks are connected.
     pub(super) direct: bool,
-    /// True if small messages go directly too.
-    pub(super) always_direct: bool,
+    pub(super) small_messages: SmallMessages,
 }
 
 /// Meets the other ranks, or says why not.
@@ -191,8 +191,12 @@ fn gather(
             return Err(refuse_all(&joining, &cause));
         }
     }
-    let always_direct = direct && config.topology == TcpTopology::Ring;
-    let start = [u64::from(direct), u64::from(always_direct)];
+    let small_messages = match config.topology {
+        TcpTopology::Ring if direct => SmallMessages::Direct,
+        TcpTopology::Auto if direct => SmallMessages::Measured,
+        _ => SmallMessages::Star,
+    };
+    let start = [u64::from(direct), small_messages as u64];
     tell_all(&joining, &Message::new(MessageKind::Start, start));
     let (links, watches) = joining
         .into_iter()
@@ -203,7 +207,7 @@ fn gather(
         links,
         watches,
         direct,
-        always_direct,
+        small_messages,
     })
 }
 
@@ -468,17 +472,20 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
         MessageKind::Start,
         Instant::now() + time_limit,
     )?;
-    let [direct, always_direct] = start.figures.map(|figure| figure == 1);
+    let direct = start.figures[0] == 1;
+    let small_messages = SmallMessages::of_figure(start.figures[1])
+        .filter(|&it| direct || it == SmallMessages::Star);
     if !direct {
         links.fill_with(|| None);
     }
     links[0] = Some(data);
     let mut peers = (0..config.size).filter(|&peer| peer != config.rank);
-    if always_direct && !direct || direct && peers.any(|peer| links[peer].is_none()) {
+    let is_connected = !direct || peers.all(|peer| links[peer].is_some());
+    let Some(small_messages) = small_messages.filter(|_| is_connected) else {
         return Err(format!(
             "rank 0 at {address} starts with direct connections that do not exist; {ONE_BUILD}"
         ));
-    }
+    };
     let mut watches: Vec<_> = (0..config.size).map(|_| None).collect();
     watches[0] = Some((watch, inbox));
     Ok(JoinedJob {
@@ -486,7 +493,7 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
         links,
         watches,
         direct,
-        always_direct,
+        small_messages,
     })
 }
 

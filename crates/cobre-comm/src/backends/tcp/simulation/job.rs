@@ -37,6 +37,8 @@ pub(super) enum CallResult {
 pub(super) struct RankRecord {
     /// The time at which it was there with all others, or why it was not.
     pub(super) started: Option<Result<Duration, String>>,
+    /// The topology that it takes for small messages, from then on.
+    pub(super) topology: Option<String>,
     /// Each call: when it began, when it ended, and how.
     pub(super) calls: Vec<(Duration, Duration, CallResult)>,
     /// The call that it is in: its number and since when.
@@ -142,7 +144,10 @@ impl Rank {
         match TcpBackend::connect(config) {
             Err(error) => self.note(|record| record.started = Some(Err(error.to_string()))),
             Ok(comm) => {
-                self.note(|record| record.started = Some(Ok(now())));
+                self.note(|record| {
+                    record.started = Some(Ok(now()));
+                    record.topology = Some(comm.topology());
+                });
                 self.compute(&comm);
                 drop(comm);
                 self.note(|record| record.left = Some(now()));

@@ -89,8 +89,20 @@ impl Judge<'_> {
                 self.breach(format!("6: rank {rank} leaves {open} sockets open"));
             }
         }
+        self.one_topology();
         self.nobody_runs_ahead();
         self.stalls();
+    }
+
+    /// Part of promise 4: ranks that start send small messages the same way.
+    fn one_topology(&mut self) {
+        let ranks = self.outcome.ranks.iter();
+        let mut taken: Vec<&String> = ranks.filter_map(|it| it.topology.as_ref()).collect();
+        taken.dedup();
+        if taken.len() > 1 {
+            let text = format!("4: ranks differ in their topology: {taken:?}");
+            self.breach(text);
+        }
     }
 
     /// Promises 2 and 3: results that are right, or errors that stay.

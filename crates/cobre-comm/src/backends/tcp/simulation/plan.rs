@@ -11,6 +11,8 @@ const LARGE: usize = 64 * 1024 / 8;
 /// Steps within which most jobs are over, over sockets and by hosts: faults come before.
 const STEPS: usize = 1500;
 const HOST_STEPS: usize = 4000;
+/// Steps that the choice of a topology takes besides, where more than two hosts make it.
+const CHOICE_STEPS: usize = 2500;
 /// A partition of this length ends no job.
 const SHORT: u64 = 1000;
 
@@ -254,6 +256,8 @@ impl JobPlan {
         } else {
             STEPS
         };
+        let chooses = self.topology == TcpTopology::Auto && self.hosts.iter().any(|&it| it > 1);
+        let steps = if chooses { steps + CHOICE_STEPS } else { steps };
         if random.once_in(4) {
             Trigger::Time(random.millis(0, 3_000))
         } else {

@@ -264,6 +264,24 @@ fn a_rank_that_was_stopped_for_long_answers_in_whole_messages() {
     assert_eq!(breaches, [""; 0], "{plan:?} {outcome:#?}");
 }
 
+/// A message takes the same time between any two hosts, and processors take none: one trip is faster than two.
+#[test]
+fn ranks_of_distant_hosts_choose_the_direct_way() {
+    let secret = SimulationSecret::new("distant");
+    for hosts in [&[0, 1, 2][..], &[0, 0, 1, 1, 2], &[2, 0, 1, 0, 3, 1]] {
+        let plan = JobPlan {
+            topology: TcpTopology::Auto,
+            ..of_hosts(hosts, vec![PlannedCall::Allreduce(3); 3], 20_000)
+        };
+        let (_, outcome, breaches) = secret.run_plan(plan, None);
+        assert_eq!(breaches, [""; 0], "{hosts:?}");
+        let topologies: Vec<_> = outcome.ranks.iter().map(|it| &it.topology).collect();
+        let direct = Some("direct".to_owned());
+        assert_eq!(topologies, vec![&direct; hosts.len()], "{outcome:#?}");
+        println!("{hosts:?}: {} steps, {:?}", outcome.steps, outcome.now);
+    }
+}
+
 /// A job of three ranks whose second and third exchange large blocks when the way from one to the other is blocked.
 fn cut_apart(step: u64, from: usize, both: bool) -> JobPlan {
     let (root, length) = (from % 2 + 1, 24_000);
@@ -271,7 +289,7 @@ fn cut_apart(step: u64, from: usize, both: bool) -> JobPlan {
     JobPlan {
         size: 3,
         hosts: vec![0, 1, 2],
-        topology: TcpTopology::Auto,
+        topology: TcpTopology::Ring,
         timeout: None,
         properties: Properties {
             delay: Duration::from_micros(500),
