@@ -6,7 +6,8 @@
 Each study is one training run. It is started on some backend, ranks and threads, and something is done
 to it at a random instant: a signal to a rank, to rank 0, to all ranks, or to the launcher, or strangers call at
 every port it listens at. Ranks of tcp also run on two hosts, which are network namespaces, one to three on each,
-numbered in a row or in turn; leaders and followers among them are killed and stopped, and the hosts lose sight of each other. Then it is resumed on another backend, ranks and threads, and so on, until it gets through. Its results must
+numbered in a row or in turn; leaders and followers among them are killed and stopped, and the hosts lose sight of
+each other. Then it is resumed on another backend, ranks and threads, and so on, until it gets through. Its results must
 be the bytes of a run that nothing was done to. Then surroundings in which it cannot work: a full disk, a full
 /dev/shm, few descriptors. Backends are those of the build and "hosts", if none are named; mpi is there if cobre was
 built with it. Prints a table; the exit code is 0 if nothing hung, nothing was left behind and nothing differed.
