@@ -33,6 +33,10 @@ step 'house rules can fail' ci/house-rules.sh --self-test
 step 'lints' cargo clippy $all --all-targets -- -D warnings
 # MPICH spins, so what runs on it stays small.
 step 'tests' cargo test $all --no-fail-fast
+# Before the next step, which builds the examples anew, without tcp.
+if unshare -n true 2>/dev/null; then
+    step 'pods of the manifests for Kubernetes' ci/pods.py
+fi
 step 'each backend alone, and none' ci/features.sh
 step 'the portable build of shm' ci/portable.sh
 step 'documentation' env RUSTDOCFLAGS='-D warnings' cargo doc $all --no-deps --quiet
@@ -44,7 +48,6 @@ step 'licences and duplicates of dependencies' ci/judges/dependencies.py
 step 'faults of the disk: a sample' ci/judges/disk.py 40 2026
 if [ -x /usr/sbin/sshd ] && unshare -n true 2>/dev/null; then
     step 'jobs on two hosts over sshd' ci/ssh.py
-    step 'pods of the manifests for Kubernetes' ci/pods.py
 fi
 step 'tables' ci/tables.sh
 step 'python' ci/python.sh

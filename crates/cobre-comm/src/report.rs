@@ -127,9 +127,12 @@ impl LauncherMessage {
                 descriptors,
             } => {
                 let numbers = descriptors.map(|it| [Some(it.pipe), it.process_manager]);
-                let numbers = numbers.into_iter().flatten().flatten();
-                let numbers: String = numbers.map(|number| format!(" {number}")).collect();
-                format!("joined {rank} {pid} {host}{numbers}\n")
+                let mut line = format!("joined {rank} {pid} {host}");
+                for number in numbers.into_iter().flatten().flatten() {
+                    line.push(' ');
+                    line.push_str(&number.to_string());
+                }
+                line + "\n"
             }
             Self::Left { rank } => format!("left {rank}\n"),
             Self::Progress { rank, text } => format!("at {rank} {text}\n"),

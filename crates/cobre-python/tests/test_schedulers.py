@@ -93,9 +93,9 @@ def test_the_recipe_trains_to_the_policy_of_one_process(tmp_path, case, name):
         pytest.skip(f"{name} is not installed")
     if launcher:
         # An mpi4py for another MPI than the launcher's would make every process a job of its own.
-        size = [sys.executable, "-c", "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"]
+        size = [sys.executable, "-c", "from mpi4py import MPI; assert MPI.COMM_WORLD.size == 2"]
         said = subprocess.run([*launcher, *size], capture_output=True, text=True, timeout=300)
-        assert said.stdout.split() == ["2", "2"], said.stderr
+        assert said.returncode == 0, said.stderr
     script = tmp_path / f"{name}_recipe.py"
     script.write_text(RECIPES[name])
     done = subprocess.run(
