@@ -251,14 +251,17 @@ def two_at_once(row, chance, jobs):
 
 def stale(row, count):
     """What killed jobs left is swept by the next start."""
-    lone = start(fresh_name(), 0, 2, ["barrier", "nobody", 2])
+    # Its own name: what an earlier row left may be there too, and go when this rank sweeps.
+    name = fresh_name()
+    origin = "/dev/shm" + name
+    lone = start(name, 0, 2, ["barrier", "nobody", 2])
     deadline = time.time() + HANG_SECS
-    while not leftovers() and lone.poll() is None and time.time() < deadline:
+    while not os.path.exists(origin) and lone.poll() is None and time.time() < deadline:
         time.sleep(0.001)
-    if not leftovers():
-        row.wrong.append(f"{row.name}: a rank 0 that waits for the others has no segment")
+    if not os.path.exists(origin):
+        out, err = lone.communicate(timeout=HANG_SECS)
+        row.wrong.append(f"{row.name}: a rank 0 that waits for the others has no segment: {out} {err}")
         return
-    origin = os.path.join("/dev/shm", leftovers().pop())
     with tempfile.TemporaryDirectory() as directory:
         # Saved while its creator lives: afterwards the start of any other job on this machine may sweep it.
         saved = os.path.join(directory, "segment")
