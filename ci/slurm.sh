@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ranks of a real Slurm: one controller and two nodes on this machine, from Debian's packages, unpacked into a directory
 # of its own and gone at the end. Steps on one node and on two, with PMI, PMIx and neither, and a batch script must train the
-# policy of one process. The command is the first argument [default: target/release/cobre].
+# policy of one process, and the page on clusters must be right. The command is the first argument [default: target/release/cobre].
 set -eu
 cd "$(dirname "$0")/.."
 cobre=$(realpath "${1:-target/release/cobre}")
@@ -109,3 +109,5 @@ printf '#!/bin/sh\nexec "%s" run "%s" -n 2 --bound=0 --iterations=3 --forward-pa
 timeout 300 sbatch --quiet --wait --ntasks=2 --overcommit --output="$place/out" "$place/batch"
 grep -q "$expected" "$place/out" || die "sbatch: $(cat "$place/out")"
 echo 'sbatch with -n 2: holds'
+if [ "$mpi" != 0 ]; then export COBRE_COMM_BACKEND=tcp; fi
+PATH=$(dirname "$cobre"):$PATH ci/transcript.py book/src/guide/cluster.md 'console slurm'

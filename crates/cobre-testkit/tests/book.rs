@@ -5,7 +5,7 @@
 //! if there is none. Every other line must be a line of what the command prints, in any order, as
 //! ranks write when they like; `…` stands for anything. The block below a line `<!-- file: PATH -->`
 //! is written to PATH. A `console without-mpi` block shows a build without the backend `mpi`, and runs
-//! in one alone. The blocks of one page are one session: it starts in the root of the
+//! in one alone; `ci/transcript.py` runs a `console slurm` block, where there is a Slurm. The blocks of one page are one session: it starts in the root of the
 //! repository, and a `cd` holds until the page ends.
 
 use std::fmt::Write as _;
