@@ -70,10 +70,15 @@ impl Network {
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
+    /// The remote shell to its hosts.
+    fn shell(&self) -> String {
+        format!("python3 {SHELL} {}", self.path().display())
+    }
+
     fn cobre(&self, subcommand: &str) -> Command {
         let mut command = command(env!("CARGO_BIN_EXE_cobre"));
-        let shell = format!("python3 {SHELL} {}", self.path().display());
-        command.args([subcommand, "--rsh", &shell, "--coordinator", "127.0.0.1"]);
+        command.args([subcommand, "--rsh", &self.shell()]);
+        command.args(["--coordinator", "127.0.0.1"]);
         command.stdin(Stdio::null());
         command
     }
@@ -206,6 +211,7 @@ fn nothing_stays_on_any_host_whatever_is_killed() {
         let output = launcher.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         if victim != "launcher" {
+            assert_eq!(output.status.code(), Some(4), "{victim}: {stderr}");
             assert!(
                 stderr.contains("cobre launch: host b: "),
                 "{victim}: {stderr}"
@@ -393,6 +399,110 @@ fn a_run_goes_on_without_a_host_that_does_not_reach_the_first() {
     assert!(results(&output) == undisturbed(), "other bits: {stderr}");
 }
 
+/// A run on hosts a and b that does not come to its end, with a checkpoint after each iteration.
+fn endless(place: &Path, shell: &str) -> Child {
+    let mut command = command(env!("CARGO_BIN_EXE_cobre"));
+    command.args(["run", "--hosts=a,b", "--coordinator=127.0.0.1"]);
+    command.args(["--rsh", shell]);
+    command.args(["--ranks=1:2", "--retries=3", "--checkpoint=iterations:1"]);
+    command.args([
+        "--bound=0",
+        "--threads=1",
+        "--quiet",
+        "--iterations=1000000",
+    ]);
+    command
+        .arg(problem())
+        .arg("--output")
+        .arg(place.join("out"));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(fs::File::create(place.join("said")).unwrap());
+    let run = command.spawn().expect("cobre starts");
+    wait_until("a checkpoint is there", LIMIT, || {
+        outputs::newest_checkpoint(&place.join("out")).is_some()
+    });
+    run
+}
+
+/// Asks a run to end, and waits until nothing of it writes any more.
+fn end(mut run: Child) {
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    run.wait().unwrap();
+}
+
+fn said(place: &Path) -> String {
+    fs::read_to_string(place.join("said")).unwrap()
+}
+
+#[test]
+fn a_lost_host_that_does_not_see_the_output_yet_is_not_taken_back() {
+    let status = Command::new("unshare").args(["-m", "true"]).status();
+    if !status.is_ok_and(|status| status.success()) {
+        println!("skipped: mount namespaces are not permitted here");
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let place = directory.path();
+    // Once `early` is there, host b answers, but has not mounted the output.
+    let script = format!(
+        "[ $host = a ] && exec sh -c \"$*\"; echo $$ >>{place}/b.calls; \
+         [ -e {place}/early ] || exec sh -c \"$*\"; \
+         exec unshare -m sh -c \"mount -t tmpfs none {place}/out && $*\"",
+        place = place.display()
+    );
+    let run = endless(place, &shell(place, &script));
+    let calls = || -> Vec<i32> {
+        let text = fs::read_to_string(place.join("b.calls")).unwrap();
+        text.lines().map(|line| line.parse().unwrap()).collect()
+    };
+    fs::write(place.join("early"), "").unwrap();
+    let before = calls();
+    kill_process(pid(*before.last().unwrap()), Signal::KILL).unwrap();
+    wait_until("it was asked twice", LIMIT, || {
+        calls().len() >= before.len() + 3
+    });
+    assert!(!said(place).contains("is back"), "{}", said(place));
+    fs::remove_file(place.join("early")).unwrap();
+    wait_until("it is taken back", LIMIT, || {
+        said(place).contains("host b is back")
+    });
+    end(run);
+}
+
+#[test]
+fn a_run_that_is_told_to_end_does_not_start_again() {
+    let network = Network::new();
+    let place = TempDir::new().unwrap();
+    let mut run = endless(place.path(), &network.shell());
+    // Its host is lost a while after the ranks were asked to end.
+    let agent = Held(pid(*network.noted("b", "agent").last().unwrap()));
+    kill_process(agent.0, Signal::STOP).unwrap();
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    let status = run.wait().unwrap();
+    let said = said(place.path());
+    assert_eq!(status.code(), Some(4), "{said}");
+    assert!(said.contains("host b: nothing was heard of it"), "{said}");
+    assert!(!said.contains("starting again"), "{said}");
+}
+
+#[test]
+fn a_run_goes_on_after_the_supervisor_of_a_host_was_killed() {
+    let network = Network::new();
+    let place = TempDir::new().unwrap();
+    let run = endless(place.path(), &network.shell());
+    let agent = *network.noted("b", "agent").last().unwrap();
+    kill_process(pid(supervisor_of(agent)), Signal::KILL).unwrap();
+    wait_until("it starts again", LIMIT, || {
+        said(place.path()).contains("starting again from the newest checkpoint; 2 more retries")
+    });
+    let said = said(place.path());
+    assert!(
+        said.contains("host b: the supervisor of its ranks"),
+        "{said}"
+    );
+    end(run);
+}
+
 fn results(output: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = outputs::results(output);
     assert!(files.len() >= 6, "{:?}", files.keys());
@@ -430,11 +540,11 @@ fn undisturbed() -> BTreeMap<String, Vec<u8>> {
     results(&output)
 }
 
-/// Stops the first rank of a host until dropped: its job cannot get on.
+/// A stopped process that goes on when this is dropped. The job of a rank cannot get on meanwhile.
 struct Held(Pid);
 
 impl Held {
-    /// Holds the rank of the newest agent of a host.
+    /// Stops the first rank of the newest agent of a host.
     fn new(network: &Network, host: &str) -> Self {
         let rank = || {
             let agent = *network.noted(host, "agent").last()?;
@@ -558,10 +668,8 @@ fn retries_need_a_directory_that_all_hosts_see() {
 #[test]
 fn top_shows_the_ranks_of_every_host_where_the_launcher_runs() {
     let network = Network::new();
-    let problem =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json");
     let mut run = network.cobre("run");
-    run.arg(&problem)
+    run.arg(problem())
         .args(["--hosts", "a:2,b", "--bound=0", "--quiet", "--threads=1"])
         .args(["--iterations=1000000"])
         .arg("--output")
@@ -619,22 +727,7 @@ fn top_shows_the_ranks_of_every_host_where_the_launcher_runs() {
 #[test]
 fn a_lost_host_that_does_not_answer_holds_nothing_up() {
     let mut network = Network::new();
-    let problem =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/two_reservoirs.sof.json");
-    let said = network.path().join("said");
-    let mut run = network.cobre("run");
-    run.arg(&problem)
-        .args(["--hosts", "a,b", "--bound=0", "--quiet", "--threads=1"])
-        .args(["--ranks=1:2", "--retries=3", "--checkpoint=iterations:1"])
-        .args(["--iterations=1000000"])
-        .arg("--output")
-        .arg(network.path().join("out"))
-        .stdout(Stdio::null())
-        .stderr(fs::File::create(&said).unwrap());
-    let mut run = run.spawn().expect("cobre starts");
-    wait_until("a checkpoint is there", LIMIT, || {
-        network.path().join("out/checkpoint").exists()
-    });
+    let mut run = endless(network.path(), &network.shell());
     fs::write(network.path().join("b.silent"), "").unwrap();
     let asked = network.noted("b", "client").len();
     network.lose("b");
@@ -646,7 +739,7 @@ fn a_lost_host_that_does_not_answer_holds_nothing_up() {
     // Asking takes 20 s.
     let ended = wait_until("the run ends", LIMIT, || run.try_wait().unwrap().is_some());
     assert!(ended < Duration::from_secs(15), "{ended:?}");
-    let said = fs::read_to_string(said).unwrap();
+    let said = said(network.path());
     assert!(
         said.contains("starting again from the newest checkpoint"),
         "{said}"

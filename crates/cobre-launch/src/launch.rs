@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cobre_comm::MAX_RANKS;
@@ -47,6 +48,8 @@ pub struct Launch {
     output: Output,
     own_stdin: bool,
     own_signals: bool,
+    /// This process got a signal while the job ran.
+    signalled: Arc<AtomicBool>,
     /// Signals to be passed on are read from here.
     caller_signals: Option<Arc<OwnedFd>>,
     inherited: Vec<Arc<OwnedFd>>,
@@ -81,6 +84,7 @@ impl Launch {
             output: Output::Forward,
             own_stdin: false,
             own_signals: false,
+            signalled: Arc::default(),
             caller_signals: None,
             inherited: Vec::new(),
             progress: None,
@@ -178,6 +182,12 @@ impl Launch {
     pub fn handle_signals(mut self) -> Self {
         self.own_signals = true;
         self
+    }
+
+    /// True if this process got such a signal during [`run`](Self::run), however the job ended: whoever sent it wants no
+    /// other attempt.
+    pub fn was_signalled(&self) -> bool {
+        self.signalled.load(Ordering::Relaxed)
     }
 
     /// Passes on to the ranks the signals whose numbers come out of `pipe`, a byte each, as if this
@@ -298,6 +308,7 @@ impl Launch {
         JobWatch {
             link: connections.link,
             catch: connections.catch,
+            signalled: &self.signalled,
             caller_signals: self.caller_signals.clone(),
             reports: connections.reports,
             address: connections.address,

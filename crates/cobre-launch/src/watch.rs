@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cobre_comm::report::LauncherMessage;
@@ -29,6 +30,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct JobWatch<'a> {
     pub(crate) link: SupervisorLink,
     pub(crate) catch: Option<SignalCatcher>,
+    /// Set once this process has got a signal.
+    pub(crate) signalled: &'a AtomicBool,
     /// The pipe of the caller's signals; `None` also after its end.
     pub(crate) caller_signals: Option<Arc<OwnedFd>>,
     pub(crate) reports: Reports,
@@ -200,6 +203,9 @@ impl JobWatch<'_> {
             .as_mut()
             .map(SignalCatcher::read)
             .unwrap_or_default();
+        if !signals.is_empty() {
+            self.signalled.store(true, Ordering::Relaxed);
+        }
         self.pass_on(&signals);
     }
 
@@ -288,7 +294,10 @@ impl JobWatch<'_> {
         abandoned::end(&self.running_processes(), &self.address);
         self.drain(buffer);
         self.write();
-        self.link.failure()
+        let failure = self.link.failure();
+        // One that has come while the rest of the job was ended.
+        self.take_signals();
+        failure
     }
 
     fn unkillable(self) -> LaunchError {

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::io::{IsTerminal, PipeReader, PipeWriter, Write};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -102,6 +103,8 @@ struct Attempts<'a> {
     resume: bool,
     /// Hosts that were lost and have not answered since.
     gone: Vec<String>,
+    /// This process was asked to end: no attempt follows.
+    signalled: bool,
 }
 
 /// The result of an attempt.
@@ -119,6 +122,7 @@ impl<'a> Attempts<'a> {
             retries: args.retries,
             resume: args.resume,
             gone: Vec::new(),
+            signalled: false,
         }
     }
 
@@ -134,7 +138,7 @@ impl<'a> Attempts<'a> {
         }
         loop {
             let result = match job(self.resume) {
-                Ok(job) => job.run(),
+                Ok(job) => self.result_of(&job),
                 Err(problem) => return Failure::new(ErrorKind::Io, problem).tell(self.args.json),
             };
             merge_traces(self.args, ranks);
@@ -190,7 +194,9 @@ impl<'a> Attempts<'a> {
                 );
             }
             let gone = self.gone.clone();
-            self.gone.retain(|host| !answers(all, &gone, host, ANSWER));
+            let output = self.args.output.as_deref();
+            self.gone
+                .retain(|host| !answers(all, &gone, host, output, ANSWER));
             if all.list.without(&self.gone).slots() < range.least {
                 std::thread::sleep(ASK);
             }
@@ -200,7 +206,7 @@ impl<'a> Attempts<'a> {
     /// Runs once on these hosts. If some of `all` are missing, the second result is the one that came back meanwhile, for
     /// which the ranks were asked to end.
     fn attempt(
-        &self,
+        &mut self,
         hosts: &Hosts,
         all: Option<&Hosts>,
     ) -> Result<(Result<Outcome, LaunchError>, Option<String>), String> {
@@ -210,12 +216,23 @@ impl<'a> Attempts<'a> {
                 let (signals, pipe) = signal_pipe()?;
                 let taken = job.signals_from(signals);
                 job = taken.map_err(|error| format!("cannot pass signals on: {error}"))?;
-                Some(ReturnWatch::start(all.clone(), self.gone.clone(), pipe)?)
+                let lost = LostHosts {
+                    all: all.clone(),
+                    gone: self.gone.clone(),
+                    output: self.args.output.clone(),
+                };
+                Some(ReturnWatch::start(lost, pipe)?)
             }
             None => None,
         };
-        let result = job.run();
+        let result = self.result_of(&job);
         Ok((result, watch.and_then(ReturnWatch::end)))
+    }
+
+    fn result_of(&mut self, job: &Launch) -> Result<Outcome, LaunchError> {
+        let result = job.run();
+        self.signalled |= job.was_signalled();
+        result
     }
 
     /// The next step after an attempt that ended by itself or by a loss.
@@ -227,7 +244,7 @@ impl<'a> Attempts<'a> {
             }
             Err(error) => matches!(error, LaunchError::HostLost { .. }),
         };
-        if self.retries == 0 || !lost {
+        if self.retries == 0 || self.signalled || !lost {
             let code = ended(result, self.args.json);
             if matches!(code, exit::RANKS | exit::STOPPED) {
                 advise(self.args);
@@ -259,7 +276,10 @@ impl<'a> Attempts<'a> {
     fn take_back(&mut self, result: Result<Outcome, LaunchError>, back: &str) -> Attempt {
         self.gone.retain(|host| host != back);
         match result {
-            Ok(mut outcome) if matches!(outcome.cause, Some(FailureCause::Signal(RETURN))) => {
+            Ok(mut outcome)
+                if matches!(outcome.cause, Some(FailureCause::Signal(RETURN)))
+                    && !self.signalled =>
+            {
                 if outcome.ranks.iter().all(|rank| rank.status.success()) {
                     // It was over before the signal came.
                     outcome.cause = None;
@@ -280,6 +300,23 @@ impl<'a> Attempts<'a> {
 /// The signal by which ranks are asked to save and end, so that a host can be taken in.
 const RETURN: i32 = 15;
 
+/// The hosts that an attempt does without.
+struct LostHosts {
+    all: Hosts,
+    gone: Vec<String>,
+    /// The directory that they must see.
+    output: Option<PathBuf>,
+}
+
+impl LostHosts {
+    /// One that could take part again.
+    fn find_back(&self) -> Option<&String> {
+        let (all, output) = (&self.all, self.output.as_deref());
+        let mut gone = self.gone.iter();
+        gone.find(|host| answers(all, &self.gone, host, output, ANSWER))
+    }
+}
+
 /// Asks hosts that are gone, again and again, and ends the ranks' attempt once one answers.
 struct ReturnWatch {
     back: Arc<Mutex<Option<String>>>,
@@ -288,12 +325,12 @@ struct ReturnWatch {
 }
 
 impl ReturnWatch {
-    fn start(all: Hosts, gone: Vec<String>, signals: PipeWriter) -> Result<Self, String> {
+    fn start(lost: LostHosts, signals: PipeWriter) -> Result<Self, String> {
         let (over, ended) = channel();
         let back = Arc::new(Mutex::new(None));
         let found = Arc::clone(&back);
         let thread = std::thread::Builder::new().name("lost hosts".to_owned());
-        let thread = thread.spawn(move || watch(&all, &gone, signals, &ended, &found));
+        let thread = thread.spawn(move || watch(&lost, signals, &ended, &found));
         thread.map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Self { back, _over: over })
     }
@@ -309,14 +346,13 @@ fn lock(back: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
 }
 
 fn watch(
-    all: &Hosts,
-    gone: &[String],
+    lost: &LostHosts,
     mut signals: PipeWriter,
     ended: &Receiver<()>,
     back: &Mutex<Option<String>>,
 ) {
     while ended.recv_timeout(ASK) == Err(RecvTimeoutError::Timeout) {
-        if let Some(found) = gone.iter().find(|host| answers(all, gone, host, ANSWER)) {
+        if let Some(found) = lost.find_back() {
             *lock(back) = Some(found.clone());
             // An attempt that is over has closed the pipe.
             let _ = signals.write_all(&[RETURN as u8]);

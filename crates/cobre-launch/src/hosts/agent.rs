@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,8 @@ struct Agent {
     frames: FrameDecoder,
     output: ByteQueue,
     listener: Option<TcpListener>,
+    /// The file that other hosts look for.
+    mark: Option<DirectoryMark>,
     job: Option<RunningJob>,
     /// A request has come.
     asked: bool,
@@ -105,6 +108,7 @@ impl Agent {
             frames: FrameDecoder::default(),
             output,
             listener: None,
+            mark: None,
             job: None,
             asked: false,
             heard: Instant::now(),
@@ -190,7 +194,8 @@ impl Agent {
         let Some(job) = self.job.as_ref().filter(|_| !self.output.is_full()) else {
             return;
         };
-        let pids = job.pids.iter().map(|pid| pid.cast_unsigned());
+        let running = job.pids.iter().filter(|pid| **pid != 0);
+        let pids = running.map(|pid| pid.cast_unsigned());
         let ranks = pids.flat_map(StatusOfRank::at_or_below);
         let ranks = ranks.map(|status| status.to_words()).collect();
         let job = LocalJob {
@@ -235,13 +240,17 @@ impl Agent {
             },
             ToHost::Listen { name } => self.listen(&name),
             ToHost::Reach { address, port } => reach(&address, port).map(|()| FromHost::Done),
-            ToHost::WriteMark { path } => write_mark(&path).map(|()| FromHost::Done),
+            ToHost::WriteMark { path } => DirectoryMark::write(path).map(|mark| {
+                self.mark = Some(mark);
+                FromHost::Done
+            }),
             ToHost::FindMark { path } => std::fs::symlink_metadata(&path)
                 .map(|_| FromHost::Done)
                 .map_err(|error| error.to_string()),
-            ToHost::RemoveMark { path } => std::fs::remove_file(&path)
-                .map(|()| FromHost::Done)
-                .map_err(|error| error.to_string()),
+            ToHost::RemoveMark => {
+                self.mark = None;
+                Ok(FromHost::Done)
+            }
         };
         self.send(&answer.unwrap_or_else(|reason| FromHost::Failed { reason }));
     }
@@ -284,7 +293,7 @@ impl Agent {
         let Some(events) = job.link.receive() else {
             abandoned::end(&job.pids, &job.address);
             let reason = "the supervisor of its ranks or the guard of that died".to_owned();
-            self.send(&FromHost::Failed { reason });
+            self.send(&FromHost::Lost { reason });
             return Some(true);
         };
         for event in events {
@@ -300,7 +309,8 @@ impl Agent {
                     self.send(&FromHost::Failed { reason });
                     return Some(true);
                 }
-                Event::Exited(_) => {}
+                // Its number may be another process's from now on.
+                Event::Exited(exit) => self.job.as_mut()?.pids[exit.rank] = 0,
                 Event::Done { .. } => {
                     self.drain(buffer);
                     self.send(&FromHost::Event(event));
@@ -498,12 +508,27 @@ fn forget_trials(listener: &TcpListener) {
     }
 }
 
-/// A new file, so that no other is touched.
-fn write_mark(path: &OsString) -> Result<(), String> {
-    let directory = std::path::Path::new(path).parent();
-    let made = directory.map_or(Ok(()), std::fs::create_dir_all);
-    let written = made.and_then(|()| std::fs::File::create_new(path));
-    written.map(|_| ()).map_err(|error| error.to_string())
+/// A file by which other hosts find out if they see the same directory. It goes with the agent at the latest, also where the
+/// launcher has died.
+struct DirectoryMark(PathBuf);
+
+impl DirectoryMark {
+    /// A new file, so that no other is touched.
+    fn write(path: OsString) -> Result<Self, String> {
+        let path = PathBuf::from(path);
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let written = made.and_then(|()| std::fs::File::create_new(&path));
+        written
+            .map(|_| Self(path))
+            .map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for DirectoryMark {
+    fn drop(&mut self) {
+        // Whoever has removed it already did the same.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// The error and what caused it, on one line.
@@ -548,6 +573,17 @@ mod tests {
         // An address for documents, which no host has.
         let error = reach("no address", port).unwrap_err();
         assert!(error.contains("--coordinator"), "{error}");
+    }
+
+    #[test]
+    fn a_mark_goes_with_its_agent() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("new/mark");
+        let mark = DirectoryMark::write(path.clone().into()).unwrap();
+        assert!(DirectoryMark::write(path.clone().into()).is_err());
+        assert!(path.exists());
+        drop(mark);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -35,9 +35,7 @@ pub(super) enum ToHost {
     FindMark {
         path: OsString,
     },
-    RemoveMark {
-        path: OsString,
-    },
+    RemoveMark,
     Heartbeat,
 }
 
@@ -55,6 +53,10 @@ pub(super) enum FromHost {
     Done,
     /// A request was not carried out, and why.
     Failed {
+        reason: String,
+    },
+    /// The host has lost its ranks, and how.
+    Lost {
         reason: String,
     },
     Event(Event),
@@ -188,7 +190,7 @@ impl Frame for ToHost {
             Self::Signal(order) => FieldWriter::new(3).bytes(&protocol::encode(*order)),
             Self::WriteMark { path } => os(FieldWriter::new(4), path),
             Self::FindMark { path } => os(FieldWriter::new(5), path),
-            Self::RemoveMark { path } => os(FieldWriter::new(6), path),
+            Self::RemoveMark => FieldWriter::new(6),
             Self::Heartbeat => FieldWriter::new(7),
             Self::Reach { address, port } => FieldWriter::new(8)
                 .bytes(address.as_bytes())
@@ -209,7 +211,7 @@ impl Frame for ToHost {
             3 => Self::Signal(rest.record()?),
             4 => Self::WriteMark { path: rest.os()? },
             5 => Self::FindMark { path: rest.os()? },
-            6 => Self::RemoveMark { path: rest.os()? },
+            6 => Self::RemoveMark,
             7 => Self::Heartbeat,
             _ => return None,
         })
@@ -235,6 +237,7 @@ impl Frame for FromHost {
                 .bytes(bytes),
             Self::Report(bytes) => FieldWriter::new(8).bytes(bytes),
             Self::Heartbeat => FieldWriter::new(9),
+            Self::Lost { reason } => FieldWriter::new(11).bytes(reason.as_bytes()),
             Self::Status { job, ranks } => FieldWriter::new(10)
                 .bytes(job.machine.as_bytes())
                 .bytes(job.address.as_bytes())
@@ -265,6 +268,9 @@ impl Frame for FromHost {
             },
             8 => Self::Report(rest.bytes()?.to_vec()),
             9 => Self::Heartbeat,
+            11 => Self::Lost {
+                reason: rest.text()?,
+            },
             10 => Self::Status {
                 job: LocalJob {
                     machine: rest.text()?,
@@ -416,6 +422,9 @@ mod tests {
             FromHost::Done,
             FromHost::Failed {
                 reason: "no".to_owned(),
+            },
+            FromHost::Lost {
+                reason: "gone".to_owned(),
             },
             FromHost::Event(Event::Exited(exit)),
             FromHost::Output {

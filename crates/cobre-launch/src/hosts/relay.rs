@@ -266,6 +266,7 @@ impl Relay {
                 return self.tried(number, Way::Closed(reason));
             }
             FromHost::Failed { reason } => return Err(self.refused(number, reason)),
+            FromHost::Lost { reason } => return Err(self.lost(number, reason)),
             FromHost::Listening { address, port } => {
                 return self.reach(&address, port);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,15 +25,24 @@ struct Conversation {
 }
 
 /// True if this host, one of those that are gone, could take part in a job again: it has an agent of this version that
-/// begins within a time, and its ranks would meet those of the hosts that are left.
-pub fn answers(hosts: &Hosts, gone: &[String], name: &str, within: Duration) -> bool {
+/// begins within a time, it sees the working directory and what the others write to `output`, which may be mounted later than it
+/// answers, and its ranks would meet those of the hosts that are left.
+pub fn answers(
+    hosts: &Hosts,
+    gone: &[String],
+    name: &str,
+    output: Option<&Path>,
+    within: Duration,
+) -> bool {
     let only = |kept: &[&str]| {
         let names = hosts.list.hosts().iter().map(|host| host.name.clone());
         let others: Vec<String> = names.filter(|other| !kept.contains(&&**other)).collect();
         hosts.list.without(&others)
     };
     // Those that are left are asked only if there is something to ask.
-    if Conversation::begin(&only(&[name]), hosts, within).is_err() {
+    let ready = Conversation::begin(&only(&[name]), hosts, within)
+        .and_then(|mut conversation| conversation.sees_this_directory());
+    if ready.is_err() {
         return false;
     }
     let mut others = hosts.list.hosts().iter();
@@ -44,9 +53,18 @@ pub fn answers(hosts: &Hosts, gone: &[String], name: &str, within: Duration) -> 
         list: only(&[name, &other.name]),
         ..hosts.clone()
     };
-    Conversation::begin(&pair.list, &pair, within)
-        .and_then(|mut conversation| conversation.meet(&pair))
-        .is_ok()
+    let talk = || {
+        let mut conversation = Conversation::begin(&pair.list, &pair, within)?;
+        conversation.meet(&pair)?;
+        // A host that is not ready yet would write below the place where the output belongs.
+        let mut hosts = pair.list.hosts().iter();
+        let writer = hosts.position(|host| host.name == other.name);
+        match (output, writer) {
+            (Some(output), Some(writer)) => conversation.see_same(writer, output),
+            _ => Ok(()),
+        }
+    };
+    talk().is_ok()
 }
 
 /// Finds out if all hosts see one directory: the first writes a file that the others look for.
@@ -54,38 +72,11 @@ pub fn answers(hosts: &Hosts, gone: &[String], name: &str, within: Duration) -> 
 /// # Errors
 /// [`LaunchError::HostRefused`] with the host that does not see it; [`LaunchError::HostLost`] with one that does not answer.
 pub fn check_shared(hosts: &Hosts, directory: &Path) -> Result<(), LaunchError> {
-    let here = std::env::current_dir().map_err(LaunchError::system("find this directory"))?;
-    let unique = cobre_comm::env::fresh_shm_name().replace('/', "");
-    let path: OsString = here.join(directory).join(format!(".{unique}")).into();
-    let mut conversation = Conversation::begin(&hosts.list, hosts, START)?;
-    conversation.ask(
-        0,
-        &ToHost::WriteMark { path: path.clone() },
-        "cannot write there",
-    )?;
-    let found = (1..conversation.connections.len()).try_for_each(|number| {
-        let path = path.clone();
-        conversation.ask(
-            number,
-            &ToHost::FindMark { path },
-            "does not see what the first host wrote there",
-        )
-    });
-    conversation.ask(
-        0,
-        &ToHost::RemoveMark { path },
-        "cannot remove a file there",
-    )?;
-    found.map_err(|error| match error {
-        LaunchError::HostRefused { host, reason } => LaunchError::HostRefused {
-            host,
-            reason: format!(
-                "{}: {reason}; a job that starts again on other hosts reads its checkpoints there, so all must see the same directory",
-                directory.display()
-            ),
-        },
-        other => other,
-    })
+    Conversation::begin(&hosts.list, hosts, START)?.see_same(0, directory)
+}
+
+fn here() -> Result<PathBuf, LaunchError> {
+    std::env::current_dir().map_err(LaunchError::system("find this directory"))
 }
 
 impl Conversation {
@@ -113,6 +104,40 @@ impl Conversation {
             }
         }
         Ok(conversation)
+    }
+
+    /// Finds out if the first host has a directory of the name of this one.
+    fn sees_this_directory(&mut self) -> Result<(), LaunchError> {
+        let path = here()?.into();
+        self.ask(0, &ToHost::FindMark { path }, "does not see this directory")
+    }
+
+    /// Finds out if all hosts see one directory: one of them writes a file that the others look for.
+    fn see_same(&mut self, writer: usize, directory: &Path) -> Result<(), LaunchError> {
+        let unique = cobre_comm::env::fresh_shm_name().replace('/', "");
+        let path: OsString = here()?.join(directory).join(format!(".{unique}")).into();
+        let request = ToHost::WriteMark { path: path.clone() };
+        self.ask(writer, &request, "cannot write there")?;
+        let mut others = (0..self.connections.len()).filter(|number| *number != writer);
+        let found = others.try_for_each(|number| {
+            let request = ToHost::FindMark { path: path.clone() };
+            self.ask(
+                number,
+                &request,
+                "does not see what the first host wrote there",
+            )
+        });
+        self.ask(writer, &ToHost::RemoveMark, "cannot remove a file there")?;
+        found.map_err(|error| match error {
+            LaunchError::HostRefused { host, reason } => LaunchError::HostRefused {
+                host,
+                reason: format!(
+                    "{}: {reason}; a job that starts again on other hosts reads its checkpoints there, so all must see the same directory",
+                    directory.display()
+                ),
+            },
+            other => other,
+        })
     }
 
     /// Finds out if the second host reaches the first.
