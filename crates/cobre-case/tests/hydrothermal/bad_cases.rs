@@ -114,7 +114,6 @@ stages.json | /policy_graph/transitions | [{"source_id": 0, "target_id": 1, "pro
 stages.json | /policy_graph/transitions | [{"source_id": 0, "target_id": 1, "probability": 1}] | policy_graph.transitions: there is none from stage 1
 stages.json | /policy_graph/transitions | [{"source_id": 99, "target_id": 1, "probability": 1}] | policy_graph.transitions[0].source_id: there is no stage 99
 stages.json | /stages/3/start_date | "2026-02-30" | stages[3].start_date: a date such as
-stages.json | /stages/3/start_date | "2026-05-02" | stages[3].start_date: it is not the end of the stage before
 stages.json | /stages/3/id | 7 | stages[3].id: 7 does not follow 2
 stages.json | /stages/3/blocks/1/hours | 0 | stages[3].blocks[1].hours: a number above 0 is expected, 0 is found
 stages.json | /stages/3/risk_measure | {"cvar": {"alpha": 2, "lambda": 0.5}} | stages[3].risk_measure.cvar.alpha: a number from 0 to 1

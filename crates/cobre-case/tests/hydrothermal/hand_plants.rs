@@ -1,11 +1,14 @@
 //! Hydro plants by values found by hand: limits of spilled and diverted flow, productivity from head, hyperplanes by
 //! default.
 
+use std::fmt::Write;
+
 use cobre_case::template::CaseFiles;
 use serde_json::{Value, json};
 
-use crate::bad_cases::errors;
+use crate::bad_cases::{changed_in, errors};
 use crate::hand_base::{base, cost, costs, plant, stages, with_commitments, with_plants};
+use crate::inflow_history::months;
 
 /// 150,000 less what so many MWh save at 10 $/MWh.
 fn saving(energy: f64) -> f64 {
@@ -210,6 +213,77 @@ fn a_fit_without_a_window_covers_the_level_curve() {
     assert!(
         (storage / curve - 1.0).abs() > 1e-4,
         "{storage} and {curve}"
+    );
+}
+
+#[test]
+fn a_deficit_that_constraints_make_dear_does_not_make_energy_that_hyperplanes_do_not_allow() {
+    let mut own = by_head();
+    own["generation"]["model"] = json!("fpha");
+    own["generation"]["max_turbined_m3s"] = json!(40);
+    let mut files = with(&[own]);
+    files.json("system/thermals.json", json!({"thermals": []}));
+    files.json(
+        "system/hydro_production_models.json",
+        json!({"production_models": [{"hydro_id": 0, "selection_mode": "stage_ranges",
+            "stage_ranges": [{"start_stage_id": 0, "model": "fpha"}]}]}),
+    );
+    files.insert(
+        "system/fpha_hyperplanes.csv",
+        "hydro_id,stage_id,plane_id,gamma_0,gamma_v,gamma_q,gamma_s\n0,,0,-1,0,0.8,0\n",
+    );
+    files.json(
+        "constraints/generic_constraints.json",
+        json!({"constraints": [{"id": 0, "name": "served", "sense": "<=",
+            "expression": "bus_deficit(0) + bus_deficit(1)",
+            "slack": {"enabled": true, "penalty": 2000}}]}),
+    );
+    files.insert(
+        "constraints/generic_constraint_bounds.csv",
+        "constraint_id,stage_id,block_id,bound\n0,0,,0\n",
+    );
+    // 0.8 · 40 − 1 of 50 MW are there; the rest costs 500 + 2,000 $/MWh.
+    costs("deficit", &files, 2500.0 * 19.0 * 300.0);
+}
+
+#[test]
+fn the_slope_of_spillage_covers_twice_the_mean_of_the_observed_inflows() {
+    let slopes = |history: &[f64]| -> Vec<f64> {
+        let mut own = by_head();
+        own["generation"]["model"] = json!("fpha");
+        own["tailrace"] = json!({"type": "polynomial", "coefficients": [300, 0.01, 0.001]});
+        let mut files = with(&[own]);
+        geometry(&mut files);
+        files.json(
+            "system/hydro_production_models.json",
+            json!({"production_models": [{"hydro_id": 0, "selection_mode": "stage_ranges", "stage_ranges": [
+                {"start_stage_id": 0, "model": "fpha", "fpha_config": {"source": "computed"}}]}]}),
+        );
+        if let &[odd, even] = history {
+            let mut text = "hydro_id,date,value_m3s\n".to_owned();
+            for year in 2000..2010 {
+                for month in 1..=12 {
+                    let value = if year % 2 == 0 { even } else { odd };
+                    writeln!(text, "0,{year}-{month:02}-01,{value}").expect("memory");
+                }
+            }
+            files.insert("scenarios/inflow_history.csv", text);
+            let no_lags = json!({"max_order": 0});
+            files = changed_in(files, "config.json", "/estimation", &no_lags);
+            files = changed_in(files, "stages.json", "/season_definitions", &months());
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        files.write(directory.path()).expect("it can be written");
+        let fits = cobre_case::fits(directory.path()).expect("it is sound");
+        fits[0].planes.iter().map(|plane| plane.gamma_s).collect()
+    };
+    // Without a history it covers twice the largest turbined flow, 50 m³/s.
+    assert_eq!(slopes(&[]), slopes(&[20.0, 80.0]));
+    let wider = slopes(&[100.0, 60.0]);
+    let pairs = wider.iter().zip(slopes(&[]));
+    assert!(
+        pairs.clone().any(|(wide, narrow)| wide < &narrow),
+        "{wider:?}"
     );
 }
 

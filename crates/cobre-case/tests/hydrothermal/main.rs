@@ -31,3 +31,4 @@ mod tree;
 mod upstream;
 mod water_tables;
 mod water_world;
+mod weeks_and_a_month;

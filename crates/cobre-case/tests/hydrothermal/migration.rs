@@ -7,6 +7,7 @@ use cobre_case::{Options, Release, load, migrate};
 use serde_json::json;
 
 use crate::bad_cases::{changed_in, sound};
+use crate::hand_base::{base, plant, stages, with_plants};
 use crate::inflow_history::{months, with_history};
 
 const INITIAL: &str = "initial_conditions.json";
@@ -69,6 +70,33 @@ fn templates_are_the_same_problem_there_and_back() {
         same += usize::from(there_and_back(directory.path()));
     }
     assert!(same >= 1, "{same}");
+}
+
+#[test]
+fn stages_in_no_range_and_things_that_enter_after_the_end_stay_what_they_are() {
+    let mut files = base();
+    stages(&mut files, 3, "parallel");
+    with_plants(&mut files, &[plant()], 3);
+    let range = json!({"start_stage_id": 1, "end_stage_id": 1, "model": "linearized_head", "productivity_override": 0.5});
+    files.json(
+        "system/hydro_production_models.json",
+        json!({"production_models": [
+            {"hydro_id": 0, "selection_mode": "stage_ranges", "stage_ranges": [range]}]}),
+    );
+    for (entry, exit) in [(3, None), (9, None), (2, Some(7))] {
+        let pointer = "/thermals/0/entry_stage_id";
+        let later = changed_in(
+            files.clone(),
+            "system/thermals.json",
+            pointer,
+            &json!(entry),
+        );
+        let pointer = "/thermals/0/exit_stage_id";
+        let later = changed_in(later, "system/thermals.json", pointer, &json!(exit));
+        let directory = tempfile::tempdir().expect("a directory");
+        later.write(directory.path()).expect("it can be written");
+        assert!(there_and_back(directory.path()), "{entry}");
+    }
 }
 
 #[test]

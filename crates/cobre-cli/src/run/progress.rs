@@ -106,7 +106,10 @@ impl Bar {
             // What was done before counts for no rate: a run that goes on has a place to begin with.
             self.since = Some((part, done, Instant::now()));
         }
-        let make = || ProgressBar::new(all as u64).with_style(style(part, all));
+        let make = || {
+            let bar = ProgressBar::new(all as u64).with_style(style(part, all));
+            bar.with_position(done as u64)
+        };
         let bar = self.drawn.get_or_insert_with(make);
         if let Some(left) = self.since.and_then(|since| left(since, done, all)) {
             bar.set_message(format!(", {left} left"));

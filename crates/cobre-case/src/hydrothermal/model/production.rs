@@ -3,7 +3,7 @@
 use cobre_sddp::ColumnId;
 
 use super::water::UNLIMITED;
-use super::water_worth::dearest_energy;
+use super::water_worth::beyond_planes;
 use super::{Generation, Program};
 use crate::hydrothermal::system::{Hydro, HydroPhase, Production};
 
@@ -24,7 +24,7 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
     };
     let label = &plant.label;
     let limits = &plant.block_limits[number];
-    let slack = slack(program, plant);
+    let slack = slack(program, place, plant);
     let generation = program.by_block_of("generation", label, |block, _| {
         (0.0, 0.0, limits[block].max_generation)
     });
@@ -56,19 +56,13 @@ pub(super) fn add(program: &mut Program<'_>, place: usize, plant: &Hydro) {
 
 /// Generation above the planes, by block, where a plane can be below zero: a flood lowers it without end, and
 /// generation is not below zero. At its price it is used for nothing else.
-fn slack(program: &mut Program<'_>, plant: &Hydro) -> Vec<ColumnId> {
+fn slack(program: &mut Program<'_>, place: usize, plant: &Hydro) -> Vec<ColumnId> {
     let number = program.number;
     let planes = plant.production(number).planes().iter();
     let mut below_zero = planes.filter(|plane| plane.spilled < 0.0 || plane.constant < 0.0);
     if below_zero.next().is_none() {
         return Vec::new();
     }
-    let energy = dearest_energy(program.system) + plant.costs(number).generation_below;
-    program.by_block(
-        "production_above",
-        &plant.label,
-        1.1 * energy,
-        0.0,
-        UNLIMITED,
-    )
+    let price = beyond_planes(program.system, place, number);
+    program.by_block("production_above", &plant.label, price, 0.0, UNLIMITED)
 }

@@ -2,7 +2,7 @@
 
 use super::inflow::lag_name;
 use crate::hydrothermal::system::{
-    Hydro, HydroCosts, HydroLimits, Production, Stage, System, Variable,
+    HydroCosts, HydroLimits, Production, Stage, System, ThingVariable, Variable,
 };
 use crate::hydrothermal::terminal::steepest;
 
@@ -56,8 +56,8 @@ fn reached(system: &System, start: usize) -> (Vec<bool>, bool) {
 }
 
 /// The most along the ways that water of a plant can take, each plant with its own worth.
-fn along(system: &System, start: usize, own: impl Fn(&Hydro) -> f64) -> f64 {
-    let worth = |place: usize| own(&system.hydros[place]) + by_constraints(system, place);
+fn along(system: &System, start: usize, own: impl Fn(usize) -> f64) -> f64 {
+    let worth = |place: usize| own(place) + by_constraints(system, place);
     let (reached, lifted) = reached(system, start);
     if lifted {
         // Pumps let water flow in circles: all plants that it gets to count.
@@ -91,44 +91,78 @@ fn by_constraints(system: &System, place: usize) -> f64 {
     let plant = &system.hydros[place];
     let per_flow = plant.production.stages.iter().map(Production::per_flow);
     let per_flow = per_flow.fold(0.0, f64::max);
+    by_terms(system, |of| {
+        if of.thing != place {
+            return 0.0;
+        }
+        match of.variable {
+            // Water that stays counts in every stage.
+            variable if variable.is_storage() => 3600.0 / 1e6 * hours,
+            Variable::HydroGeneration => per_flow,
+            Variable::HydroTurbined
+            | Variable::HydroSpillage
+            | Variable::HydroOutflow
+            | Variable::HydroDiversion
+            | Variable::HydroEvaporation
+            | Variable::HydroWithdrawal => 1.0,
+            _ => 0.0,
+        }
+    })
+}
+
+/// The most that a change for an hour can do to the slacks of generic constraints, $, given what it does to a variable
+/// in its own unit.
+pub(super) fn by_terms(system: &System, effect: impl Fn(&ThingVariable) -> f64) -> f64 {
     let mut sum = 0.0;
     for constraint in &system.constraints {
         let penalty = constraint.penalty.unwrap_or(0.0);
-        let terms = constraint.terms.iter();
-        let terms = terms.filter(|term| term.of.thing == place);
-        for term in terms {
-            let effect = match term.of.variable {
-                // Water that stays counts in every stage.
-                variable if variable.is_storage() => 3600.0 / 1e6 * hours,
-                Variable::HydroGeneration => per_flow,
-                Variable::HydroTurbined
-                | Variable::HydroSpillage
-                | Variable::HydroOutflow
-                | Variable::HydroDiversion
-                | Variable::HydroEvaporation
-                | Variable::HydroWithdrawal => 1.0,
-                _ => 0.0,
-            };
-            sum += penalty * term.factor.largest(&system.parameters) * effect;
+        for term in &constraint.terms {
+            let factor = term.factor.largest(&system.parameters) * rows(system, &term.of);
+            sum += penalty * factor * effect(&term.of);
         }
     }
     sum
 }
 
-/// The most that a MWh can be worth, $: the dearest deficit, or the best price of an export.
+/// The hours of all rows that a variable can be in, for each of its own: that of a named block is in those of the others.
+fn rows(system: &System, of: &ThingVariable) -> f64 {
+    let named = system.stages.iter().filter_map(|stage| {
+        let own = stage.hours.get(of.block?)?;
+        Some(stage.total_hours() / own)
+    });
+    named.fold(1.0, f64::max)
+}
+
+/// The most that a MWh can be worth, $: the dearest deficit with what it does to generic constraints, or the best price
+/// of an export.
 pub(super) fn dearest_energy(system: &System) -> f64 {
-    let segments = system.buses.iter().flat_map(|bus| &bus.deficit);
-    let deficit = segments.map(|(_, cost)| *cost).fold(0.0, f64::max);
+    let buses = system.buses.iter().enumerate();
+    let deficits = buses.map(|(place, bus)| {
+        let dearest = bus.deficit.iter().map(|(_, cost)| *cost);
+        let is_own = |of: &ThingVariable| of.variable == Variable::BusDeficit && of.thing == place;
+        dearest.fold(0.0, f64::max) + by_terms(system, |of| f64::from(is_own(of)))
+    });
+    let deficit = deficits.fold(0.0, f64::max);
     let contracts = system.contracts.iter();
     let terms = contracts.flat_map(|contract| contract.terms.iter().flatten());
     terms.map(|terms| -terms.price).fold(deficit, f64::max)
+}
+
+/// More than a MWh of a hydro plant with hyperplanes can be worth in a stage, $: at this price none is made that the
+/// planes do not allow, but where they are below zero.
+pub(super) fn beyond_planes(system: &System, place: usize, stage: usize) -> f64 {
+    let below = system.hydros[place].costs(stage).generation_below;
+    let is_own = |of: &ThingVariable| of.variable == Variable::HydroGeneration && of.thing == place;
+    let constraints = by_terms(system, |of| f64::from(is_own(of)));
+    1.1 * (dearest_energy(system) + below + constraints)
 }
 
 /// The most that 1 m³/s for an hour can save in a plant and below it, $/(m³/s·h).
 pub(crate) fn saving(system: &System, place: usize) -> f64 {
     let energy = dearest_energy(system);
     let hm3 = 3600.0 / 1e6;
-    along(system, place, |plant| {
+    along(system, place, |place| {
+        let plant = &system.hydros[place];
         let asked = |least: fn(&HydroLimits) -> f64| plant.any_limit(|own| least(own) > 0.0);
         let largest = |pick: fn(&HydroCosts) -> f64| {
             let costs = (0..system.stages.len()).map(|stage| pick(plant.costs(stage)));
@@ -176,7 +210,8 @@ pub(crate) fn saving(system: &System, place: usize) -> f64 {
 
 /// The most that 1 m³/s too much for an hour can cost in a plant and below it, $/(m³/s·h).
 pub(super) fn burden(system: &System, place: usize) -> f64 {
-    along(system, place, |plant| {
+    along(system, place, |place| {
+        let plant = &system.hydros[place];
         let limited = |limits: &HydroLimits| limits.max_outflow.is_finite();
         let above = plant.any_limit(limited);
         let costs = (0..system.stages.len()).map(|stage| {
@@ -192,7 +227,9 @@ pub(super) fn burden(system: &System, place: usize) -> f64 {
             let planes = plant.production(stage).planes();
             let slopes = planes.iter().map(|plane| -plane.spilled);
             let slope = slopes.fold(0.0, f64::max);
-            sum += 1.1 * slope * (dearest_energy(system) + costs.generation_below);
+            if slope > 0.0 {
+                sum += slope * beyond_planes(system, place, stage);
+            }
             sum + if planes.is_empty() {
                 0.0
             } else {

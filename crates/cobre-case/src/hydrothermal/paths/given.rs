@@ -71,6 +71,7 @@ impl GivenScenarios {
             }
             values[at] = row.value;
         }
+        share(&mut values, &labels, (things, stages), file, findings);
         for thing in 0..things.len() {
             let of = |at: &usize| values[*at].is_nan();
             let own = (0..count * stages.len()).map(|at| at * things.len() + thing);
@@ -168,5 +169,38 @@ impl GivenScenarios {
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
             })
+    }
+}
+
+/// Gives all scenarios the values of stages of which one scenario alone has any: weeks before a month that branches.
+fn share(
+    values: &mut [f64],
+    labels: &[String],
+    (things, stages): (&Index, &Index),
+    file: &Place,
+    findings: &mut Findings,
+) {
+    let (width, mut shared) = (stages.len() * things.len(), Vec::new());
+    for stage in 0..stages.len() {
+        let of = |scenario: usize| {
+            let first = scenario * width + stage * things.len();
+            first..first + things.len()
+        };
+        let known = |scenario: &usize| values[of(*scenario)].iter().any(|value| !value.is_nan());
+        let mut having = (0..labels.len()).filter(known);
+        let (Some(only), None, true) = (having.next(), having.next(), labels.len() > 1) else {
+            continue;
+        };
+        for scenario in (0..labels.len()).filter(|scenario| *scenario != only) {
+            values.copy_within(of(only), of(scenario).start);
+        }
+        shared.push(stages.labels[stage].as_str());
+    }
+    if !shared.is_empty() {
+        let message = format!(
+            "stages {} have rows of one scenario: all scenarios have these values there",
+            shared.join(", ")
+        );
+        findings.doubtful(file, message);
     }
 }

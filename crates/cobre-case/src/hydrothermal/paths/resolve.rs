@@ -249,9 +249,9 @@ pub(super) fn inflows(
     findings: &mut Findings,
 ) -> Option<GivenScenarios> {
     let indices = (&system.indices.hydros, &system.indices.stages);
-    let before = findings.count();
+    let before = findings.errors();
     let found = GivenScenarios::of_rows(rows, indices, |_| true, file, findings)?;
-    (findings.count() == before).then(|| found.of_inflows(system))
+    (findings.errors() == before).then(|| found.of_inflows(system))
 }
 
 pub(super) fn loads(

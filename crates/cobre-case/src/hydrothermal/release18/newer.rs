@@ -131,7 +131,7 @@ fn productions(files: &mut JsonFiles) {
             .and_then(|own| own.take("productivity_mw_per_m3s"));
         let mut known = models.each("production_models");
         if let Some(model) = known.find(|model| model.get("hydro_id") == Some(&id)) {
-            existing(model, own.as_ref(), &stages);
+            existing(model, own.as_ref(), &stages, &first);
             continue;
         }
         drop(known);
@@ -147,12 +147,7 @@ fn productions(files: &mut JsonFiles) {
 
 /// The model of a plant with one productivity.
 fn constant(plant: Json, first: Json, productivity: Json) -> Json {
-    let range = Json::object([
-        ("start_stage_id", first),
-        ("end_stage_id", Json::Null),
-        ("model", Json::Text("constant_productivity".to_owned())),
-        ("productivity_mw_per_m3s", productivity),
-    ]);
+    let range = constant_range(first, productivity);
     Json::object([
         ("hydro_id", plant),
         ("selection_mode", Json::Text("stage_ranges".to_owned())),
@@ -160,8 +155,18 @@ fn constant(plant: Json, first: Json, productivity: Json) -> Json {
     ])
 }
 
+/// The range of all stages with one productivity.
+fn constant_range(first: Json, productivity: Json) -> Json {
+    Json::object([
+        ("start_stage_id", first),
+        ("end_stage_id", Json::Null),
+        ("model", Json::Text("constant_productivity".to_owned())),
+        ("productivity_mw_per_m3s", productivity),
+    ])
+}
+
 /// Gives the productivity of a plant to the parts of its model that have none.
-fn existing(model: &mut Json, own: Option<&Json>, stages: &Json) {
+fn existing(model: &mut Json, own: Option<&Json>, stages: &Json, first: &Json) {
     let default = model
         .text("default_model")
         .is_some_and(|model| model != "fpha");
@@ -180,6 +185,25 @@ fn existing(model: &mut Json, own: Option<&Json>, stages: &Json) {
             }
         }
     }
+    // Stages in none of the ranges have constant productivity; the first range that has a stage counts.
+    let uncovered = uncovered(model, stages);
+    if let (true, Some(own), Some(Json::List(ranges))) =
+        (uncovered, own, model.get_mut("stage_ranges"))
+    {
+        ranges.push(constant_range(first.clone(), own.clone()));
+    }
+}
+
+/// True if some stage is in none of the ranges of a model.
+fn uncovered(model: &Json, stages: &Json) -> bool {
+    let has = |range: &Json, stage: f64| {
+        let from = range.number("start_stage_id");
+        let to = range.number("end_stage_id");
+        from.is_some_and(|from| from <= stage) && to.is_none_or(|to| stage <= to)
+    };
+    let ids = stages.all("stages").iter();
+    let mut ids = ids.filter_map(|stage| stage.number("id"));
+    ids.any(|id| !model.all("stage_ranges").iter().any(|range| has(range, id)))
 }
 
 /// Makes a seasonal model one by stages.
@@ -240,8 +264,16 @@ fn starts(files: &mut JsonFiles) {
             continue;
         };
         for thing in json.each(list) {
-            let entry = thing.take("entry_stage_id");
-            let start = stages.iter().find(|(id, _)| Some(id) == entry.as_ref());
+            let entry = thing.number("entry_stage_id");
+            thing.take("entry_stage_id");
+            let number = |(id, _): &&(Json, String)| match id {
+                Json::Integer(id) => *id as f64,
+                _ => 0.0,
+            };
+            let mut from = stages.iter();
+            // An entry after the last stage is one on the day after it.
+            let start =
+                entry.and_then(|entry| from.find(|own| number(own) >= entry).or(stages.last()));
             let start = start.map_or(first, |(_, start)| start);
             thing.put(START, Json::Text(start.clone()));
         }

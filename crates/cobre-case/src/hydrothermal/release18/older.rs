@@ -127,6 +127,7 @@ fn entities(case: &Path, json: &mut Json, list: &str) {
         };
         let first = starts.first().is_some_and(|(_, first)| date <= *first);
         let stage = starts.iter().find(|(_, start)| *start == date);
+        let stage = stage.or(starts.last().filter(|(_, end)| date > *end));
         if first {
             thing.take(START);
         } else if let Some((id, _)) = stage
@@ -150,16 +151,20 @@ pub(super) fn stage_starts(case: &Path) -> Vec<(Json, String)> {
     json.map_or(Vec::new(), |json| starts_of(&json))
 }
 
-/// The numbers and first days of stages.
+/// The numbers and first days of stages, and of one after the last: what is there from that day on is in no stage.
 pub(super) fn starts_of(stages: &Json) -> Vec<(Json, String)> {
-    let stages = stages.all("stages").iter();
-    let starts = stages.filter_map(|stage| {
+    let stages = stages.all("stages");
+    let after = stages.last().and_then(|last| {
+        let next = last.number("id")? as i128 + 1;
+        Some((Json::Integer(next), last.text("end_date")?.to_owned()))
+    });
+    let starts = stages.iter().filter_map(|stage| {
         Some((
             stage.get("id")?.clone(),
             stage.text("start_date")?.to_owned(),
         ))
     });
-    starts.collect()
+    starts.chain(after).collect()
 }
 
 /// Makes a plant with one group of units one at a bus, if they have the same limits.

@@ -64,8 +64,14 @@ impl SeasonTimeline {
                     );
                     continue;
                 }
-                Some(id) => seasons.of_season(id, start, end).ok_or_else(|| {
-                    format!("no day of the stage, {start} to {end}, is in season {id}")
+                Some(id) => seasons.of_season(id, start, end).ok_or(()).or_else(|()| {
+                    let message =
+                        format!("no day of the stage, {start} to {end}, is in season {id}");
+                    let near = seasons.nearest(id, start, end);
+                    if near.is_some() {
+                        findings.doubtful(&at, format!("{message}; it counts as a part of it"));
+                    }
+                    near.ok_or(message)
                 }),
                 None => seasons.at(start).ok_or_else(|| {
                     format!("the key is missing, and no season of season_definitions has {start}")

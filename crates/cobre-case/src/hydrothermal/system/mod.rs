@@ -134,7 +134,7 @@ impl System {
     pub(crate) fn resolve(files: &Files, findings: &mut Findings) -> Self {
         check_tables(files, findings);
         let (nodes, rates) = nodes::resolve(&files.stages, findings);
-        let (stages, stage_index) = time::resolve(&files.stages, &rates, findings);
+        let (stages, stage_index) = time::resolve(files, &rates, findings);
         let named = files.buses.buses.iter();
         let named = named.map(|bus| (bus.id, bus.name.as_str()));
         let list = Place::file(names::BUSES).key("buses");

@@ -169,6 +169,7 @@ pub(super) fn resolve(
                 rows: &productivities[place],
                 stages,
                 exact: exact.as_ref(),
+                mean_inflow: mean_inflow(files, plant),
                 fits: Vec::new(),
                 used: &mut used[place],
                 findings,
@@ -279,6 +280,8 @@ struct PlantResolver<'f, 'r> {
     rows: &'r ProductivityRows,
     stages: &'r [Stage],
     exact: Option<&'r ProductionFunction>,
+    /// The mean of its observed inflows, m³/s, if there are any.
+    mean_inflow: Option<f64>,
     /// By model of the file.
     fits: Vec<Option<PlantFit>>,
     used: &'r mut bool,
@@ -566,7 +569,7 @@ impl<'f> PlantResolver<'f, '_> {
             storages,
             max_turbined: generation.max_turbined_m3s.0,
             max_generation: generation.max_generation_mw.0,
-            max_spilled: 2.0 * generation.max_turbined_m3s.0,
+            max_spilled: 2.0 * self.mean_inflow.unwrap_or(generation.max_turbined_m3s.0),
             points: (
                 points(config.volume_discretization_points)?,
                 points(config.turbine_discretization_points)?,
@@ -627,6 +630,16 @@ impl<'f> PlantResolver<'f, '_> {
         let within = |storage: f64| storage.clamp(known.0, known.1);
         Some((within(from), within(to)))
     }
+}
+
+/// The mean of the observed inflows of a plant, if it is above zero.
+fn mean_inflow(files: &Files, plant: &Hydro) -> Option<f64> {
+    let rows = files.inflow_history.iter();
+    let values = rows.filter(|row| row.hydro_id == plant.id);
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), row| {
+        (sum + row.value_m3s.0, count + 1.0)
+    });
+    Some(sum / count).filter(|mean| *mean > 0.0)
 }
 
 /// The place of the model of a stage among those of an entry; none if productivity is constant.

@@ -8,6 +8,7 @@ use crate::hydrothermal::number::Id;
 
 /// Days by which the seasons of a custom cycle may miss each other: 29 February.
 const LEAP_DAY: i64 = 1;
+const DAYS_OF_YEAR: i64 = 366;
 
 /// A season of a certain year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,6 +215,28 @@ impl Seasons {
         let own = own.filter(|period| period.overlap(start, end) > 0);
         // The first of those that share as many.
         own.rev().max_by_key(|period| period.overlap(start, end))
+    }
+
+    /// The period of a season that is nearest to a stage which is shorter than it and has none of its days: the last
+    /// week of a month's plan.
+    pub(crate) fn nearest(&self, season: Id, start: Date, end: Date) -> Option<Period> {
+        let (year, _, _) = start.calendar();
+        let candidates: Vec<Period> = match self {
+            Self::Months(_) | Self::Weeks => {
+                self.within(Date(start.0 - DAYS_OF_YEAR), Date(end.0 + DAYS_OF_YEAR))
+            }
+            Self::Days(seasons) => {
+                let own = seasons.iter().filter(|own| own.id == season);
+                own.flat_map(|own| (year - 1..=year + 1).map(|year| own.of(year)))
+                    .collect()
+            }
+        };
+        let distance = |period: &Period| (start.0 - period.end.0).max(period.start.0 - end.0);
+        let own = candidates.into_iter();
+        let own = own.filter(|period| period.season == Some(season));
+        let found = own.min_by_key(distance)?;
+        let near = distance(&found) < found.days();
+        (near && end.0 - start.0 < found.days()).then_some(found)
     }
 
     /// The periods of the calendar from a day to another.

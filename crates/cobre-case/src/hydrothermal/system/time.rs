@@ -5,6 +5,7 @@ use cobre_sddp::Risk;
 use super::index::Index;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::date::Date;
+use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::stages::{self, BlockMode, RiskMeasure, SamplingMethod, Stages};
 use crate::hydrothermal::number::Id;
 
@@ -90,10 +91,11 @@ impl Stage {
 
 /// The stages, and an index of them.
 pub(super) fn resolve(
-    file: &Stages,
+    files: &Files,
     rates: &[f64],
     findings: &mut Findings,
 ) -> (Vec<Stage>, Index) {
+    let file = &files.stages;
     let list = Place::file(stages::FILE).key("stages");
     if file.stages.is_empty() {
         findings.wrong(&list, "there is no stage");
@@ -121,8 +123,7 @@ pub(super) fn resolve(
                 findings.wrong(&at.key("id"), message);
             }
             if stage.start_date != before.end_date {
-                let message = "it is not the end of the stage before".to_owned();
-                findings.wrong(&at.key("start_date"), message);
+                adjoins(files, before.end_date, &at.key("start_date"), findings);
             }
         }
         let days = stage.end_date.0 - stage.start_date.0;
@@ -133,6 +134,24 @@ pub(super) fn resolve(
     }
     pre_study(file, findings);
     (found, index)
+}
+
+/// Says that a stage begins at another day than that on which the one before ends: a month after weeks that reach into
+/// it, or the wrong day. What is under way between stages has no place then.
+fn adjoins(files: &Files, end: Date, at: &Place, findings: &mut Findings) {
+    let plants = files.hydros.hydros.iter();
+    let mut travels = plants.filter_map(|plant| plant.travel_time_hours);
+    let thermals = files.thermals.thermals.iter();
+    let mut ahead = thermals.filter_map(|plant| plant.anticipated_config.as_ref());
+    let message = format!("it is not the end of the stage before, {end}");
+    if travels.any(|hours| hours.0 > 0.0) {
+        findings.wrong(at, format!("{message}, which travel_time_hours needs"));
+    } else if ahead.any(|config| config.lead_time_hours.is_some()) {
+        findings.wrong(at, format!("{message}, which lead_time_hours needs"));
+    } else {
+        let message = format!("{message}: days are left out or counted twice");
+        findings.doubtful(at, message);
+    }
 }
 
 fn resolve_stage(
