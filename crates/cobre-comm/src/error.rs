@@ -300,6 +300,14 @@ impl CallPosition {
         })
     }
 
+    /// The collective that takes long, as the reports of a stall say it; before the first it is the start of the job.
+    pub(crate) fn describe_stalled(step: Option<Self>) -> String {
+        step.map_or_else(
+            || "the start of the job".to_owned(),
+            |step| step.to_string(),
+        )
+    }
+
     /// A rank's last call, as the reports of a stall say it.
     pub(crate) fn describe_last(last: Option<Self>) -> String {
         match last {

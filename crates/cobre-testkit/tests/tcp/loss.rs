@@ -29,7 +29,19 @@ fn setting(way: &str) -> (&'static str, &str) {
 }
 
 fn member(port: u16, rank: usize, way: &str, calls: &str, how: &str, who: usize) -> Command {
-    let mut command = sockets::rank(env!("CARGO_BIN_EXE_victim"), port, rank, RANKS);
+    member_of(RANKS, port, rank, way, calls, how, who)
+}
+
+fn member_of(
+    size: usize,
+    port: u16,
+    rank: usize,
+    way: &str,
+    calls: &str,
+    how: &str,
+    who: usize,
+) -> Command {
+    let mut command = sockets::rank(env!("CARGO_BIN_EXE_victim"), port, rank, size);
     command
         .args([calls, how, &who.to_string()])
         .envs([setting(way)])
@@ -38,9 +50,9 @@ fn member(port: u16, rank: usize, way: &str, calls: &str, how: &str, who: usize)
 }
 
 /// Runs a job in which `who` goes `how` after some `calls`; what each rank did.
-fn run(topology: &str, calls: &str, how: &str, who: usize) -> (u32, Vec<Output>) {
+fn run(size: usize, topology: &str, calls: &str, how: &str, who: usize) -> (u32, Vec<Output>) {
     let port = free_port();
-    let members = (0..RANKS).map(|rank| member(port, rank, topology, calls, how, who));
+    let members = (0..size).map(|rank| member_of(size, port, rank, topology, calls, how, who));
     let children: Vec<Child> = members.map(|mut member| start(&mut member)).collect();
     let victim = children[who].id();
     let begin = Instant::now();
@@ -68,9 +80,21 @@ pub fn all_learn(topology: &str, how: &str, word: &str, who: usize) {
 
 /// As [`all_learn`], in these calls.
 pub fn all_learn_in(calls: &[&str], topology: &str, how: &str, word: &str, who: usize) {
+    all_learn_of(RANKS, calls, topology, how, word, who);
+}
+
+/// As [`all_learn_in`], with so many ranks.
+pub fn all_learn_of(
+    size: usize,
+    calls: &[&str],
+    topology: &str,
+    how: &str,
+    word: &str,
+    who: usize,
+) {
     for calls in calls {
-        let (pid, outputs) = run(topology, calls, how, who);
-        let survivors = (0..RANKS).filter(|rank| *rank != who);
+        let (pid, outputs) = run(size, topology, calls, how, who);
+        let survivors = (0..size).filter(|rank| *rank != who);
         let records: Vec<String> = survivors.map(|rank| text(&outputs[rank].stdout)).collect();
         let context = format!(
             "{topology} {calls} {how}: {records:?} {:?}",
@@ -128,7 +152,7 @@ fn a_rank_0_that_leaves_early_is_known_to_all() {
 #[test]
 fn a_killed_rank_whose_child_lives_on_is_known_to_all() {
     for calls in ["barrier", "allgatherv"] {
-        let (pid, outputs) = run("auto", calls, "fork-kill", VICTIM);
+        let (pid, outputs) = run(RANKS, "auto", calls, "fork-kill", VICTIM);
         let told = errors(&outputs);
         let stamp = |rank: usize, word: &str| -> u64 {
             let line = told[rank].lines().find_map(|line| line.strip_prefix(word));
@@ -251,7 +275,7 @@ fn a_deadline_that_only_one_rank_has_is_told_by_its_length() {
 
 /// All ranks print that all is well, and rank 0 says on the way who keeps whom waiting.
 pub fn nobody_is_lost(way: &str, calls: &str, how: &str, word: &str) {
-    let (_, outputs) = run(way, calls, how, VICTIM);
+    let (_, outputs) = run(RANKS, way, calls, how, VICTIM);
     let texts = errors(&outputs);
     for (rank, output) in outputs.iter().enumerate() {
         let said = text(&output.stdout);

@@ -5,6 +5,7 @@ mod by_hosts;
 mod hostile;
 mod hosts;
 mod loss;
+mod many;
 #[path = "../port/mod.rs"]
 mod port;
 mod proxy;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::connection::{Flow, WatchLink, decode_flows};
 use super::message::{Message, MessageKind};
 use super::sys::CloseOnFork;
-use super::system::{self, Instant, PlantedFault, UnixStream, complain};
+use super::system::{self, EventQueue, Instant, PlantedFault, PollSource, UnixStream, complain};
 use super::verdict::{JobVerdict, WatchRequest};
 use super::watch::{BEAT, LEAVE_TIMEOUT, Limits, listen, verdict_of};
 use crate::backends::{host, wire};
@@ -64,16 +64,20 @@ pub(super) struct Coordinator {
     wake_receiver: CloseOnFork<UnixStream>,
     /// By rank; of rank 0 itself there is only whether it has left.
     workers: Vec<Worker>,
+    /// The news of the connections, by rank, and of the waker, as rank 0's; `None` with few connections.
+    events: Option<EventQueue>,
+    /// Ranks whose connections have news.
+    told: Vec<usize>,
     limits: Limits,
     next_beat: Instant,
     /// Broken data connections: to which rank, by whose report, and until when that may explain
     /// itself.
     suspects: Vec<(usize, usize, Instant)>,
-    /// A step whose deadline has passed, that deadline, and when to say so: by then the others' steps
-    /// are known.
-    late: Option<(CallPosition, Duration, Instant)>,
-    /// The step whose stall has been reported.
-    reported: u64,
+    /// A step whose deadline has passed by its place in the sequence, 0 in the start; that deadline, and when to say so: by
+    /// then the others' steps are known.
+    late: Option<(u64, Duration, Instant)>,
+    /// The step whose stall has been reported; 0 is the start.
+    reported: Option<u64>,
     /// The time since which this rank has left, and true if it has reported that others have not.
     leaving: Option<Instant>,
     told_leaving: bool,
@@ -85,8 +89,9 @@ impl Coordinator {
         wake_receiver: CloseOnFork<UnixStream>,
         connections: Vec<Option<WatchLink>>,
         limits: Limits,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let now = Instant::now();
+        let events = event_queue(&wake_receiver, &connections)?;
         let workers = connections.into_iter().map(|connection| Worker {
             connection,
             left: None,
@@ -98,24 +103,28 @@ impl Coordinator {
             flows: Vec::new(),
             unmoved: 0,
         });
-        Self {
+        let workers: Vec<Worker> = workers.collect();
+        Ok(Self {
             job_verdict,
             wake_receiver,
-            workers: workers.collect(),
+            // What came with the last message of the start has been read already.
+            told: (1..workers.len()).collect(),
+            workers,
+            events,
             limits,
             next_beat: now,
             suspects: Vec::new(),
             late: None,
-            reported: 0,
+            reported: None,
             leaving: None,
             told_leaving: false,
-        }
+        })
     }
 
     pub(super) fn run(mut self) {
         loop {
             self.wait();
-            for rank in 1..self.workers.len() {
+            for rank in std::mem::take(&mut self.told) {
                 self.receive(rank);
             }
             for request in self.job_verdict.take_requests() {
@@ -151,7 +160,7 @@ impl Coordinator {
         self.leaving.is_some_and(|since| all_gone() || told(since))
     }
 
-    fn wait(&self) {
+    fn wait(&mut self) {
         let pending = self.suspects.iter().map(|(_, _, due)| *due);
         let late = self.late.map(|(_, _, due)| due);
         let due = pending.chain(late).fold(self.next_beat, Instant::min);
@@ -162,7 +171,18 @@ impl Coordinator {
             .until_host_alarm()
             .unwrap_or(limit)
             .min(limit);
-        listen(&self.wake_receiver, links, limit);
+        match &self.events {
+            None => {
+                listen(&self.wake_receiver, links, limit);
+                self.told = (1..self.workers.len()).collect();
+            }
+            Some(events) => {
+                events.wait(limit, |event| self.told.push(event.number));
+                self.told.retain(|&rank| rank > 0);
+                system::silence(&self.wake_receiver);
+                links.for_each(WatchLink::flush);
+            }
+        }
         self.job_verdict.alarm_host();
     }
 
@@ -223,7 +243,8 @@ impl Coordinator {
                 self.suspect(peer, rank);
             }
             MessageKind::Late => {
-                self.note_late(CallPosition::of_word(first), Duration::from_millis(second));
+                let sequence = CallPosition::of_word(first).map_or(0, |step| step.sequence);
+                self.note_late(sequence, Duration::from_millis(second));
             }
             _ => {}
         }
@@ -235,7 +256,7 @@ impl Coordinator {
             WatchRequest::LinkLost(peer) => {
                 self.suspect(peer, 0);
             }
-            WatchRequest::Late(step, limit) => self.note_late(Some(step), limit),
+            WatchRequest::Late(step, limit) => self.note_late(step.sequence, limit),
             WatchRequest::Leave => {
                 self.leaving = Some(Instant::now());
                 self.workers[0].left = Some(self.job_verdict.step().map_or(0, CallPosition::word));
@@ -252,9 +273,9 @@ impl Coordinator {
         }
     }
 
-    fn note_late(&mut self, step: Option<CallPosition>, limit: Duration) {
-        if let (Some(step), None) = (step, self.late) {
-            self.late = Some((step, limit, Instant::now() + BEAT + BEAT / 2));
+    fn note_late(&mut self, sequence: u64, limit: Duration) {
+        if self.late.is_none() {
+            self.late = Some((sequence, limit, Instant::now() + BEAT + BEAT / 2));
             self.next_beat = Instant::now();
         }
     }
@@ -346,12 +367,12 @@ impl Coordinator {
                 self.decide(&self.lost(rank, Loss::Vanished));
             }
         }
-        if let Some((step, waited, due)) = self.late
+        if let Some((sequence, waited, due)) = self.late
             && now >= due
         {
             self.late = None;
             let missing = (0..self.workers.len())
-                .filter(|&rank| self.sequence_of(rank) < step.sequence)
+                .filter(|&rank| !self.has_reached(rank, sequence))
                 .collect();
             self.decide(&Cause::Deadline { waited, missing });
         }
@@ -371,8 +392,18 @@ impl Coordinator {
             .max_by_key(|step| step.sequence)
     }
 
-    fn sequence_of(&self, rank: usize) -> u64 {
-        self.step_of(rank).map_or(0, |step| step.sequence)
+    /// True if a rank has come to the step of this number. The start has none: whoever answers is there.
+    fn has_reached(&self, rank: usize, sequence: u64) -> bool {
+        match sequence {
+            0 => !self.is_silent(rank),
+            _ => self.step_of(rank).map_or(0, |step| step.sequence) >= sequence,
+        }
+    }
+
+    /// True if a rank that has not left does not answer.
+    fn is_silent(&self, rank: usize) -> bool {
+        let worker = &self.workers[rank];
+        rank > 0 && worker.left.is_none() && worker.answered.elapsed() > 4 * BEAT
     }
 
     fn lost(&self, rank: usize, how: Loss) -> Cause {
@@ -404,17 +435,17 @@ impl Coordinator {
         let Some(longest) = longest.filter(|&rank| waited(rank) >= self.limits.stall) else {
             return;
         };
-        let Some(step) = self.step_of(longest) else {
-            return;
-        };
-        if step.word() == self.reported || self.job_verdict.verdict().is_some() {
+        let step = self.step_of(longest);
+        let word = step.map_or(0, CallPosition::word);
+        if self.reported == Some(word) || self.job_verdict.verdict().is_some() {
             return;
         }
-        self.reported = step.word();
+        self.reported = Some(word);
+        let sequence = step.map_or(0, |step| step.sequence);
         let mut arrived = Vec::new();
         let mut missing = Vec::new();
         for rank in 0..self.workers.len() {
-            if self.sequence_of(rank) >= step.sequence {
+            if self.has_reached(rank, sequence) {
                 arrived.push(rank.to_string());
             } else {
                 missing.push(self.describe(rank));
@@ -426,8 +457,9 @@ impl Coordinator {
             format!("not there: {}", missing.join("; "))
         };
         let (seconds, arrived) = (waited(longest).as_secs(), arrived.join(", "));
+        let what = CallPosition::describe_stalled(step);
         complain(format!(
-            "cobre: {step} has taken {seconds} s; arrived: {arrived}; {missing}\n"
+            "cobre: {what} has taken {seconds} s; arrived: {arrived}; {missing}\n"
         ));
     }
 
@@ -459,13 +491,31 @@ impl Coordinator {
             "it has left".to_owned()
         } else if rank == 0 {
             "this is it".to_owned()
-        } else if answered > 4 * BEAT {
+        } else if self.is_silent(rank) {
             format!("silent for {:.1} s, stopped?", answered.as_secs_f64())
         } else {
             "it answers".to_owned()
         };
         format!("{who}: {last}, {seen}")
     }
+}
+
+/// The queue that tells which connections have news, where there are many.
+fn event_queue(
+    wake_receiver: &UnixStream,
+    connections: &[Option<WatchLink>],
+) -> io::Result<Option<EventQueue>> {
+    if connections.iter().flatten().count() < system::many_sockets() {
+        return Ok(None);
+    }
+    let queue = EventQueue::new()?;
+    queue.add(PollSource::Wake(wake_receiver), 0)?;
+    for (rank, link) in connections.iter().enumerate() {
+        if let Some(link) = link {
+            queue.add(PollSource::Read(&link.socket), rank)?;
+        }
+    }
+    Ok(Some(queue))
 }
 
 /// True if nothing came from the other host, rather than its end of the connection.

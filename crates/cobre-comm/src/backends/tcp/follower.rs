@@ -34,8 +34,8 @@ pub(super) struct Follower {
     asked: Option<Instant>,
     /// Reports that wait until rank 0 is known to be there.
     unsent: Vec<Message>,
-    /// The step in which the silence of rank 0 has been reported.
-    reported: u64,
+    /// The step in which the silence of rank 0 has been reported; 0 is the start.
+    reported: Option<u64>,
     leaving: LeavePhase,
 }
 
@@ -64,7 +64,7 @@ impl Follower {
             heard: Instant::now(),
             asked: None,
             unsent: Vec::new(),
-            reported: 0,
+            reported: None,
             leaving: LeavePhase::No,
         }
     }
@@ -205,16 +205,15 @@ impl Follower {
             return;
         }
         let (waited, step) = (self.job_verdict.waited(), self.job_verdict.step());
-        if let Some(step) = step
-            && silent.min(waited) >= self.limits.stall
-            && self.reported != step.word()
-        {
-            self.reported = step.word();
+        let word = step.map_or(0, CallPosition::word);
+        if silent.min(waited) >= self.limits.stall && self.reported != Some(word) {
+            self.reported = Some(word);
             let (rank, peer_info) = (self.job_verdict.rank, &self.job_verdict.peer_infos[0]);
             let who = host::process(0, peer_info.pid, &peer_info.host);
             let (waited, silent) = (waited.as_secs(), silent.as_secs());
+            let what = CallPosition::describe_stalled(step);
             complain(format!(
-                "cobre: {step} has taken {waited} s on rank {rank}; {who}, which would know why, is \
+                "cobre: {what} has taken {waited} s on rank {rank}; {who}, which would know why, is \
                  silent for {silent} s, stopped?\n"
             ));
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::connection::DataLink;
 use super::frame::{FrameHeader, FrameKind};
 use super::link::{Incoming, Outgoing, TransferError, TransferProgress};
+use super::readiness::Readiness;
 use super::system::{self, Instant, PlantedFault, PollSource};
 use super::verdict::{GRACE, JobVerdict, WatchRequest};
 use super::watch::WatchThread;
@@ -32,6 +33,8 @@ pub(super) struct Group {
     pub(super) direct: bool,
     pub(super) always_direct: bool,
     pub(super) spin: Spin,
+    /// The news of the data connections, where there are many.
+    pub(super) readiness: Option<Readiness>,
     /// Bound on each collective, if the user set one.
     pub(super) timeout: Option<Duration>,
     pub(super) watch: WatchThread,
@@ -205,32 +208,73 @@ impl<'a> RunningCall<'a> {
         loop {
             let (mut moved, mut open) = (false, false);
             for frame in outgoing.iter_mut().filter(|frame| !frame.is_done()) {
-                let step = frame.advance(self.link(frame.peer));
-                let step = step.map_err(|error| self.broken(frame.peer, error))?;
-                moved |= step != TransferProgress::Nothing;
+                moved |= self.send(frame)?;
                 open |= !frame.is_done();
             }
             for frame in incoming.iter_mut().filter(|frame| !frame.is_done()) {
-                let link = self.link(frame.peer);
-                let step = frame.advance(link);
-                let step = step.map_err(|error| self.broken(frame.peer, error))?;
-                if step == TransferProgress::Header {
-                    self.check(frame, kind, round)?;
-                }
-                let opened = frame.open(&link.channel);
-                opened.map_err(|error| self.broken(frame.peer, error.into()))?;
-                moved |= step != TransferProgress::Nothing;
+                moved |= self.receive(frame, kind, round)?;
                 open |= !frame.is_done();
             }
             if !open {
                 return Ok(());
             }
-            if moved || idle() {
+            if moved {
                 turn = 0;
+            } else if idle() {
+                turn = 0;
+                self.look();
             } else {
                 self.pause(turn, outgoing, incoming)?;
                 turn += 1;
             }
+        }
+    }
+
+    /// Sends what fits of a frame; true if something did.
+    fn send(&self, frame: &mut Outgoing<'_>) -> Result<bool, TransportFault> {
+        let (peer, readiness) = (self.ranks[frame.peer], &self.group.readiness);
+        if readiness.as_ref().is_some_and(|it| !it.may_write(peer)) {
+            return Ok(false);
+        }
+        let step = frame.advance(self.group.link(peer));
+        let step = step.map_err(|error| self.broken(frame.peer, error))?;
+        let has_moved = step != TransferProgress::Nothing;
+        if let (Some(readiness), false) = (readiness, has_moved) {
+            readiness.note_full(peer);
+        }
+        Ok(has_moved)
+    }
+
+    /// Receives what is there of a frame; true if something was.
+    fn receive(
+        &self,
+        frame: &mut Incoming<'_>,
+        kind: FrameKind,
+        round: u64,
+    ) -> Result<bool, TransportFault> {
+        let (peer, readiness) = (self.ranks[frame.peer], &self.group.readiness);
+        if readiness.as_ref().is_some_and(|it| !it.may_read(peer)) {
+            return Ok(false);
+        }
+        let link = self.group.link(peer);
+        let step = frame.advance(link);
+        let step = step.map_err(|error| self.broken(frame.peer, error))?;
+        if step == TransferProgress::Header {
+            self.check(frame, kind, round)?;
+        }
+        let opened = frame.open(&link.channel);
+        opened.map_err(|error| self.broken(frame.peer, error.into()))?;
+        let has_moved = step != TransferProgress::Nothing;
+        if let (Some(readiness), false) = (readiness, has_moved) {
+            readiness.note_empty(peer);
+        }
+        Ok(has_moved)
+    }
+
+    /// Takes the news that the kernel has, where sockets are not all tried.
+    fn look(&self) {
+        if let Some(readiness) = &self.group.readiness {
+            readiness.wait(Duration::ZERO);
         }
     }
 
@@ -326,6 +370,7 @@ impl<'a> RunningCall<'a> {
         let Spin { spins, yields } = self.group.spin;
         if turn < spins {
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            self.look();
             return Ok(());
         }
         if self.group.job_verdict().is_stopped() {
@@ -333,12 +378,14 @@ impl<'a> RunningCall<'a> {
                 return Err(self.group.failed());
             }
             system::sleep(Duration::from_millis(1));
+            self.look();
             return Ok(());
         }
         // On a busy machine every yield can take milliseconds.
         let is_late = || self.until.is_some_and(|until| Instant::now() >= until);
         if turn < spins.saturating_add(yields) && !is_late() {
             system::yield_now();
+            self.look();
             return Ok(());
         }
         self.sleep(outgoing, incoming)
@@ -369,7 +416,13 @@ impl<'a> RunningCall<'a> {
             .inspect(|link| link.traffic.note_awaited())
             .map(|link| PollSource::Read(&link.socket));
         let slice = left.map_or(SLICE, |left| left.min(SLICE));
-        system::poll(sending.chain(receiving), slice);
+        match &self.group.readiness {
+            None => system::poll(sending.chain(receiving), slice),
+            Some(readiness) => {
+                sending.chain(receiving).for_each(drop);
+                readiness.wait(slice);
+            }
+        }
         Ok(())
     }
 }

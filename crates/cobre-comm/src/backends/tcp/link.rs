@@ -72,6 +72,7 @@ pub(super) struct Incoming<'a> {
 /// The progress of a transfer in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransferProgress {
+    /// The socket has nothing to read, or no room.
     Nothing,
     Something,
     /// The header has just become complete.
@@ -153,7 +154,8 @@ impl<'a> Outgoing<'a> {
             let pieces: Vec<IoSlice<'_>> = pieces.take(AT_ONCE).collect();
             match system::send(&link.socket, &pieces) {
                 Ok(sent) => sent,
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(TransferProgress::Nothing),
+                Err(Errno::AGAIN) => return Ok(TransferProgress::Nothing),
+                Err(Errno::INTR) => return Ok(TransferProgress::Something),
                 Err(_) => return Err(TransferError::Socket),
             }
         };
@@ -265,7 +267,8 @@ impl<'a> Incoming<'a> {
             match system::receive(&link.socket, &mut pieces) {
                 Ok(0) => return Err(TransferError::Socket),
                 Ok(read) => read,
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(TransferProgress::Nothing),
+                Err(Errno::AGAIN) => return Ok(TransferProgress::Nothing),
+                Err(Errno::INTR) => return Ok(TransferProgress::Something),
                 Err(_) => return Err(TransferError::Socket),
             }
         };

@@ -20,6 +20,7 @@ mod link;
 mod message;
 mod os;
 mod peer_table;
+mod readiness;
 mod rendezvous;
 mod secret;
 mod session;
@@ -41,7 +42,7 @@ use std::time::Duration;
 use super::heap::HeapRegion;
 use super::shm::HostMemory;
 use crate::arguments::{Partition, RegionParts, RootRank, RootedPartition};
-use crate::call_signature::{CallSignature, Collective};
+use crate::call_signature::CallSignature;
 use crate::communicator::ReduceOp;
 use crate::cpus;
 use crate::data::{CommData, Reducible};
@@ -58,6 +59,7 @@ pub use host_region::TcpRegion;
 use host_region::{HostRegion, RegionKind};
 #[cfg(not(test))]
 use os as system;
+use readiness::Readiness;
 use rendezvous::JoinedJob;
 #[cfg(test)]
 use simulation::system;
@@ -110,10 +112,7 @@ impl TcpBackend {
         let hosts = host_group::meet(&group, config, is_crowded).map_err(failed)?;
         let exchanging = hosts.as_ref().map_or(group.size, |it| it.leaders.len());
         if is_measured && exchanging > 2 {
-            let signature = CallSignature::new(Collective::Barrier);
-            let measured = group
-                .begin(&signature)
-                .and_then(|call| topology::is_direct_faster(&call, hosts.as_ref()));
+            let measured = topology::is_direct_faster(&group, hosts.as_ref());
             group.always_direct =
                 measured.map_err(|fault| failed(host_group::failure_text(fault)))?;
         }
@@ -218,6 +217,7 @@ fn begin(config: &TcpConfig, met: JoinedJob, is_crowded: bool) -> io::Result<Gro
         direct: met.direct,
         always_direct: met.small_messages == SmallMessages::Direct,
         spin: system::settle(config.rank, config.size, is_crowded),
+        readiness: Readiness::new(&job_verdict.links)?,
         timeout: config.timeout,
         watch: WatchThread::begin(job_verdict, wake_receiver, met.watches, limits)?,
         round: AtomicU64::new(0),

@@ -4,18 +4,18 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags,
     SocketType, sockopt,
 };
 
-use super::sys;
+use super::sys::{self, CloseOnFork};
 use crate::backends::spin::{Spin, spread};
 use crate::{cpus, terminal};
 
@@ -87,6 +87,68 @@ pub(super) fn poll<'a>(sources: impl Iterator<Item = PollSource<'a>>, limit: Dur
         .collect();
     let limit = Timespec::try_from(limit).ok();
     let _ = rustix::event::poll(&mut sources, limit.as_ref());
+}
+
+/// The number of sockets from which on a queue of events costs less than to try them all.
+const MANY_SOCKETS: usize = 16;
+/// Events that one wait takes.
+const EVENTS_AT_ONCE: usize = 64;
+
+pub(super) const fn many_sockets() -> usize {
+    MANY_SOCKETS
+}
+
+/// News of a socket since the last: that it may have something to read, or room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SocketEvent {
+    /// The number under which it was added.
+    pub(super) number: usize,
+    pub(super) is_readable: bool,
+    pub(super) is_writable: bool,
+}
+
+/// The kernel's queue of events of sockets. It tells of each change once: whoever takes an event reads until nothing is
+/// left, or writes until there is no room.
+#[derive(Debug)]
+pub(super) struct EventQueue(CloseOnFork<OwnedFd>);
+
+impl EventQueue {
+    pub(super) fn new() -> io::Result<Self> {
+        let queue = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Self(CloseOnFork::new(queue)))
+    }
+
+    /// Adds a socket under a number, for both ways; it goes by itself when it is closed.
+    pub(super) fn add(&self, source: PollSource<'_>, number: usize) -> io::Result<()> {
+        let socket = match source {
+            PollSource::Read(stream) | PollSource::Write(stream) => stream.as_fd(),
+            PollSource::Accept(listener) => listener.as_fd(),
+            PollSource::Wake(receiver) => receiver.as_fd(),
+        };
+        let data = epoll::EventData::new_u64(number as u64);
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        Ok(epoll::add(&*self.0, socket, data, flags)?)
+    }
+
+    /// Takes events, or waits for some, at most for `limit`. An interrupted wait is one that is over.
+    pub(super) fn wait(&self, limit: Duration, mut take: impl FnMut(SocketEvent)) {
+        let none = epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        };
+        let mut events = [none; EVENTS_AT_ONCE];
+        let limit = Timespec::try_from(limit).ok();
+        let count = epoll::wait(&*self.0, &mut events[..], limit.as_ref()).unwrap_or_default();
+        for event in &events[..count] {
+            let flags = event.flags;
+            let is_over = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
+            take(SocketEvent {
+                number: event.data.u64() as usize,
+                is_readable: is_over || flags.contains(epoll::EventFlags::IN),
+                is_writable: is_over || flags.contains(epoll::EventFlags::OUT),
+            });
+        }
+    }
 }
 
 /// Sends what fits of these pieces.

@@ -5,19 +5,19 @@
 use std::time::Duration;
 
 use super::collectives;
-use super::group::RunningCall;
+use super::group::{Group, RunningCall};
 use super::hierarchy::HostCall;
 use super::host_group::HostTable;
 use super::system::Instant;
+use crate::call_signature::{CallSignature, Collective};
 use crate::communicator::ReduceOp;
 use crate::transport::TransportFault;
 
 /// Greetings in a row: ranks do not end one of them together.
 const BURST: u32 = 4;
-/// Bursts of each way, at least and at most; the first is of ranks that have just started.
-const LEAST: u32 = 3;
+/// Bursts of each way, at most: the first ones are of ranks that have just started.
 const MOST: u32 = 9;
-/// The time after which the least is enough.
+/// The time after which no more are made: where greetings take long, the first bursts tell enough.
 const ENOUGH: Duration = Duration::from_millis(100);
 
 /// The way of small messages, as rank 0 announces it when all connections are there.
@@ -37,63 +37,96 @@ impl SmallMessages {
     }
 }
 
-/// True if small messages go directly from now on: the same on all ranks. Collective.
-pub(super) fn is_direct_faster(
-    run: &RunningCall<'_>,
-    hosts: Option<&HostTable>,
-) -> Result<bool, TransportFault> {
-    let Some(hosts) = hosts else {
-        return measure(run);
-    };
-    let call = HostCall {
-        run,
-        hosts,
-        is_of_job: true,
-    };
-    call.begin()?;
-    let mut is_direct = [0];
-    call.between(|run| {
-        is_direct = [u8::from(measure(run)?)];
-        Ok(())
-    })?;
-    call.inside(|group| group.broadcast(run.signature, &mut is_direct, 0))?;
-    Ok(is_direct == [1])
+/// The ranks that choose: all of them, or the leaders of hosts while the others of their hosts wait.
+#[derive(Clone, Copy)]
+struct Choice<'a> {
+    group: &'a Group,
+    hosts: Option<&'a HostTable>,
+    signature: &'a CallSignature,
 }
 
-/// Greets by both ways in turn. Each time rank 0 finds the slowest rank's figures and gives them to all, which draw the
-/// same conclusion.
-fn measure(run: &RunningCall<'_>) -> Result<bool, TransportFault> {
+/// True if small messages go directly from now on: the same on all ranks. Collective.
+pub(super) fn is_direct_faster(
+    group: &Group,
+    hosts: Option<&HostTable>,
+) -> Result<bool, TransportFault> {
+    let choice = Choice {
+        group,
+        hosts,
+        signature: &CallSignature::new(Collective::Barrier),
+    };
     let begun = Instant::now();
     let mut best = [u64::MAX; 2];
-    for pair in 1..=MOST {
+    for _ in 0..MOST {
         let own = [
-            burst(run, collectives::meet_by_star)?,
-            burst(run, collectives::meet_directly)?,
+            choice.burst(collectives::meet_by_star)?,
+            choice.burst(collectives::meet_directly)?,
             begun.elapsed(),
         ];
         let own = own.map(|time| time.as_nanos() as u64);
-        let mut slowest = [0; 3];
-        collectives::allreduce(run, &own, &mut slowest, ReduceOp::Max)?;
-        let [star, direct, elapsed] = slowest;
+        let [star, direct, elapsed] = choice.slowest(own)?;
         best = [best[0].min(star), best[1].min(direct)];
-        if pair >= LEAST && Duration::from_nanos(elapsed) >= ENOUGH {
+        if Duration::from_nanos(elapsed) >= ENOUGH {
             break;
         }
     }
     Ok(saves_a_quarter(best))
 }
 
-/// The time of some greetings, which all ranks begin together.
-fn burst(
-    run: &RunningCall<'_>,
-    greet: impl Fn(&RunningCall<'_>) -> Result<(), TransportFault>,
-) -> Result<Duration, TransportFault> {
-    collectives::meet_directly(run)?;
-    let begun = Instant::now();
-    for _ in 0..BURST {
-        greet(run)?;
+impl<'a> Choice<'a> {
+    /// The time of some greetings, which all begin together; none on a rank that does not lead its host. A call of
+    /// its own, as each has the deadline that the user set.
+    fn burst(
+        &self,
+        greet: impl Fn(&RunningCall<'_>) -> Result<(), TransportFault>,
+    ) -> Result<Duration, TransportFault> {
+        let run = self.group.begin(self.signature)?;
+        let timed = |run: &RunningCall<'_>| {
+            collectives::meet_directly(run)?;
+            let begun = Instant::now();
+            for _ in 0..BURST {
+                greet(run)?;
+            }
+            Ok(begun.elapsed())
+        };
+        let Some(call) = self.by_hosts(&run) else {
+            return timed(&run);
+        };
+        call.begin()?;
+        let mut time = Duration::ZERO;
+        call.between(|run| {
+            time = timed(run)?;
+            Ok(())
+        })?;
+        call.meet()?;
+        Ok(time)
     }
-    Ok(begun.elapsed())
+
+    /// The slowest rank's figures, which all get from one rank and so draw the same conclusion from.
+    fn slowest(&self, own: [u64; 3]) -> Result<[u64; 3], TransportFault> {
+        let run = self.group.begin(self.signature)?;
+        let mut slowest = [0; 3];
+        match self.by_hosts(&run) {
+            None => collectives::allreduce(&run, &own, &mut slowest, ReduceOp::Max)?,
+            Some(call) => {
+                call.begin()?;
+                call.allreduce(&own, &mut slowest, ReduceOp::Max)?;
+            }
+        }
+        Ok(slowest)
+    }
+
+    fn by_hosts<'b>(&self, run: &'b RunningCall<'b>) -> Option<HostCall<'b>>
+    where
+        'a: 'b,
+    {
+        let hosts = self.hosts?;
+        Some(HostCall {
+            run,
+            hosts,
+            is_of_job: true,
+        })
+    }
 }
 
 /// The direct way is taken if it saves a quarter of the time: what is near may be the other way round in the next job.

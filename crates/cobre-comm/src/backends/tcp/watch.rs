@@ -78,7 +78,7 @@ impl WatchThread {
         let (name, stack) = ("cobre-watch", 256 * 1024);
         let thread = if job_verdict.rank == 0 {
             let coordinator =
-                Coordinator::new(shared, wake_receiver, connections.collect(), limits);
+                Coordinator::new(shared, wake_receiver, connections.collect(), limits)?;
             system::spawn(name, stack, move || {
                 let _alarm = panic_guard;
                 coordinator.run();

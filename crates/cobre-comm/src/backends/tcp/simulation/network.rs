@@ -68,6 +68,11 @@ pub(super) struct Socket {
     is_broken: bool,
     pub(super) is_closed: bool,
     is_write_closed: bool,
+    /// True since a write found no room, until there is some.
+    is_full: bool,
+    /// Counts of what a queue of events tells: arrivals, and times of new room.
+    arrivals: u64,
+    openings: u64,
     /// Set for a watching connection.
     silence: Option<Duration>,
     pub(super) is_nonblocking: bool,
@@ -223,6 +228,9 @@ impl SimulatedNetwork {
             is_broken: false,
             is_closed: false,
             is_write_closed: false,
+            is_full: false,
+            arrivals: 0,
+            openings: 0,
             silence: None,
             is_nonblocking: false,
             read_timeout: None,
@@ -260,6 +268,7 @@ impl SimulatedNetwork {
         }
         let room = room.saturating_sub(socket.unacknowledged);
         if room == 0 && !bytes.is_empty() {
+            socket.is_full = true;
             return None;
         }
         let mut length = room.min(bytes.len());
@@ -307,6 +316,12 @@ impl SimulatedNetwork {
         socket.is_broken
             || socket.is_write_closed
             || socket.unacknowledged < self.properties.send_room
+    }
+
+    /// Counts of the socket's events: arrivals, and times of new room.
+    pub(super) fn events(&self, number: usize) -> [u64; 2] {
+        let socket = &self.sockets[number];
+        [socket.arrivals, socket.openings]
     }
 
     pub(super) fn has_arrived(&self, number: usize) -> bool {
@@ -357,6 +372,8 @@ impl SimulatedNetwork {
         socket.unacknowledged_since = None;
         socket.error = Some(error);
         socket.is_broken = true;
+        socket.arrivals += 1;
+        socket.openings += 1;
     }
 
     /// Breaks any one connection at both ends, as a box on the way does that forgets it.
@@ -421,6 +438,9 @@ impl SimulatedNetwork {
         }
         let socket = &mut self.sockets[number];
         socket.unacknowledged -= std::mem::take(&mut socket.arrived);
+        if std::mem::take(&mut socket.is_full) {
+            socket.openings += 1;
+        }
         socket.heard = now;
         socket.unacknowledged_since = (socket.unacknowledged > 0).then_some(now);
     }
@@ -464,9 +484,13 @@ impl SimulatedNetwork {
         match segment.content {
             SegmentContent::Reset if is_blocked || other.is_broken => {}
             SegmentContent::Reset => self.fail(peer, io::ErrorKind::ConnectionReset),
-            SegmentContent::End => (other.has_end, other.heard) = (true, now),
+            SegmentContent::End => {
+                (other.has_end, other.heard) = (true, now);
+                other.arrivals += 1;
+            }
             SegmentContent::Data(bytes) => {
                 other.heard = now;
+                other.arrivals += 1;
                 let length = bytes.len();
                 other.received.extend(bytes);
                 self.sockets[number].arrived += length;

@@ -236,8 +236,8 @@ impl Judge<'_> {
         let faults: Vec<_> = self.outcome.happened.clone();
         match faults[..] {
             [(at, fault, broken)] => self.after_one(at.max(started), fault, broken),
-            [(at, JobFault::Kill(one), _), (_, JobFault::Kill(other), _)] => {
-                self.after_two_deaths(at.max(started), one, other);
+            [(_, one, _), (at, other, _)] if is_death(one) && is_death(other) => {
+                self.after_two_deaths(at.max(started), [one, other]);
             }
             // Of two faults ranks may learn in different order.
             _ => {}
@@ -274,12 +274,24 @@ impl Judge<'_> {
     }
 
     /// Rank 0 decides which of two deaths it is; without it, ranks know what they saw.
-    fn after_two_deaths(&mut self, since: Duration, one: usize, other: usize) {
-        if one.min(other) > 0 {
-            self.all_agree(since, DEATH);
+    fn after_two_deaths(&mut self, since: Duration, faults: [JobFault; 2]) {
+        let lost = faults.map(|fault| match fault {
+            JobFault::LoseHost(rank) => self.neighbours(rank),
+            JobFault::Kill(rank) => vec![rank],
+            _ => Vec::new(),
+        });
+        let lost = lost.concat();
+        let is_lost_host = |fault: &JobFault| matches!(fault, JobFault::LoseHost(_));
+        let bound = if faults.iter().any(is_lost_host) {
+            PARTITION
+        } else {
+            DEATH
+        };
+        if !lost.contains(&0) {
+            self.all_agree(since, bound);
         }
-        self.names_one_of(&[one, other]);
-        self.in_time(since, DEATH);
+        self.names_one_of(&lost);
+        self.in_time(since, bound);
     }
 
     fn shares_host(&self, one: usize, other: usize) -> bool {
@@ -455,6 +467,10 @@ impl Judge<'_> {
             }
         }
     }
+}
+
+fn is_death(fault: JobFault) -> bool {
+    matches!(fault, JobFault::Kill(_) | JobFault::LoseHost(_))
 }
 
 /// True if the cause is the loss of one of these ranks.

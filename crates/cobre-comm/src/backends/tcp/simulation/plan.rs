@@ -81,6 +81,8 @@ pub(super) struct JobPlan {
     pub(super) shares_memory: bool,
     pub(super) unmapped: Option<usize>,
     pub(super) topology: TcpTopology,
+    /// True if ranks learn from queues of events which sockets have news.
+    pub(super) has_event_queues: bool,
     pub(super) timeout: Option<Duration>,
     pub(super) properties: Properties,
     pub(super) calls: Vec<PlannedCall>,
@@ -91,8 +93,9 @@ pub(super) struct JobPlan {
     pub(super) faults: Vec<(Trigger, JobFault)>,
 }
 
-/// Most ranks of a job by hosts, most hosts, and most ranks of one.
+/// Most ranks of a job by hosts, and of one in eight such jobs; most hosts, and most ranks of one.
 const MOST_RANKS: usize = 8;
+const MANY_RANKS: usize = 16;
 const MOST_HOSTS: usize = 4;
 const MOST_HERE: usize = 4;
 
@@ -102,7 +105,8 @@ fn draw_hosts(random: &mut SeededRandom) -> Vec<usize> {
     for host in 0..=random.below(MOST_HOSTS) {
         places.extend((0..=random.below(MOST_HERE)).map(|place| (host, place)));
     }
-    places.truncate(MOST_RANKS);
+    let has_many = random.once_in(8);
+    places.truncate(if has_many { MANY_RANKS } else { MOST_RANKS });
     if places.len() == 1 {
         places.push((random.below(2), 1));
     }
@@ -158,6 +162,7 @@ impl JobPlan {
             unmapped: None,
             pauses: pauses.collect(),
             topology: random.pick(&topologies),
+            has_event_queues: seed % 2 == 1,
             timeout: None,
             properties,
             act: None,
@@ -201,22 +206,13 @@ impl JobPlan {
         }
     }
 
-    /// As [`draw_faults`](Self::draw_faults), with deaths of two ranks at once and ranks that cannot map memory.
+    /// As [`draw_faults`](Self::draw_faults), with two deaths at once and ranks that cannot map memory.
     fn draw_faults_of_hosts(&mut self, random: &mut SeededRandom) {
         match random.below(20) {
             0 | 1 => {}
             2..5 => self.add_act(random),
             5..13 => self.add_fault(random),
-            13..16 => {
-                let at = self.trigger(random);
-                let first = random.below(self.size);
-                let others = self.others(first, random.once_in(3));
-                self.faults.push((at, JobFault::Kill(first)));
-                if !others.is_empty() {
-                    let second = random.pick(&others);
-                    self.faults.push((at, JobFault::Kill(second)));
-                }
-            }
+            13..16 => self.add_deaths(random),
             16 => {
                 self.add_fault(random);
                 self.add_fault(random);
@@ -227,6 +223,33 @@ impl JobPlan {
             }
             _ => self.add_deadline(random),
         }
+    }
+
+    /// Deaths at one instant: of a rank, every other time one that leads its host, and of another rank or a whole host.
+    fn add_deaths(&mut self, random: &mut SeededRandom) {
+        let at = self.trigger(random);
+        let mut first = random.below(self.size);
+        if random.once_in(2) {
+            first = self.leader(first);
+        }
+        let others = self.others(first, random.once_in(3));
+        self.faults.push((at, JobFault::Kill(first)));
+        if others.is_empty() {
+            return;
+        }
+        let second = random.pick(&others);
+        self.faults.push(match random.below(4) {
+            0 => (at, JobFault::LoseHost(second)),
+            1 => (at, JobFault::Kill(self.leader(second))),
+            _ => (at, JobFault::Kill(second)),
+        });
+    }
+
+    /// The rank that leads the host of `rank`.
+    fn leader(&self, rank: usize) -> usize {
+        let mut ranks = 0..self.size;
+        let leader = ranks.find(|&other| self.hosts[other] == self.hosts[rank]);
+        leader.unwrap_or(rank)
     }
 
     fn add_act(&mut self, random: &mut SeededRandom) {

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::ops::Add;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -425,6 +425,98 @@ pub(in super::super) fn poll<'a>(sources: impl Iterator<Item = PollSource<'a>>, 
     world.block(me, Wait::Sources(interests), until);
 }
 
+/// In every other simulation all sockets are tried.
+pub(in super::super) fn many_sockets() -> usize {
+    match current() {
+        Some((world, _)) if world.has_event_queues => 1,
+        Some(_) => usize::MAX,
+        None => os::many_sockets(),
+    }
+}
+
+pub(in super::super) type EventQueue = AnyEventQueue;
+
+/// A source in a simulated queue: its number there, and its events that were told.
+#[derive(Debug)]
+pub(in super::super) struct QueuedSource {
+    source: Interest,
+    number: usize,
+    told: u64,
+}
+
+#[derive(Debug)]
+pub(in super::super) enum AnyEventQueue {
+    System(os::EventQueue),
+    Simulated(Mutex<Vec<QueuedSource>>),
+}
+
+impl AnyEventQueue {
+    pub(in super::super) fn new() -> io::Result<Self> {
+        match current() {
+            Some(_) => Ok(Self::Simulated(Mutex::default())),
+            None => os::EventQueue::new().map(Self::System),
+        }
+    }
+
+    pub(in super::super) fn add(&self, source: PollSource<'_>, number: usize) -> io::Result<()> {
+        let sources = match self {
+            Self::System(queue) => {
+                let source = source.system().expect("sockets of one system");
+                return queue.add(source, number);
+            }
+            Self::Simulated(sources) => sources,
+        };
+        let source = source.simulated().expect("sockets of one world");
+        let ways = match source {
+            Interest::Read(socket) => vec![source, Interest::Write(socket)],
+            other => vec![other],
+        };
+        let (world, _) = current().expect("a queue stays in its world");
+        let state = world.state();
+        // What is there already is an event.
+        let added = ways.into_iter().map(|source| QueuedSource {
+            source,
+            number,
+            told: state.events(source).wrapping_sub(1),
+        });
+        lock(sources).extend(added);
+        Ok(())
+    }
+
+    pub(in super::super) fn wait(&self, limit: Duration, mut take: impl FnMut(os::SocketEvent)) {
+        let sources = match self {
+            Self::System(queue) => return queue.wait(limit, take),
+            Self::Simulated(sources) => sources,
+        };
+        let (world, me) = current().expect("a queue stays in its world");
+        world.tick(me);
+        if limit > Duration::ZERO {
+            let told = lock(sources)
+                .iter()
+                .map(|it| (it.source, it.told))
+                .collect();
+            let until = world.state().now.checked_add(limit);
+            world.block(me, Wait::Events(told), until);
+        }
+        let state = world.state();
+        for queued in lock(sources).iter_mut() {
+            let events = state.events(queued.source);
+            if events != queued.told && state.has_news(queued.source) {
+                queued.told = events;
+                take(os::SocketEvent {
+                    number: queued.number,
+                    is_readable: !matches!(queued.source, Interest::Write(_)),
+                    is_writable: matches!(queued.source, Interest::Write(_)),
+                });
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 pub(in super::super) fn send(stream: &TcpStream, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
     match stream {
         TcpStream::System(stream) => os::send(stream, pieces),
@@ -528,6 +620,7 @@ pub(in super::super) fn waker() -> io::Result<(UnixStream, UnixStream)> {
     };
     let mut state = world.state();
     state.wakes.push(0);
+    state.all_wakes.push(0);
     let number = state.wakes.len() - 1;
     drop(state);
     let end = || {
@@ -543,7 +636,11 @@ pub(in super::super) fn waker() -> io::Result<(UnixStream, UnixStream)> {
 pub(in super::super) fn wake(waker: &UnixStream) {
     match waker {
         UnixStream::System(waker) => os::wake(waker),
-        UnixStream::Simulated(it) => it.world.state().wakes[it.number] += 1,
+        UnixStream::Simulated(it) => {
+            let mut state = it.world.state();
+            state.wakes[it.number] += 1;
+            state.all_wakes[it.number] += 1;
+        }
     }
 }
 

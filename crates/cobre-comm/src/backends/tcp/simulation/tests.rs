@@ -16,7 +16,7 @@ use crate::env::TcpTopology;
 
 /// Seeds without [`COUNT`] set: of jobs over sockets, and of jobs by hosts.
 const SEEDS: u64 = 500;
-const HOST_SEEDS: u64 = 300;
+const HOST_SEEDS: u64 = 500;
 const COUNT: &str = "COBRE_SIMULATION";
 const FIRST: &str = "COBRE_SIMULATION_SEED";
 /// Failing seeds that are shown.
@@ -172,11 +172,7 @@ fn every_planted_fault_is_found_within_the_seeds_of_a_test_run() {
         PlantedFault::LostBytesIgnored,
         PlantedFault::SilenceIsDeath,
     ];
-    let of_hosts = [
-        PlantedFault::NoHostAlarm,
-        PlantedFault::HostRecord,
-        PlantedFault::NoLastMeeting,
-    ];
+    let of_hosts = [PlantedFault::HostRecord, PlantedFault::NoLastMeeting];
     find(&of_sockets, SEEDS, JobPlan::of_seed);
     find(&of_hosts, HOST_SEEDS, JobPlan::by_hosts);
 }
@@ -280,6 +276,140 @@ fn ranks_of_distant_hosts_choose_the_direct_way() {
         assert_eq!(topologies, vec![&direct; hosts.len()], "{outcome:#?}");
         println!("{hosts:?}: {} steps, {:?}", outcome.steps, outcome.now);
     }
+}
+
+/// A rank that gives up, and one on another host that waits there for its leader, which computes.
+#[test]
+fn a_verdict_ends_the_waits_for_a_leader_that_computes() {
+    let secret = SimulationSecret::new("alarm");
+    for mutant in [None, Some(PlantedFault::NoHostAlarm)] {
+        let plan = JobPlan {
+            pauses: vec![(1, 2, Duration::from_secs(8))],
+            act: Some((1, 1, Act::Abort)),
+            ..of_hosts(&[0, 0, 1, 1], vec![PlannedCall::Barrier; 2], 20_000)
+        };
+        let (_, outcome, breaches) = secret.run_plan(plan, mutant);
+        let acted = outcome.ranks[1].acted.unwrap();
+        let calls = &outcome.ranks[3].calls;
+        let is_failed = |call: &&(_, _, job::CallResult)| call.2 != job::CallResult::Right;
+        let (_, end, _) = calls.iter().find(is_failed).unwrap();
+        let is_soon = *end < acted + Duration::from_secs(2);
+        assert_eq!(is_soon, mutant.is_none(), "{mutant:?} {outcome:#?}");
+        assert!(mutant.is_some() || breaches.is_empty(), "{breaches:?}");
+    }
+}
+
+/// A job whose second rank stops for a minute while it starts, at this time.
+fn stopped_in_start(at: Duration, timeout: Option<Duration>) -> JobPlan {
+    let stop = JobFault::Stop(1, Duration::from_secs(60));
+    JobPlan {
+        topology: TcpTopology::Auto,
+        timeout,
+        faults: vec![(Trigger::Time(at), stop)],
+        ..of_hosts(&[0, 0, 1, 1, 2], vec![PlannedCall::Barrier], 20_000)
+    }
+}
+
+/// Times in the start of such a job.
+fn times_in_start() -> impl Iterator<Item = Duration> {
+    (1_000..4_000).step_by(400).map(Duration::from_millis)
+}
+
+#[test]
+fn a_start_that_waits_for_a_stopped_rank_is_reported() {
+    let secret = SimulationSecret::new("stalled");
+    let mut reported = 0;
+    for at in times_in_start() {
+        let (plan, outcome, breaches) = secret.run_plan(stopped_in_start(at, None), None);
+        assert_eq!(breaches, [""; 0], "{plan:?} {outcome:#?}");
+        for (_, _, line) in &outcome.reports {
+            let is_start = line.contains("the start of the job has taken");
+            reported += u32::from(is_start && line.contains("not there: rank 1 "));
+        }
+    }
+    assert!(reported > 1, "{reported}");
+}
+
+#[test]
+fn a_deadline_in_the_start_names_the_stopped_rank() {
+    let secret = SimulationSecret::new("deadline");
+    let mut named = 0;
+    for at in times_in_start() {
+        let plan = stopped_in_start(at, Some(Duration::from_secs(5)));
+        let (plan, outcome, breaches) = secret.run_plan(plan, None);
+        assert_eq!(breaches, [""; 0], "{plan:?} {outcome:#?}");
+        let errors = outcome.ranks.iter().filter_map(|it| match &it.started {
+            Some(Err(text)) if text.contains("no answer within") => Some(text),
+            _ => None,
+        });
+        for text in errors {
+            assert!(text.ends_with("no answer within 5 s from rank 1"), "{text}");
+            named += 1;
+        }
+    }
+    assert!(named > 1, "{named}");
+}
+
+/// Two seconds are enough for any collective in this network, and all greetings take longer together.
+#[test]
+fn a_deadline_holds_for_each_step_of_the_choice_of_a_topology() {
+    let secret = SimulationSecret::new("steps");
+    let plan = JobPlan {
+        topology: TcpTopology::Auto,
+        timeout: Some(Duration::from_secs(2)),
+        ..of_hosts(&[0, 1, 0, 2], vec![PlannedCall::Barrier; 3], 20_000)
+    };
+    let (_, outcome, breaches) = secret.run_plan(plan, None);
+    assert_eq!(breaches, [""; 0]);
+    for record in &outcome.ranks {
+        assert!(matches!(record.started, Some(Ok(_))), "{outcome:#?}");
+        assert_eq!(record.calls.len(), 3, "{outcome:#?}");
+    }
+}
+
+/// Every rank of two hosts, each leader beside a rank of the other host, and each host, at many steps of a job that makes
+/// every collective.
+#[test]
+fn deaths_on_one_host_and_on_two_end_in_one_record() {
+    let secret = SimulationSecret::new("deaths");
+    let calls = [
+        PlannedCall::Barrier,
+        PlannedCall::Allreduce(100),
+        PlannedCall::Broadcast { root: 3, length: 9 },
+        PlannedCall::Allgatherv(2),
+        PlannedCall::Gatherv { root: 3, length: 2 },
+        PlannedCall::Region(2),
+        PlannedCall::LeaderRegion(2),
+        PlannedCall::Split,
+    ];
+    let (kill, lose) = (JobFault::Kill, JobFault::LoseHost);
+    let mut failed = BTreeMap::<String, u64>::new();
+    for (hosts, other) in [([0, 0, 1, 1], 2), ([0, 1, 0, 1], 1)] {
+        let mut deaths: Vec<Vec<JobFault>> = (0..4).map(|rank| vec![kill(rank)]).collect();
+        deaths.extend([vec![lose(0)], vec![lose(3)]]);
+        deaths.extend([
+            vec![kill(0), kill(other)],
+            vec![kill(other), kill(3 - other)],
+        ]);
+        deaths.extend([vec![kill(0), kill(3)], vec![kill(3 - other), kill(3)]]);
+        for (number, deaths) in deaths.iter().enumerate() {
+            for step in (200..2600).step_by(480) {
+                let at = Trigger::Step(step + 19 * number as u64);
+                let plan = JobPlan {
+                    faults: deaths.iter().map(|death| (at, *death)).collect(),
+                    has_event_queues: number % 2 == 0,
+                    ..of_hosts(&hosts, calls.to_vec(), 20_000)
+                };
+                let (plan, outcome, breaches) = secret.run_plan(plan, None);
+                assert_eq!(breaches, [""; 0], "{plan:?} {outcome:#?}");
+                let calls = outcome.ranks.iter().flat_map(|it| &it.calls);
+                let has_failed = calls.into_iter().any(|it| it.2 != job::CallResult::Right);
+                *failed.entry(format!("{deaths:?}")).or_default() += u64::from(has_failed);
+            }
+        }
+    }
+    println!("{failed:#?}");
+    assert!(failed.values().all(|&jobs| jobs > 1), "{failed:#?}");
 }
 
 /// A job of three ranks whose second and third exchange large blocks when the way from one to the other is blocked.

@@ -33,6 +33,8 @@ pub(in crate::backends) enum Wait {
     /// None but its time.
     Time,
     Sources(Vec<Interest>),
+    /// An event of one of these sources after so many.
+    Events(Vec<(Interest, u64)>),
     /// A wake of one of these futexes after so many.
     Futexes(Vec<(usize, u64)>),
     /// News of this number after so many.
@@ -87,9 +89,10 @@ pub(in crate::backends) struct WorldState {
     pub(super) processes: Vec<Process>,
     pending: Vec<(Trigger, JobFault)>,
     pub(super) happened: Vec<FaultRecord>,
-    /// Numbers of news so far, and of unread wakes.
+    /// Numbers of news so far, of unread wakes, and of all wakes.
     pub(super) news: Vec<u64>,
     pub(super) wakes: Vec<u64>,
+    pub(super) all_wakes: Vec<u64>,
     /// The host of each rank, and the segments of hosts: of which one, under which name.
     hosts: Vec<usize>,
     segments: Vec<(usize, String, Arc<SimulatedSegment>)>,
@@ -109,6 +112,8 @@ pub(in crate::backends) struct WorldState {
 }
 
 pub(in crate::backends) struct SimulatedWorld {
+    /// True if ranks learn from queues of events which sockets have news, and do not try them all.
+    pub(super) has_event_queues: bool,
     state: Mutex<WorldState>,
     over: Condvar,
 }
@@ -138,6 +143,7 @@ impl SimulatedWorld {
             happened: Vec::new(),
             news: Vec::new(),
             wakes: Vec::new(),
+            all_wakes: Vec::new(),
             hosts: plan.hosts.clone(),
             segments: Vec::new(),
             unmapped: plan.unmapped,
@@ -151,6 +157,7 @@ impl SimulatedWorld {
             handles: Vec::new(),
         };
         Arc::new(Self {
+            has_event_queues: plan.has_event_queues,
             state: Mutex::new(state),
             over: Condvar::new(),
         })
@@ -472,17 +479,37 @@ impl WorldState {
         match &thread.wait {
             Wait::Nothing => true,
             Wait::Time => false,
-            Wait::Sources(sources) => sources.iter().any(|source| match *source {
-                Interest::Read(socket) => self.network.is_readable(socket),
-                Interest::Write(socket) => self.network.is_writable(socket),
-                Interest::Accept(listener) => self.network.has_waiting(listener),
-                Interest::Wake(waker) => self.wakes[waker] > 0,
-            }),
+            Wait::Sources(sources) => sources.iter().any(|source| self.has_news(*source)),
+            Wait::Events(sources) => {
+                let mut sources = sources.iter();
+                sources
+                    .any(|(source, seen)| self.events(*source) != *seen && self.has_news(*source))
+            }
             Wait::Futexes(futexes) => futexes
                 .iter()
                 .any(|(number, seen)| self.futex_wakes[*number] > *seen),
             Wait::News(number, seen) => self.news[*number] > *seen,
             Wait::Thread(other) => self.threads[*other].is_done,
+        }
+    }
+
+    /// True if a source is ready.
+    pub(super) fn has_news(&self, source: Interest) -> bool {
+        match source {
+            Interest::Read(socket) => self.network.is_readable(socket),
+            Interest::Write(socket) => self.network.is_writable(socket),
+            Interest::Accept(listener) => self.network.has_waiting(listener),
+            Interest::Wake(waker) => self.wakes[waker] > 0,
+        }
+    }
+
+    /// The number of changes of a source that a queue of events tells of.
+    pub(super) fn events(&self, source: Interest) -> u64 {
+        match source {
+            Interest::Read(socket) => self.network.events(socket)[0],
+            Interest::Write(socket) => self.network.events(socket)[1],
+            Interest::Wake(waker) => self.all_wakes[waker],
+            Interest::Accept(_) => 0,
         }
     }
 
