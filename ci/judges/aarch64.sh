@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Unit tests of the communication layer for aarch64, under qemu-user: reductions with the bits that the tests state, copies,
-# call signatures, messages, the objects and rings of shm. Needs the standard library for that target (rustup) and Debian's
-# gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user; says what is missing and ends without a failure.
+# call signatures, messages, the objects and rings of shm; then training, with the policy that this machine finds. Needs the
+# standard library for that target (rustup) and Debian's g++-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user; says
+# what is missing and ends without a failure.
 set -eu
 cd "$(dirname "$0")/../.."
 target=aarch64-unknown-linux-gnu
 rustlib=$(rustc --print sysroot)/lib/rustlib
 for need in "$rustlib/$target:rustup target add $target" \
-    "$(command -v aarch64-linux-gnu-gcc || echo none):apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross" \
+    "$(command -v aarch64-linux-gnu-g++ || echo none):apt-get install g++-aarch64-linux-gnu libc6-dev-arm64-cross" \
     "$(command -v qemu-aarch64 || echo none):apt-get install qemu-user"; do
     if [ ! -e "${need%%:*}" ]; then
         echo "aarch64: not run; ${need#*:}"
@@ -21,3 +22,4 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch
 # again, which the host cannot run.
 cargo test --release --target "$target" -p cobre-comm -p cobre-simd --no-default-features --features cobre-comm/shm --lib \
     -- --skip model --skip cgroups --skip fork
+exec ci/judges/aarch64_training.py

@@ -28,7 +28,7 @@ SKIPPED = ["model", "simulation", "mpi", "memory", "cgroups", "cpus"]
 CRATES = {
     "cobre_comm": ["backends::", "copy::", "data::", "region::", "transport::", "report::"],
     "cobre_simd": [],
-    "cobre_launch": ["signals", "sys"],
+    "cobre_launch": [],
 }
 SAMPLE = {
     "cobre_comm": ["copy::", "backends::fork_guard", "backends::shm", "backends::tcp::sys"],
