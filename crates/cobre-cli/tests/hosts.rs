@@ -11,8 +11,8 @@ mod processes;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use processes::{command, ranks_of, unique_sleep, wait_until, with_argument};
 use rustix::process::{Pid, Signal, kill_process};
@@ -425,9 +425,25 @@ fn endless(place: &Path, shell: &str) -> Child {
 }
 
 /// Asks a run to end, and waits until nothing of it writes any more.
-fn end(mut run: Child) {
+fn end(run: Child) {
     kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
-    run.wait().unwrap();
+    status_of(run);
+}
+
+/// The status with which a run ends; one that does not end in time is killed.
+fn status_of(mut run: Child) -> ExitStatus {
+    let until = Instant::now() + LIMIT;
+    loop {
+        if let Some(status) = run.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > until {
+            run.kill().unwrap();
+            run.wait().unwrap();
+            panic!("the run does not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn said(place: &Path) -> String {
@@ -473,12 +489,12 @@ fn a_lost_host_that_does_not_see_the_output_yet_is_not_taken_back() {
 fn a_run_that_is_told_to_end_does_not_start_again() {
     let network = Network::new();
     let place = TempDir::new().unwrap();
-    let mut run = endless(place.path(), &network.shell());
+    let run = endless(place.path(), &network.shell());
     // Its host is lost a while after the ranks were asked to end.
     let agent = Held(pid(*network.noted("b", "agent").last().unwrap()));
     kill_process(agent.0, Signal::STOP).unwrap();
     kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
-    let status = run.wait().unwrap();
+    let status = status_of(run);
     let said = said(place.path());
     assert_eq!(status.code(), Some(4), "{said}");
     assert!(said.contains("host b: nothing was heard of it"), "{said}");
