@@ -1,9 +1,13 @@
 //! Tables as users make them: columns that are missing, whole numbers, an index, CSV.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use cobre_case::template::{CaseFiles, Template, TemplateColumn};
 use cobre_case::{Options, load};
+use parquet::column::writer::ColumnWriter;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 
 const LOADS: &str = "scenarios/load_seasonal_stats.parquet";
 
@@ -109,6 +113,50 @@ fn a_csv_file_is_read_where_there_is_no_parquet_file() {
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(
         found[0].contains("load_seasonal_stats.csv: line 5: mean_mw"),
+        "{found:#?}"
+    );
+}
+
+/// A history whose dates are times in microseconds, as pandas writes them.
+fn with_times(path: &Path) {
+    let schema = "message table {
+        required int32 hydro_id;
+        required int64 date (TIMESTAMP(MICROS, false));
+        required double value_m3s;
+    }";
+    let schema = parse_message_type(schema).expect("a schema");
+    let file = std::fs::File::create(path).expect("it can be written");
+    let mut file = SerializedFileWriter::new(file, Arc::new(schema), Arc::default())
+        .expect("it can be written");
+    let mut group = file.next_row_group().expect("a group");
+    while let Some(mut column) = group.next_column().expect("a column") {
+        let written = match column.untyped() {
+            ColumnWriter::Int32ColumnWriter(column) => column.write_batch(&[0, 1], None, None),
+            ColumnWriter::Int64ColumnWriter(column) => {
+                column.write_batch(&[347_155_200_000_000; 2], None, None)
+            }
+            ColumnWriter::DoubleColumnWriter(column) => column.write_batch(&[5.0; 2], None, None),
+            _ => panic!("another type"),
+        };
+        written.expect("it can be written");
+        column.close().expect("it can be written");
+    }
+    group.close().expect("it can be written");
+    file.close().expect("it can be written");
+}
+
+#[test]
+fn times_in_place_of_days_are_one_error_with_a_hint() {
+    let directory = written(&sound());
+    with_times(&directory.path().join("scenarios/inflow_history.parquet"));
+    let found = errors(directory.path());
+    let of_history = found
+        .iter()
+        .filter(|error| error.contains("inflow_history"));
+    let of_history: Vec<&String> = of_history.collect();
+    assert_eq!(of_history.len(), 1, "{found:#?}");
+    assert!(
+        of_history[0].contains("column date: date32 is expected, int64 is found; times and texts"),
         "{found:#?}"
     );
 }

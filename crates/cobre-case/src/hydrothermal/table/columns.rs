@@ -259,9 +259,18 @@ fn check_schema<R: Row>(table: &TableSource, at: &Place, findings: &mut Findings
             None if *optional => {}
             None => findings.wrong(&at, "the column is missing"),
             Some(column) => {
-                if !holds.is(&column.kind) {
+                let is_date = *holds == Column::Date;
+                // Days are int32; times since 1970 are int64.
+                let is_time = is_date && column.stored == "int64";
+                if is_time || !holds.is(&column.kind) {
                     let (holds, stored) = (holds.name(), &column.stored);
-                    findings.wrong(&at, format!("{holds} is expected, {stored} is found"));
+                    let hint = if is_date {
+                        "; times and texts of pandas are days after pandas.to_datetime(…).dt.date"
+                    } else {
+                        ""
+                    };
+                    let message = format!("{holds} is expected, {stored} is found{hint}");
+                    findings.wrong(&at, message);
                 }
             }
         }
