@@ -393,7 +393,7 @@ fn deaths_on_one_host_and_on_two_end_in_one_record() {
         ]);
         deaths.extend([vec![kill(0), kill(3)], vec![kill(3 - other), kill(3)]]);
         for (number, deaths) in deaths.iter().enumerate() {
-            for step in (200..2600).step_by(480) {
+            for step in (200..2600).step_by(200) {
                 let at = Trigger::Step(step + 19 * number as u64);
                 let plan = JobPlan {
                     faults: deaths.iter().map(|death| (at, *death)).collect(),
