@@ -63,8 +63,6 @@ pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> Overrides {
 
 /// Says which switches are on that must be off, and the other way round.
 fn switches(config: &Config, file: &Place, findings: &mut Findings) {
-    let policy = config.policy.as_ref();
-    let checkpointing = policy.and_then(|policy| policy.checkpointing.as_ref());
     let exports = config.exports.as_ref();
     let found = [
         (
@@ -74,16 +72,28 @@ fn switches(config: &Config, file: &Place, findings: &mut Findings) {
             "a policy must be trained",
         ),
         (
-            "policy.checkpointing.enabled",
-            checkpointing.and_then(|it| it.enabled),
-            false,
-            "use --checkpoint",
-        ),
-        (
             "exports.states",
             exports.and_then(|it| it.states),
             false,
-            "results have no switches",
+            "states are in the tables of a simulation",
+        ),
+        (
+            "exports.vertices",
+            exports.and_then(|it| it.vertices),
+            false,
+            "the inner approximation is not kept",
+        ),
+        (
+            "exports.forward_detail",
+            exports.and_then(|it| it.forward_detail),
+            false,
+            "the table of convergence has each iteration",
+        ),
+        (
+            "exports.backward_detail",
+            exports.and_then(|it| it.backward_detail),
+            false,
+            "the table of convergence has each iteration",
         ),
     ];
     if exports.and_then(|it| it.stochastic) == Some(true) {
@@ -103,11 +113,6 @@ fn switches(config: &Config, file: &Place, findings: &mut Findings) {
 
 /// Says which settings of other programs' speed are there, which change nothing here.
 fn unread(training: &Training, at: &Place, findings: &mut Findings) {
-    if training.parallelism.is_some() {
-        let message =
-            "nothing reads it: backward passes are divided among ranks and threads by themselves";
-        findings.doubtful(&at.key("parallelism"), message);
-    }
     let Some(cuts) = &training.cut_selection else {
         return;
     };

@@ -57,6 +57,7 @@ fn kind(schema: &Value) -> String {
             "object" => "list".to_owned(),
             element => format!("list of {element}"),
         },
+        "" => "any".to_owned(),
         "string" if schema["format"] == "date" => "date".to_owned(),
         "string" => "text".to_owned(),
         "boolean" => "true, false".to_owned(),

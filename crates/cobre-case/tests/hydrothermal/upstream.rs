@@ -79,6 +79,66 @@ fn configurations_of_the_newave_converter_are_read() {
 }
 
 #[test]
+fn settings_that_change_nothing_here_are_passed_over_with_a_warning() {
+    let mut config = text(&sound(), "config.json");
+    config["policy"] = json!({
+        "path": "./policy", "mode": "fresh", "validate_compatibility": true,
+        "checkpointing": {"enabled": true, "initial_iteration": 5, "interval_iterations": 10,
+            "store_basis": true, "compress": true},
+    });
+    config["exports"] = json!({
+        "training": true, "cuts": true, "states": false, "vertices": false, "simulation": true,
+        "forward_detail": false, "backward_detail": false, "compression": "zstd",
+    });
+    config["simulation"] = json!({
+        "enabled": false, "policy_type": "outer", "output_path": "./out", "output_mode": "streaming",
+        "io_channel_capacity": 64,
+    });
+    config["upper_bound_evaluation"] = json!({
+        "enabled": true, "initial_iteration": 2, "interval_iterations": 2,
+        "lipschitz": {"mode": "auto"},
+    });
+    config["training"]["cut_formulation"] = json!("single");
+    config["training"]["forward_pass"] = json!({"type": "default"});
+    config["training"]["solver"] = json!({"retry_max_attempts": 5});
+    let mut files = sound();
+    files.insert("config.json", config.to_string());
+    let said = warnings(&files);
+    for key in [
+        "policy.path",
+        "policy.validate_compatibility",
+        "policy.checkpointing",
+        "exports.training",
+        "exports.cuts",
+        "exports.simulation",
+        "exports.compression",
+        "simulation.policy_type",
+        "simulation.output_path",
+        "simulation.output_mode",
+        "simulation.io_channel_capacity",
+        "upper_bound_evaluation.initial_iteration",
+        "upper_bound_evaluation.lipschitz",
+        "training.cut_formulation",
+        "training.forward_pass",
+        "training.solver",
+    ] {
+        let named = |line: &&String| line.contains(&format!("{key}: nothing reads it"));
+        assert_eq!(said.iter().filter(named).count(), 1, "{key}: {said:?}");
+    }
+    let files = changed_in(
+        sound(),
+        "config.json",
+        "/exports",
+        &json!({"vertices": true}),
+    );
+    let found = errors(&files).join("\n");
+    assert!(
+        found.contains("exports.vertices: true is not supported"),
+        "{found}"
+    );
+}
+
+#[test]
 fn keys_that_only_the_newest_release_has_are_read_or_refused_by_name() {
     let loaded = |files: &CaseFiles| {
         let directory = tempfile::tempdir().expect("a directory");

@@ -47,8 +47,8 @@ object! {
         /// The most visited states of a stage that it uses, the latest ones; 100 if left out.
         states: Option<UpperBoundStates>,
     }
-    refused {
-        initial_iteration: "every interval_iterations, from the first",
+    unread {
+        initial_iteration: "the bound is computed every interval_iterations, from the first",
         lipschitz: "slopes are computed from the linear programs",
     }
 }
@@ -72,32 +72,15 @@ object! {
         cut_selection: Option<CutSelection>,
         /// The most stages of a path of a cyclic study; 10000 if left out.
         path_stages: Option<PathStages>,
-        /// Nothing reads it: backward passes are divided among ranks and threads by themselves.
-        parallelism: Option<Parallelism>,
     }
     refused {
+        selection: "\"sampled\" is the one method; \"enumerated\" is not read",
+    }
+    unread {
         cut_formulation: "cuts are single",
         forward_pass: "there is one kind of forward pass",
         solver: "the retry ladder has no settings",
-        selection: "\"sampled\" is the one method; \"enumerated\" is not read",
-    }
-}
-
-object! {
-    /// The division of work in release 0.18.
-    Parallelism {
-        /// The unit of work of backward passes.
-        backward_scheduler: Option<BackwardScheduler>,
-    }
-}
-
-object! {
-    /// The unit of work of backward passes in release 0.18.
-    BackwardScheduler {
-        /// Its name.
-        method: String,
-        /// Openings of a unit.
-        block_size: Option<Count>,
+        parallelism: "backward passes are divided among ranks and threads by themselves",
     }
 }
 
@@ -299,8 +282,10 @@ object! {
         scenario_source: Option<ScenarioSource>,
     }
     refused {
-        policy_type: "the policy is its cuts",
         selection: "\"sampled\" is the one method; \"enumerated\" is not read",
+    }
+    unread {
+        policy_type: "the policy is its cuts",
         output_path: "results go where --output says",
         output_mode: "results are written one way",
         io_channel_capacity: "results are written one way",
@@ -353,14 +338,13 @@ object! {
     Policy {
         /// Must be fresh, and is if left out.
         mode: Option<PolicyMode>,
-        /// Checkpoints; the command line sets them (--checkpoint), so this key must be off.
-        checkpointing: Option<Checkpointing>,
         /// The value after the last stage: the cuts of another study; no value if left out.
         boundary: Option<BoundaryPolicy>,
     }
-    refused {
-        path: "results go where --output says",
-        validate_compatibility: "a policy is always checked; use --warm-start",
+    unread {
+        path: "the policy goes where --output says",
+        validate_compatibility: "a policy is always checked",
+        checkpointing: "--checkpoint says when checkpoints are written",
     }
 }
 
@@ -405,34 +389,23 @@ choice! {
 }
 
 object! {
-    /// Checkpoints; the command line sets them (--checkpoint), so this key must be off.
-    Checkpointing {
-        /// Must be false, and is if left out.
-        enabled: Option<bool>,
-    }
-    refused {
-        initial_iteration: "use --checkpoint iterations:K",
-        interval_iterations: "use --checkpoint iterations:K",
-        store_basis: "a checkpoint has one form; use --checkpoint",
-        compress: "a checkpoint has one form; use --checkpoint",
-    }
-}
-
-object! {
     /// Further outputs; results have no switches.
     Exports {
         /// Must be false, and is if left out.
         states: Option<bool>,
+        /// Must be false, and is if left out.
+        vertices: Option<bool>,
+        /// Must be false, and is if left out.
+        forward_detail: Option<bool>,
+        /// Must be false, and is if left out.
+        backward_detail: Option<bool>,
         /// Nothing reads it: cobre fit writes estimated inflow models.
         stochastic: Option<bool>,
     }
-    refused {
+    unread {
         training: "results have no switches",
         cuts: "results have no switches",
-        vertices: "the inner approximation is not kept",
         simulation: "results have no switches",
-        forward_detail: "results have no switches",
-        backward_detail: "results have no switches",
         compression: "results have no switches",
     }
 }

@@ -1,5 +1,5 @@
-//! Objects and choices: each is declared once, with its keys, what they mean, and what the format
-//! has but this version refuses.
+//! Objects and choices: each is declared once, with its keys, what they mean, what the format has but this version
+//! refuses, and what it passes over with a warning.
 
 use std::collections::HashSet;
 
@@ -75,6 +75,16 @@ impl<'j, 'f> Object<'j, 'f> {
         self.known.pop();
     }
 
+    /// Passes over a key of the format that changes nothing here, and says so; null is as good as none.
+    pub(crate) fn pass_over(&mut self, key: &'static str, why: &str) {
+        if let Some(value) = self.find(key)
+            && *value != Json::Null
+        {
+            let message = format!("nothing reads it: {why}");
+            self.findings.doubtful(&self.at.key(key), message);
+        }
+    }
+
     /// The values of all keys, where the file chooses their names.
     pub(crate) fn all<T: Read>(self) -> Option<Vec<(String, T)>> {
         let named = self.entries.iter().filter(|(key, _, _)| *key != SCHEMA);
@@ -132,6 +142,7 @@ macro_rules! object {
             $( $(#[doc = $means:literal])+ $key:ident: $kind:ty, )*
         }
         $( refused { $( $other:ident: $why:literal, )* } )?
+        $( unread { $( $idle:ident: $reason:literal, )* } )?
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone)]
@@ -150,6 +161,7 @@ macro_rules! object {
                 let mut object = $crate::hydrothermal::json::Object::open(json, at, findings)?;
                 $( let $key = object.take($crate::hydrothermal::json::plain(stringify!($key))); )*
                 $( $( object.refuse(stringify!($other), $why); )* )?
+                $( $( object.pass_over(stringify!($idle), $reason); )* )?
                 object.close();
                 Some(Self { $( $key: $key?, )* })
             }
@@ -160,7 +172,12 @@ macro_rules! object {
                     <$kind as $crate::hydrothermal::json::Read>::schema(),
                     <$kind as $crate::hydrothermal::json::Read>::absent().is_some(),
                     concat!($($means),+).trim(),
-                ), )* ];
+                ), )* $( $( (
+                    stringify!($idle),
+                    serde_json::json!({}),
+                    true,
+                    concat!("Nothing reads it: ", $reason, "."),
+                ), )* )? ];
                 $crate::hydrothermal::json::schema(concat!($($about),+).trim(), keys)
             }
         }
