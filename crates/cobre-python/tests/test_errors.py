@@ -120,6 +120,17 @@ def test_errors_have_the_fields_that_a_program_acts_on(case):
         cobre.CobreError("a", unknown=1)
 
 
+def test_numbers_and_overrides_beyond_all_measure_are_refused(case):
+    with pytest.raises(cobre.ValidationError, match="bound: a finite number"):
+        cobre.train(case, bound=10**5000)
+    deep: dict = {}
+    inner = deep
+    for _ in range(5000):
+        inner["a"] = inner = {}
+    with pytest.raises(cobre.ValidationError, match="config_overrides"):
+        cobre.train(case, bound=0.0, config_overrides=deep)
+
+
 def test_a_setting_that_does_not_exist_is_a_type_error(case):
     with pytest.raises(TypeError):
         cobre.train(case, bound=0.0, unknown=1)

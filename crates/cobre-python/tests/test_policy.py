@@ -31,6 +31,16 @@ def test_a_policy_is_saved_and_loaded_with_every_bit(trained, tmp_path):
     assert pickle.loads(pickle.dumps(policy)) == policy
 
 
+def test_a_policy_is_not_replaced_by_the_run_that_begins_with_it(trained, case, tmp_path):
+    before = (tmp_path / "run/policy/cuts.parquet").read_bytes()
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    for start in [trained, tmp_path / "run", str(tmp_path / "run/policy"), tmp_path / "link"]:
+        with pytest.raises(cobre.ValidationError, match="another output"):
+            cobre.train(case, **OPTIONS, warm_start=start, output=tmp_path / "run")
+    assert (tmp_path / "run/policy/cuts.parquet").read_bytes() == before
+    cobre.train(case, **OPTIONS, warm_start=tmp_path / "run", output=tmp_path / "further")
+
+
 @pytest.mark.parametrize(("workers", "backend"), [(1, "auto"), (2, "shm"), (2, "tcp")])
 def test_simulating_a_policy_gives_the_bits_of_the_run_that_made_it(trained, case, tmp_path, workers, backend):
     loaded = cobre.Policy.load(tmp_path / "run")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -60,6 +62,71 @@ def test_a_tracker_hears_those_with_its_secret_only():
             stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 1000)
         # It goes on after all of them.
         assert len(in_threads(tracker.worker_args(), lambda comm: comm.size)) == 2
+
+
+STRANGERS = """
+import socket, sys
+strangers = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(200)]
+print("connected", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_strangers_do_not_keep_ranks_out():
+    with cobre.Tracker(2) as tracker:
+        port = tracker.address.rpartition(":")[2]
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([sys.executable, "-c", STRANGERS, port], **pipes) as strangers:
+            try:
+                # The tracker's process has no descriptor left for most of them, and none for a rank.
+                resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 40, limits[1]))
+                assert strangers.stdout.readline()
+                time.sleep(0.5)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            # They say nothing, and are still there.
+            found = in_threads(tracker.worker_args(), lambda comm: comm.allreduce(1.0))
+            strangers.stdin.close()
+    assert found == {0: 2.0, 1: 2.0}
+
+
+def test_a_tracker_has_an_address_that_ranks_reach():
+    for host in ["::1", "localhost"]:
+        with cobre.Tracker(2, host=host) as tracker:
+            assert len(in_threads(tracker.worker_args(), lambda comm: comm.allreduce(1.0))) == 2
+    for host in ["0.0.0.0", "::", ""]:
+        with pytest.raises(cobre.ValidationError, match="no rank can reach"):
+            cobre.Tracker(2, host=host)
+    for port in [-1, 70_000]:
+        with pytest.raises(cobre.ValidationError, match="port="):
+            cobre.Tracker(2, port=port)
+
+
+def test_what_cannot_be_meant_is_refused_before_anybody_waits():
+    with cobre.Tracker(2) as tracker:
+        part = tracker.worker_args()[1]
+        for wrong in [{"rank": 2}, {"timeout_secs": 0.0}, {"timeout_secs": float("inf")}, {"tracker": "127.0.0.1:99999"}]:
+            start = time.monotonic()
+            with pytest.raises(cobre.ValidationError):
+                cobre.Communicator.join(**{**part, **wrong})
+            assert time.monotonic() - start < 5.0
+
+
+def test_a_message_that_comes_back_is_no_answer():
+    with socket.create_server(("127.0.0.1", 0)) as mirror:
+
+        def reflect():
+            with mirror.accept()[0] as connection:
+                connection.sendall(b"0" * 16)
+                connection.sendall(connection.recv(4096))
+
+        thread = threading.Thread(target=reflect)
+        thread.start()
+        address = f"127.0.0.1:{mirror.getsockname()[1]}"
+        with pytest.raises(cobre.CommunicationError, match="no place to meet"):
+            cobre.Communicator.join(1, 2, tracker=address, secret=b"x" * 32, timeout_secs=5.0)
+        thread.join()
 
 
 def test_a_rank_without_the_others_says_so():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 
 import cobre
@@ -127,6 +128,18 @@ def test_summaries_are_those_of_the_command(written, program):
     assert found.facts["policy"] == written.policy_sha256
     with pytest.raises(cobre.CobreError, match="nowhere"):
         cobre.summary("/nowhere")
+
+
+def test_a_record_that_is_none_is_an_error_and_nobody_waits(tmp_path):
+    place = tmp_path / "run.json"
+    for content in ["[]", '"run"', '{"estimate": 3}', "[" * 100_000, "{"]:
+        place.write_text(content)
+        with pytest.raises(cobre.ValidationError, match="run.json"):
+            cobre.summary(tmp_path)
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(cobre.IOError, match="it is no file"):
+        cobre.summary(tmp_path)
 
 
 def test_summaries_need_no_files_and_no_hydro_plants(case):

@@ -64,7 +64,11 @@ def given(
     boundary_stage: int | str | None = None,
 ) -> dict[str, Any]:
     """What is to be solved, as the native part takes it."""
-    if bound is not None and not math.isfinite(bound):
+    try:
+        finite = bound is None or math.isfinite(bound)
+    except OverflowError:
+        raise ValidationError("bound: a finite number is expected") from None
+    if not finite:
         raise ValidationError(f"bound={bound}: a finite number is expected")
     risk = maybe_text("risk", risk)
     overrides = None if config_overrides is None else _overrides(config_overrides)
@@ -100,7 +104,7 @@ def _overrides(config: Mapping[str, Any]) -> str:
     try:
         # Numbers of NumPy know themselves as Python's.
         return json.dumps(config, allow_nan=False, default=lambda value: value.item())
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise ValidationError(f"config_overrides: it cannot be written as JSON: {error}") from None
 
 

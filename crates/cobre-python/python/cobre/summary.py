@@ -78,13 +78,18 @@ def summary(results: Any) -> Summary:
 def _facts_of(directory: str) -> dict[str, str]:
     place = os.path.join(directory, "run.json")
     try:
+        # Opening a pipe would wait for its other end.
+        if os.path.exists(place) and not os.path.isfile(place):
+            raise IOError(f"{place}: it is no file")
         with open(place, encoding="utf-8") as file:
             run = json.load(file)
     except OSError as error:
         raise IOError(f"{place}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValidationError(f"{place}: {error}") from None
-    estimate = run.get("estimate") or {}
+    estimate = run.get("estimate") or {} if isinstance(run, dict) else None
+    if not isinstance(estimate, dict):
+        raise ValidationError(f"{place}: it is no record of a run")
     facts = {
         "case": run.get("case"),
         "finished": run.get("finished"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import json
+import math
 import os
 import secrets
 import socket
@@ -21,6 +23,12 @@ LONGEST = 4096
 """Bytes of the longest message."""
 DIALOGUE_SECS = 10.0
 """The time that a connected process has for its part."""
+STRANGERS = 64
+"""Connections beside those of all ranks that may be in their first message; a further one takes the place of the oldest."""
+LONGEST_WAIT_SECS = 86_400.0
+"""The longest time that one call of the system waits, which sets a limit itself."""
+RANK, TRACKER = b"rank", b"tracker"
+"""Who has sent a message."""
 
 
 class Tracker:
@@ -39,14 +47,21 @@ class Tracker:
     def __init__(self, size: int, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.size = count("size", size)
         self.secret = secrets.token_bytes(32)
+        refusal = "give a name or address of this machine that all ranks reach"
+        if _is_unspecified(host):
+            raise ValidationError(f"host={host!r}: no rank can reach a tracker by this address; {refusal}")
         try:
-            self._listener = socket.create_server((host, port), backlog=self.size + 8)
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            families = [family for family, *_ in found if family in (socket.AF_INET, socket.AF_INET6)]
+            family = socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
+            self._listener = socket.create_server(
+                (host, count("port", port, least=0, most=65_535)), family=family, backlog=self.size + 8
+            )
         except OSError as error:
-            raise ValidationError(
-                f"host={host!r}: a tracker cannot listen there ({error}); give a name or address of this machine"
-            ) from None
-        self._host = host
+            raise ValidationError(f"host={host!r}: a tracker cannot listen there ({error}); {refusal}") from None
+        self._host = f"[{host}]" if ":" in host else host
         self._port: int = self._listener.getsockname()[1]
+        self._strangers: list[socket.socket] = []
         self._place: str | None = None
         self._known = threading.Condition()
         self._closed = False
@@ -90,18 +105,40 @@ class Tracker:
             try:
                 connection, _ = self._listener.accept()
             except OSError:
-                return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+                if self._closed:
+                    return
+                # No descriptor is free, and perhaps strangers have them: theirs end soon.
+                time.sleep(0.05)
+                continue
+            with self._known:
+                self._strangers.append(connection)
+                oldest = self._strangers.pop(0) if len(self._strangers) > self.size + STRANGERS else None
+            if oldest is not None:
+                _end(oldest)
+            try:
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+            except RuntimeError:
+                # The system has no more threads.
+                self._admit(connection)
+                connection.close()
+
+    def _admit(self, connection: socket.socket) -> None:
+        """Takes a connection off the list of strangers."""
+        with self._known:
+            if connection in self._strangers:
+                self._strangers.remove(connection)
 
     def _answer(self, connection: socket.socket) -> None:
         with connection:
             try:
+                until = time.monotonic() + DIALOGUE_SECS
                 connection.settimeout(DIALOGUE_SECS)
                 challenge = secrets.token_bytes(NONCE)
                 connection.sendall(challenge)
-                asked = _receive(connection, self.secret, challenge)
+                asked = _receive(connection, self.secret, RANK, challenge, until)
+                self._admit(connection)
                 if asked.get("size") != self.size:
-                    _send(connection, self.secret, challenge, {"error": f"the job has {self.size} ranks"})
+                    _send(connection, self.secret, TRACKER, challenge, {"error": f"the job has {self.size} ranks"})
                     return
                 with self._known:
                     if "place" in asked:
@@ -113,10 +150,28 @@ class Tracker:
                         if _is_gone(connection):
                             return
                     place = self._place
-                _send(connection, self.secret, challenge, {"place": place} if place else {"error": "the tracker was closed"})
+                told = {"place": place} if place else {"error": "the tracker was closed"}
+                _send(connection, self.secret, TRACKER, challenge, told)
             except (OSError, ValueError):
                 # A stranger, or a rank that is gone.
                 return
+            finally:
+                self._admit(connection)
+
+
+def _is_unspecified(host: str) -> bool:
+    try:
+        return host == "" or ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def _end(connection: socket.socket) -> None:
+    """Ends a connection that another thread reads from."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
 
 
 def _is_gone(connection: socket.socket) -> bool:
@@ -129,43 +184,57 @@ def _is_gone(connection: socket.socket) -> bool:
         connection.settimeout(DIALOGUE_SECS)
 
 
-def _mark(secret: bytes, challenge: bytes, message: bytes) -> bytes:
-    return hmac.new(secret, b"cobre tracker" + challenge + message, hashlib.sha256).hexdigest().encode()
+def _mark(secret: bytes, sender: bytes, challenge: bytes, message: bytes) -> bytes:
+    whole = b"cobre tracker, from the " + sender + challenge + message
+    return hmac.new(secret, whole, hashlib.sha256).hexdigest().encode()
 
 
-def _send(connection: socket.socket, secret: bytes, challenge: bytes, message: dict[str, Any]) -> None:
+def _send(connection: socket.socket, secret: bytes, sender: bytes, challenge: bytes, message: dict[str, Any]) -> None:
     text = json.dumps(message).encode()
-    connection.sendall(_mark(secret, challenge, text) + b" " + text + b"\n")
+    connection.sendall(_mark(secret, sender, challenge, text) + b" " + text + b"\n")
 
 
-def _receive(connection: socket.socket, secret: bytes, challenge: bytes) -> dict[str, Any]:
+def _piece(connection: socket.socket, most: int, until: float) -> bytes:
+    """What has arrived, at most so many bytes; nothing arrives after ``until``."""
+    connection.settimeout(min(max(until - time.monotonic(), 0.001), LONGEST_WAIT_SECS))
+    piece = connection.recv(most)
+    if not piece:
+        raise ValueError("it closed the connection")
+    return piece
+
+
+def _receive(connection: socket.socket, secret: bytes, sender: bytes, challenge: bytes, until: float) -> dict[str, Any]:
     line = b""
     while not line.endswith(b"\n"):
-        piece = connection.recv(LONGEST)
-        line += piece
-        if not piece or len(line) > LONGEST:
-            raise ValueError("no message")
+        line += _piece(connection, LONGEST, until)
+        if len(line) > LONGEST:
+            raise ValueError("it says too much")
     mark, _, text = line[:-1].partition(b" ")
-    if not hmac.compare_digest(mark, _mark(secret, challenge, text)):
-        raise ValueError("another secret")
+    if not hmac.compare_digest(mark, _mark(secret, sender, challenge, text)):
+        raise ValueError("its secret is another one")
     message = json.loads(text)
     if not isinstance(message, dict):
-        raise ValueError("no message")
+        raise ValueError("its message makes no sense")
     return message
 
 
 def meet(rank: int, size: int, tracker: str, secret: bytes, timeout_secs: float | None) -> dict[str, Any]:
     """Where this rank meets the others: arguments of the native ``join``."""
     host, colon, port = tracker.rpartition(":")
-    if not colon or not port.isdigit() or len(secret) < 16:
+    if not colon or not port.isdecimal() or int(port) > 65_535 or len(secret) < 16:
         raise ValidationError("tracker is host:port, and secret its bytes, at least 16: pass what worker_args() gives")
+    if rank >= size:
+        raise ValidationError(f"rank={rank}: a rank from 0 to {size - 1} is expected")
+    if timeout_secs is not None and not (0.0 < timeout_secs and math.isfinite(timeout_secs)):
+        raise ValidationError(f"timeout_secs={timeout_secs}: a positive number of seconds is expected")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     until = time.monotonic() + (60.0 if timeout_secs is None else timeout_secs)
     try:
-        connection = socket.create_connection((host, int(port)), timeout=max(until - time.monotonic(), 0.001))
+        connection = socket.create_connection((host, int(port)), timeout=min(until - time.monotonic(), LONGEST_WAIT_SECS))
     except OSError as error:
         raise CommunicationError(f"rank {rank}: the tracker at {tracker} cannot be reached: {error}") from None
+    listener = None
     with connection:
-        listener = None
         asked: dict[str, Any] = {"rank": rank, "size": size}
         if rank == 0:
             # The address by which this machine reaches the tracker is one that others know it by.
@@ -175,13 +244,13 @@ def meet(rank: int, size: int, tracker: str, secret: bytes, timeout_secs: float 
         try:
             challenge = b""
             while len(challenge) < NONCE:
-                piece = connection.recv(NONCE - len(challenge))
-                if not piece:
-                    raise ValueError("it closed the connection")
-                challenge += piece
-            _send(connection, secret, challenge, asked)
-            connection.settimeout(max(until - time.monotonic(), 0.001))
-            told = _receive(connection, secret, challenge)
+                challenge += _piece(connection, NONCE - len(challenge), until)
+            _send(connection, secret, RANK, challenge, asked)
+            told = _receive(connection, secret, TRACKER, challenge, until)
+            if "error" in told:
+                raise CommunicationError(f"rank {rank}: the tracker at {tracker}: {told['error']}")
+            coordinator, _, number = str(told.get("place", "")).rpartition(" ")
+            place: dict[str, Any] = {"coordinator": coordinator, "port": int(number), "listener": None}
         except (OSError, ValueError) as error:
             if listener is not None:
                 listener.close()
@@ -189,12 +258,10 @@ def meet(rank: int, size: int, tracker: str, secret: bytes, timeout_secs: float 
                 f"rank {rank}: the tracker at {tracker} tells no place to meet ({error}); has it the same secret, and "
                 "does rank 0 run?"
             ) from None
-    if "error" in told:
-        if listener is not None:
-            listener.close()
-        raise CommunicationError(f"rank {rank}: the tracker at {tracker}: {told['error']}")
-    coordinator, _, number = str(told["place"]).rpartition(" ")
-    place: dict[str, Any] = {"coordinator": coordinator, "port": int(number), "listener": None}
+        except CommunicationError:
+            if listener is not None:
+                listener.close()
+            raise
     if listener is not None:
         descriptor = listener.detach()
         status = os.fstat(descriptor)

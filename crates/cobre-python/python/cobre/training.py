@@ -123,6 +123,8 @@ def train(
         if callback is not None and "iteration" in step:
             callback(Progress(worker_id=rank, **step))
 
+    if output is not None and warm_start is not None and _is_policy_of(warm_start, absolute(output)):
+        raise ValidationError("output is where the policy of warm_start is, which would be lost: give another output")
     start = None if warm_start is None else _policy(warm_start)._bare
     asked = given(case, bound, risk, config_overrides, boundary, boundary_stage)
     task = ("train", asked, request, start)
@@ -204,6 +206,18 @@ def simulate(
     task = ("simulate", problem, request, bare)
     tried, team = _run(task, workers, backend, callback, tell, communicator)
     return simulation_result(tried, team, request["output"])
+
+
+def _is_policy_of(policy: PolicyLike, output: str) -> bool:
+    """Whether a policy is the one in this directory of results."""
+    if isinstance(policy, Policy):
+        return False
+    place = policy.output if isinstance(policy, TrainingResult) else absolute(policy)
+    kept = os.path.join(output, "policy")
+    if place is None or not os.path.exists(kept):
+        return False
+    found = [at for at in (place, os.path.join(place, "policy")) if os.path.exists(at)]
+    return any(os.path.samefile(kept, at) for at in found)
 
 
 def _policy(policy: PolicyLike) -> Policy:
