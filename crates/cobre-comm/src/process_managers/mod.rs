@@ -170,16 +170,18 @@ impl Scheme {
         }
     }
 
-    /// The job of several ranks that this manager has made the process a rank of.
+    /// The job that this manager has made the process a rank of, if it has several ranks or is one of pods.
     fn job(&'static self, env: &Environment<'_>) -> Result<Option<FoundJob>, BackendError> {
-        let found = if let Some(name) = self.size {
-            env.number(name).map(|size| (size, self.is_one_host(env)))
+        let (size, one_host) = if let Some(name) = self.size {
+            let size = env.require("auto", name, "the number of ranks, at least 1")?;
+            (size, self.is_one_host(env))
         } else {
             let PmixJob { size, one_host, .. } = self.asked(env)?;
-            Some((size, one_host))
+            (size, one_host)
         };
-        let several = found.filter(|(size, _)| *size > 1);
-        Ok(several.map(|(size, one_host)| FoundJob {
+        // A pod that is alone in its job has the settings of a rank all the same.
+        let has_ranks = size > 1 || matches!(self.exchange, Exchange::Pods);
+        Ok(has_ranks.then_some(FoundJob {
             scheme: self,
             size,
             one_host,
@@ -204,7 +206,7 @@ impl Scheme {
     }
 }
 
-/// A job of several ranks that a process manager started.
+/// A job of ranks that a process manager started.
 pub(crate) struct FoundJob {
     scheme: &'static Scheme,
     size: usize,

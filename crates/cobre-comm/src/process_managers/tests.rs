@@ -82,6 +82,37 @@ fn a_batch_script_and_a_job_of_one_rank_are_no_job() {
 }
 
 #[test]
+fn a_pod_that_is_alone_is_rank_0_of_its_job() {
+    let pod = [
+        (env::KUBERNETES_RANK, "0"),
+        (env::TCP_SIZE, "1"),
+        (env::TCP_BIND, "127.0.0.1"),
+    ];
+    let Ok(BackendKind::Tcp(config)) = kind(&pod, BackendRequest::Tcp) else {
+        panic!("a rank of tcp");
+    };
+    assert_eq!((config.rank, config.size), (0, 1));
+    let second = [(env::KUBERNETES_RANK, "1"), (env::TCP_SIZE, "1")];
+    let error = kind(&second, BackendRequest::Tcp).unwrap_err().to_string();
+    assert!(error.contains(env::KUBERNETES_RANK), "{error}");
+}
+
+#[test]
+fn a_size_that_is_no_number_does_not_make_every_rank_a_job_of_its_own() {
+    for size in ["x", "-4", "4.0"] {
+        let mut hydra = HYDRA;
+        hydra[2].1 = size;
+        let error = find(&with(&hydra)).err().map(|error| error.to_string());
+        assert!(
+            error
+                .as_deref()
+                .is_some_and(|error| error.contains("PMI_SIZE")),
+            "{size}: {error:?}"
+        );
+    }
+}
+
+#[test]
 fn settings_of_the_user_come_before_a_manager() {
     for (name, _) in SETTINGS {
         let pairs = [&HYDRA[..], &[(name, "1")]].concat();
