@@ -517,6 +517,33 @@ fn logs_hold_both_streams_of_each_rank_and_nothing_of_an_earlier_job() {
 }
 
 #[test]
+fn the_log_of_a_rank_that_still_writes_is_not_emptied() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = ["--logs", directory.path().to_str().unwrap()];
+    let log = directory.path().join("rank-0.log");
+    let has = |text: &str| std::fs::read_to_string(&log).is_ok_and(|found| found == text);
+    let go = directory.path().join("go");
+    let words = format!(
+        "echo one; until [ -e {} ]; do sleep 0.01; done; echo two",
+        go.display()
+    );
+    let first = Job::start(&mut script(1, &options, &words));
+    wait_until("the log has a line", LIMIT, || has("one\n"));
+    let second = run(&mut script(1, &options, "echo three"));
+    assert_eq!(second.code, 2, "{}", second.stderr);
+    assert!(
+        second.stderr.contains("another job writes there"),
+        "{}",
+        second.stderr
+    );
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(first.finish().code, 0);
+    assert!(has("one\ntwo\n"));
+    assert_eq!(run(&mut script(1, &options, "echo three")).code, 0);
+    assert!(has("three\n"));
+}
+
+#[test]
 fn lines_stay_whole_whatever_ranks_write() {
     // Longer than what a pipe is sure to take in one piece.
     let words = "long=$(head -c 10000 /dev/zero | tr \"\\0\" x); R=$COBRE_LAUNCH_RANK; \

@@ -2,7 +2,7 @@
 //! for a lock that another thread of the launcher held.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -102,15 +102,20 @@ pub(crate) fn log_path(directory: &Path, rank: usize) -> PathBuf {
     directory.join(Output::log_name(rank))
 }
 
-/// A fresh file, twice: appending keeps both streams from overwriting each other.
+/// A fresh file, twice: appending keeps both streams from overwriting each other. It is locked as long as the rank has it
+/// open: another job that writes there would empty it.
 fn log(path: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
-    // `append` and `truncate` exclude each other in one call.
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)?;
-    let file: OwnedFd = OpenOptions::new().append(true).open(path)?.into();
+    let file = OpenOptions::new().append(true).create(true).open(path)?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let told = "the rank of another job writes there; give this job another directory";
+            return Err(io::Error::other(told));
+        }
+        // Where the file system has no locks, jobs are not kept apart.
+        Ok(()) | Err(TryLockError::Error(_)) => {}
+    }
+    file.set_len(0)?;
+    let file: OwnedFd = file.into();
     let again = file.try_clone()?;
     Ok((above_stdio(file)?, above_stdio(again)?))
 }
