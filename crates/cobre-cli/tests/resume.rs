@@ -387,7 +387,13 @@ fn a_second_run_in_one_directory_is_refused_and_a_dead_one_is_no_obstacle() {
 #[test]
 fn an_interrupted_run_says_how_to_go_on_and_does() {
     let scratch = tempfile::tempdir().expect("a directory");
-    let ways: [(&str, &[&str]); 3] = [("INT", &[]), ("INT", &["-n=2"]), ("USR1", &["-n=2"])];
+    let ways: [(&str, &[&str]); 5] = [
+        ("INT", &[]),
+        ("HUP", &[]),
+        ("INT", &["-n=2"]),
+        ("USR1", &["-n=2"]),
+        ("HUP", &["-n=2"]),
+    ];
     for (number, (signal, options)) in ways.into_iter().enumerate() {
         let output = scratch.path().join(number.to_string());
         let child = endless(&output, options);

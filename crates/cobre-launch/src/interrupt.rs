@@ -4,8 +4,10 @@ use std::io;
 
 use crate::signals::SignalCatcher;
 
-/// Catches SIGINT, SIGTERM and SIGUSR1, the warning of batch systems, of this process while it lives. A second
-/// one ends the process at once.
+/// The signals that ask a program to end: SIGHUP is that of a terminal that closes, SIGUSR1 the warning of batch systems.
+pub(crate) const ASKS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
+
+/// Catches SIGINT, SIGTERM, SIGHUP and SIGUSR1 of this process while it lives. A second one ends the process at once.
 pub struct Interrupt {
     catch: SignalCatcher,
     requested: bool,
@@ -17,7 +19,7 @@ impl Interrupt {
     /// # Errors
     /// When the system refuses a pipe.
     pub fn catch() -> io::Result<Option<Self>> {
-        let caught = SignalCatcher::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])?;
+        let caught = SignalCatcher::new(&ASKS)?;
         Ok(caught.map(|catch| Self {
             catch: catch.impatient(),
             requested: false,

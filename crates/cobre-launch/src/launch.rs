@@ -13,6 +13,7 @@ use cobre_comm::MAX_RANKS;
 use crate::binding::Bind;
 use crate::error::LaunchError;
 use crate::hosts::{self, HostProgram, Hosts, RelayedOutput};
+use crate::interrupt::ASKS;
 use crate::limits::reserve_descriptors;
 use crate::link::SupervisorLink;
 use crate::mpi_ranks::MpiRanks;
@@ -412,8 +413,7 @@ impl Launch {
         if !self.own_signals {
             return Ok(None);
         }
-        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
-        let caught = SignalCatcher::new(&signals).map_err(LaunchError::system("catch signals"))?;
+        let caught = SignalCatcher::new(&ASKS).map_err(LaunchError::system("catch signals"))?;
         caught.map(Some).ok_or(LaunchError::SignalsTaken)
     }
 
