@@ -38,9 +38,13 @@ pub(crate) fn refusal(ranks: usize, backend: Option<&str>) -> Option<&'static st
     }
 }
 
-/// The words after the subcommand of this command line, without some options that have a value.
+/// The words after the subcommand of this command line, without some options that have a value. Among them are all options of
+/// one letter that have one.
 pub(crate) fn own_arguments(without: &[&str]) -> Vec<OsString> {
-    let mut words = std::env::args_os().skip(2);
+    words_without(std::env::args_os().skip(2), without)
+}
+
+fn words_without(mut words: impl Iterator<Item = OsString>, without: &[&str]) -> Vec<OsString> {
     let mut kept = Vec::new();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -49,18 +53,34 @@ pub(crate) fn own_arguments(without: &[&str]) -> Vec<OsString> {
         }
         // No value of another option begins like one of these: it would be taken for the option.
         let text = word.to_string_lossy();
-        let rest = without.iter().find_map(|name| {
-            let rest = text.strip_prefix(name)?;
-            (rest.is_empty() || !name.starts_with("--") || rest.starts_with('=')).then_some(rest)
-        });
-        match rest {
-            Some("") => drop(words.next()),
-            Some(_) => {}
-            None => kept.push(word),
+        let Some((flags, value)) = without.iter().find_map(|name| option_in(&text, name)) else {
+            kept.push(word);
+            continue;
+        };
+        if value.is_empty() {
+            drop(words.next());
+        }
+        if flags.len() > 1 {
+            kept.push(flags.into());
         }
     }
     kept.extend(words);
     kept
+}
+
+/// The option `name` in a word of the command line: the flags of one letter before it, as in `-vn2`, and its value, which is
+/// empty if it is the next word.
+fn option_in<'w>(word: &'w str, name: &str) -> Option<(&'w str, &'w str)> {
+    if name.starts_with("--") {
+        let rest = word.strip_prefix(name)?;
+        return (rest.is_empty() || rest.starts_with('=')).then_some(("", rest));
+    }
+    let (flags, value) = word.split_once(name.strip_prefix('-')?)?;
+    let letters = flags.strip_prefix('-')?;
+    letters
+        .bytes()
+        .all(|letter| letter.is_ascii_alphabetic())
+        .then_some((flags, value))
 }
 
 /// A processor for each rank, if there are enough.
@@ -89,4 +109,28 @@ pub(crate) fn again(
         Some(backend) => job.backend(backend),
         None => job,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_launcher_are_not_those_of_ranks() {
+        for (line, kept) in [
+            ("case -n 2 -v", "case -v"),
+            ("-n2 case", "case"),
+            ("-n=2 case --seed 3", "case --seed 3"),
+            ("-vn2 case", "-v case"),
+            ("case -vn 2 --quiet", "case -v --quiet"),
+            ("--workers 2 case --bound -1e9", "case --bound -1e9"),
+            ("--workers=2 case --not-workers", "case --not-workers"),
+            ("case -- -n 2", "case -- -n 2"),
+        ] {
+            let words = line.split(' ').map(OsString::from);
+            let found = words_without(words, &["-n", "--workers"]);
+            let found: Vec<&str> = found.iter().filter_map(|word| word.to_str()).collect();
+            assert_eq!(found.join(" "), kept, "{line}");
+        }
+    }
 }

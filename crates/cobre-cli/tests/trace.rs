@@ -156,3 +156,26 @@ fn a_file_that_is_no_trace_is_refused() {
     assert_eq!(output.status.code(), Some(64), "{output:?}");
     assert_eq!(std::fs::read(&trace).unwrap(), b"mine");
 }
+
+#[test]
+fn a_pipe_in_place_of_a_trace_is_refused_and_nobody_waits() {
+    let place = TempDir::new().unwrap();
+    let trace = place.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&trace).status().unwrap();
+    assert!(made.success());
+    let output = Command::new("timeout")
+        .args([
+            "--signal=KILL",
+            "60",
+            env!("CARGO_BIN_EXE_cobre"),
+            "run",
+            "nothing",
+            "--trace",
+        ])
+        .arg(&trace)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("it is a pipe"), "{said}");
+}

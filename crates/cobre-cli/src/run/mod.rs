@@ -78,7 +78,7 @@ pub(crate) struct Args {
     bind: Option<Placement>,
 
     /// Prints the processors of each rank before it starts
-    #[arg(long, requires = "workers")]
+    #[arg(long)]
     report_bindings: bool,
 
     /// Directory for results: policy, convergence, simulation
@@ -125,7 +125,7 @@ pub(crate) struct Args {
 
     /// Where the paths of forward passes and of the simulation come from [default: as the case says,
     /// else 0]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = seed)]
     seed: Option<u64>,
 
     /// Number of iterations [default: as the case says, else until the bound stalls, 1000 at most]
@@ -299,6 +299,11 @@ fn wrong_usage(args: &Args) -> Option<String> {
     }
     if args.bind.is_some() && args.workers.is_none() && !on_hosts {
         return Some("--bind places the ranks of -n or --hosts: add one of them".to_owned());
+    }
+    if args.report_bindings && args.workers.is_none() && !on_hosts {
+        return Some(
+            "--report-bindings prints the processors of the ranks of -n: add it".to_owned(),
+        );
     }
     if args.rank_range.is_some() && !on_hosts {
         return Some(
@@ -666,6 +671,11 @@ fn chosen(
         return Err(Failure::new(ErrorKind::Usage, problem));
     }
     Ok(settings)
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    let number = text.parse();
+    number.map_err(|_| format!("a whole number from 0 to {} is expected", u64::MAX))
 }
 
 fn positive(text: &str) -> Result<NonZeroUsize, String> {

@@ -33,14 +33,20 @@ pub(super) fn part_of(path: &Path, rank: usize) -> PathBuf {
     name.into()
 }
 
-/// Fails if there is a file in the way that is no trace.
+/// Fails if there is a file in the way that is no trace. One that is empty was left by a disk that was full.
 pub(super) fn check(path: &Path) -> Result<(), String> {
-    let mut start = vec![0; HEADER.len()];
-    match File::open(path).and_then(|mut file| file.read_exact(&mut start)) {
-        Ok(()) if start == HEADER => Ok(()),
+    let mut start = Vec::new();
+    let read = cobre_files::open(path)
+        .and_then(|file| file.take(HEADER.len() as u64).read_to_end(&mut start));
+    match read {
+        Ok(_) if start.is_empty() || start == HEADER => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(()) | Err(_) => Err(format!(
+        Ok(_) => Err(format!(
             "--trace {}: there is something else than a trace of cobre; move it, or give another name",
+            path.display()
+        )),
+        Err(error) => Err(format!(
+            "--trace {}: {error}; move it, or give another name",
             path.display()
         )),
     }
@@ -231,6 +237,14 @@ mod tests {
         begin(&whole).unwrap();
         assert!(!whole.exists());
         begin(&whole).unwrap();
+    }
+
+    #[test]
+    fn an_empty_file_of_a_full_disk_is_no_obstacle() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("trace.json");
+        File::create(&path).unwrap();
+        assert_eq!(check(&path), Ok(()));
     }
 
     #[test]
