@@ -211,10 +211,11 @@ fn directory<T>(
     read: impl FnOnce() -> Result<T, Vec<Finding>>,
 ) -> Result<T, CaseError> {
     let path = path.to_owned();
-    if !hydrothermal::is_case(&path) {
-        return Err(CaseError::NotACase { path });
+    match hydrothermal::is_case(&path) {
+        Ok(true) => read().map_err(|findings| CaseError::Case { path, findings }),
+        Ok(false) => Err(CaseError::NotACase { path }),
+        Err(source) => Err(CaseError::Unreadable { path, source }),
     }
-    read().map_err(|findings| CaseError::Case { path, findings })
 }
 
 /// The fitted production functions of the hydrothermal case in a directory.
@@ -242,16 +243,12 @@ fn hydrothermal_case<T>(
         path: path.to_owned(),
         source,
     };
-    std::fs::metadata(path).map_err(unreadable)?;
-    if !path.is_dir() || !hydrothermal::is_case(path) {
+    if !std::fs::metadata(path).map_err(unreadable)?.is_dir() {
         return Err(CaseError::NotACase {
             path: path.to_owned(),
         });
     }
-    read(path).map_err(|findings| CaseError::Case {
-        path: path.to_owned(),
-        findings,
-    })
+    directory(path, || read(path))
 }
 
 /// The hydrothermal case in a directory, in the form of the other release of the format: 0.5 as 0.18, and back.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use cobre_files::{FileError, WholeFile};
@@ -93,10 +93,20 @@ impl TableFile {
 }
 
 fn failed(place: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> FileError {
+    // The Parquet library wraps what the system said.
+    let source = match error.into().downcast::<ParquetError>() {
+        Ok(error) => match *error {
+            ParquetError::External(inner) => inner
+                .downcast::<io::Error>()
+                .map_or_else(io::Error::other, |inner| *inner),
+            error => io::Error::other(error),
+        },
+        Err(error) => io::Error::other(error),
+    };
     FileError::Io {
         action: "write",
         path: place.to_owned(),
-        source: std::io::Error::other(error),
+        source,
     }
 }
 
@@ -167,4 +177,20 @@ fn splice<W: Write + Send>(
         group.close()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_said_is_said_once() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let wrapped = ParquetError::External(Box::new(full));
+        let FileError::Io { source, .. } = failed(Path::new("table.parquet"), wrapped) else {
+            panic!("an error of the system");
+        };
+        assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+        assert!(source.source().is_none(), "{source:?}");
+    }
 }

@@ -57,11 +57,19 @@ pub(crate) fn days_to_month(year: i32, month: usize) -> i32 {
 }
 
 /// True if a directory looks like a case.
-pub(crate) fn is_case(path: &Path) -> bool {
-    let files = files::json_files();
-    files
-        .iter()
-        .any(|(file, needed, _)| *needed && path.join(file).exists())
+///
+/// # Errors
+/// When the system does not let it be looked into.
+pub(crate) fn is_case(path: &Path) -> std::io::Result<bool> {
+    let mut refused = None;
+    for (file, needed, _) in files::json_files() {
+        match path.join(file).try_exists() {
+            Ok(true) if needed => return Ok(true),
+            Ok(_) => {}
+            Err(error) => refused = Some(error),
+        }
+    }
+    refused.map_or(Ok(false), Err)
 }
 
 /// True if there is anything at a path: a directory or a link to nothing is not what was meant, but it is

@@ -532,6 +532,19 @@ fn a_pipe_or_a_device_is_refused_and_nobody_waits() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_looked_into_is_unreadable_and_not_empty() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // Root may look into everything but a link to itself.
+    let place = directory.path().join("config.json");
+    std::os::unix::fs::symlink("config.json", &place).expect("a link");
+    let error = load(directory.path(), &Options::default()).expect_err("no case");
+    assert!(error.to_string().starts_with("cannot read "), "{error}");
+    std::fs::remove_file(&place).expect("it was there");
+    let error = load(directory.path(), &Options::default()).expect_err("no case");
+    assert!(error.to_string().contains("not a case"), "{error}");
+}
+
+#[test]
 fn an_object_of_very_many_keys_takes_time_in_proportion() {
     let mut files = sound();
     let keys: Vec<String> = (0..200_000).map(|key| format!("\"key{key}\": 0")).collect();
