@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cobre_results::calendar;
 use serde_json::{Value, json};
 
 use super::json::{Json, Read, expected};
@@ -26,40 +27,33 @@ impl Date {
             return None;
         }
         let (year, month, day) = (year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
-        let valid = (1..=12).contains(&month) && (1..=length(year, month)).contains(&day);
-        valid.then(|| Self(days(year, month) + day - 1))
+        let valid = (1..=12).contains(&month) && (1..=calendar::length(year, month)).contains(&day);
+        valid.then(|| Self(calendar::first_of(year, month) + day - 1))
     }
 }
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = self.calendar();
-        write!(f, "{year:04}-{month:02}-{day:02}")
+        f.write_str(&calendar::text(self.0))
     }
 }
 
 impl Date {
     /// The year, the month from 1 and the day of the month from 1.
     pub(crate) fn calendar(self) -> (i64, i64, i64) {
-        // No year has more than 366 days, so this one is not after that of the date.
-        let mut year = 1970 + self.0.div_euclid(366) - i64::from(self.0 < 0);
-        while days(year + 1, 1) <= self.0 {
-            year += 1;
-        }
-        let month = (1..=12).rev().find(|month| days(year, *month) <= self.0);
-        let month = month.unwrap_or(1);
-        (year, month, self.0 - days(year, month) + 1)
+        calendar::date(self.0)
     }
 
     /// A day by its year, month from 1 and day; days beyond the end of the month are its last.
     pub(crate) fn of(year: i64, month: i64, day: i64) -> Self {
-        Self(days(year, month) + day.min(length(year, month)) - 1)
+        Self(calendar::first_of(year, month) + day.min(calendar::length(year, month)) - 1)
     }
 
     /// Its month, from 0, and the days of that month.
     pub(crate) fn month(self) -> (usize, i64) {
         let (year, month, _) = self.calendar();
-        (usize::try_from(month - 1).unwrap_or(0), length(year, month))
+        let month_from_0 = usize::try_from(month - 1).unwrap_or(0);
+        (month_from_0, calendar::length(year, month))
     }
 
     /// The first day of its ISO week, a Monday.
@@ -73,28 +67,8 @@ impl Date {
         // The year of a week is that of its Thursday.
         let thursday = Self(self.monday().0 + 3);
         let (year, _, _) = thursday.calendar();
-        (year, (thursday.0 - days(year, 1)) / 7 + 1)
+        (year, (thursday.0 - calendar::first_of(year, 1)) / 7 + 1)
     }
-}
-
-fn leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn length(year: i64, month: i64) -> i64 {
-    match month {
-        2 if leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 1970-01-01 to the first of a month.
-fn days(year: i64, month: i64) -> i64 {
-    let before = year - 1;
-    let to_year = 365 * before + before / 4 - before / 100 + before / 400 - 719_162;
-    to_year + (1..month).map(|month| length(year, month)).sum::<i64>()
 }
 
 /// The first and the last day that files may have: 0001-01-01 and 9999-12-31.

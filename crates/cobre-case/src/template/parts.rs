@@ -1,5 +1,6 @@
 //! Parts that templates share.
 
+use cobre_results::calendar;
 use serde_json::{Value, json};
 
 use super::files::{CaseFiles, TemplateColumn};
@@ -66,14 +67,10 @@ impl Months {
     }
 }
 
-/// The first day of a month, counted from January 2026; no leap year is hit often enough to matter,
-/// and dates stay those of the calendar.
+/// The first day of a month, counted from January 2026.
 fn first_of(month: isize) -> String {
-    format!(
-        "{:04}-{:02}-01",
-        2026 + month.div_euclid(12),
-        month.rem_euclid(12) + 1
-    )
+    let (year, month) = (month.div_euclid(12), month.rem_euclid(12));
+    calendar::text(calendar::first_of(2026 + year as i64, 1 + month as i64))
 }
 
 /// Settings of training and simulation, and the method for inflows below zero: with a risk measure it must not be
