@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cobre_case::{Options, load};
 use cobre_comm::LocalBackend;
-use cobre_sddp::{Cadence, Results, Settings, Solver, StopRule, run};
+use cobre_sddp::{Cadence, Results, Settings, Solver, StopRule, Stopping, run};
 
 /// The bound of each case, and how far from it ours may be, relative to it.
 ///
@@ -137,6 +137,29 @@ fn the_system_of_four_regions_costs_about_what_it_does_elsewhere() {
     assert!((6.0e10..6.5e10).contains(&bound), "{bound}");
     // Its costs are a million times what a cut's dual value is.
     assert!(lp.fallbacks < 10, "the kernel needed help: {lp:?}");
+}
+
+#[test]
+fn many_passes_need_few_refactorisations() {
+    let Some(directory) = reference() else {
+        println!("skipped: no reference data");
+        return;
+    };
+    let case = load(&directory.join("4ree"), &Options::default()).expect("it is sound");
+    let settings = Settings {
+        seed: 1,
+        passes: NonZero::new(96).expect("not 0"),
+        stopping: Stopping::any(vec![StopRule::Iterations(40)]),
+        threads: NonZero::new(2).expect("not 0"),
+        checkpoints: Cadence::Never,
+        ..Settings::default()
+    };
+    let results = run(&LocalBackend, case.problem, &settings, &mut ()).expect("it runs");
+    let lp = results.lp;
+    println!("4ree with 96 passes: {lp:?}");
+    // Thousands of cuts that differ little: elements that are rounding errors are no pivots.
+    assert!(lp.refactored * 300 < lp.solves, "{lp:?}");
+    assert!(lp.cold_starts < 100 && lp.fallbacks < 5, "{lp:?}");
 }
 
 /// Files of an example that templates do not have, and of templates that examples do not need.

@@ -107,6 +107,9 @@ pub(super) struct ReducedLp {
     pub(super) hyperplanes: HyperplaneGroups,
     /// The largest cost, at least 1: the scale of dual tolerances.
     pub(super) cost_scale: f64,
+    /// The unit of the cost to go and of the slacks of cuts beside that of other variables: the power of two below
+    /// `cost_scale`, and 1 with sparse factors.
+    pub(super) cut_unit: f64,
 }
 
 impl ReducedLp {
@@ -398,6 +401,7 @@ impl Build {
         let bounds = self.lower.iter().zip(&self.upper);
         let ranges = bounds.map(|(lower, upper)| upper - lower).collect();
         let costs = self.cost.iter();
+        let cost_scale = costs.fold(1.0, |most, cost| cost.abs().max(most));
         let mut lp = ReducedLp {
             equalities,
             rows: terms.len(),
@@ -405,7 +409,12 @@ impl Build {
             hyperplanes: HyperplaneGroups::new(groups, &mut by_row, &mut by_column),
             by_column,
             by_row,
-            cost_scale: costs.fold(1.0, |most, cost| cost.abs().max(most)),
+            cost_scale,
+            cut_unit: if is_dense {
+                power_of_two_below(cost_scale)
+            } else {
+                1.0
+            },
             cost: self.cost,
             lower: self.lower,
             upper: self.upper,
@@ -576,6 +585,11 @@ fn plain_terms(rows: &[Terms], plain: usize) -> Vec<Terms> {
         terms.copied().collect()
     };
     rows.iter().map(of_plain).collect()
+}
+
+/// The largest power of two that is at most `number`: its bits without those of the fraction.
+fn power_of_two_below(number: f64) -> f64 {
+    f64::from_bits(number.to_bits() & f64::INFINITY.to_bits())
 }
 
 /// One over the Euclidean norm of a row.

@@ -296,7 +296,10 @@ impl Basis {
             find_nonzero(column, DROP, &mut scratch.column_list);
         }
         let pivot = self.scratch.pivot_column[position];
-        if self.age > 0 && !tolerance::is_safe_pivot(input.lp.is_dense, alpha, pivot) {
+        let leaving = self.head[position] as usize;
+        let unit = self.unit(input.lp, entering) / self.unit(input.lp, leaving);
+        let (unit, is_dense) = (unit.max(1.0), input.lp.is_dense);
+        if self.age > 0 && !tolerance::is_safe_pivot(is_dense, unit * alpha, unit * pivot) {
             return Err(SolveError::Unstable);
         }
         #[cfg(test)]
@@ -454,6 +457,16 @@ impl Basis {
         }
     }
 
+    /// The unit of a variable, in which pivot elements are compared.
+    #[inline]
+    fn unit(&self, lp: &ReducedLp, variable: usize) -> f64 {
+        let is_cost = match variable.checked_sub(lp.columns()) {
+            None => lp.future == Some(variable),
+            Some(row) => self.rows[row] as usize >= lp.rows,
+        };
+        if is_cost { lp.cut_unit } else { 1.0 }
+    }
+
     /// The candidates among slacks of inequalities and cuts.
     #[inline]
     fn row_candidates(
@@ -468,17 +481,27 @@ impl Basis {
         let direction = if below { 1.0 } else { -1.0 };
         let leaving = self.head[position] as usize;
         let own = lp.columns();
+        let leaving_unit = self.unit(lp, leaving);
         let mut consider = |row: usize| {
-            let size = direction * self.scratch.pivot_row[row];
-            if size > tolerance::PIVOT && leaving != own + row && !self.basic_slack[row] {
+            let is_cut = self.rows[row] as usize >= lp.rows;
+            let (unit, least) = if is_cut && lp.is_dense {
+                (lp.cut_unit, leaving_unit * tolerance::CUT_PIVOT)
+            } else {
+                (1.0, tolerance::PIVOT)
+            };
+            let size = unit * direction * self.scratch.pivot_row[row];
+            if size > least && leaving != own + row && !self.basic_slack[row] {
                 let candidate = Candidate {
                     id: own + row,
-                    reduced: self.duals[row],
+                    reduced: unit * self.duals[row],
                     size,
                     range: f64::INFINITY,
                 };
-                let is_cut = self.rows[row] as usize >= lp.rows;
-                let slack = if is_cut { tolerance::CUT_STEP } else { slack };
+                let slack = if is_cut {
+                    unit * tolerance::CUT_STEP
+                } else {
+                    slack
+                };
                 candidates.push(candidate, slack);
             }
         };

@@ -23,11 +23,12 @@ pub(super) const GAP: f64 = 1e-9;
 pub(super) const DUAL_RESIDUAL: f64 = 1e-11;
 /// Refinements before a refactorisation.
 pub(super) const MAX_REFINEMENTS: usize = 3;
-/// The smallest pivot element, and the smallest that a dense inverse accepts without a refactorisation. Slopes of cuts
-/// make elements below that which are right; in a dense inverse, to accept them costs more cold starts than it saves
-/// refactorisations.
+/// The smallest pivot element; with a dense inverse, that of the slack of a cut in units of cost, and the smallest that is
+/// accepted without a refactorisation. Between nearly parallel cuts, smaller elements are rounding errors of the inverse,
+/// which computes the same by row and by column.
 pub(super) const PIVOT: f64 = 1e-9;
-const SAFE_PIVOT: f64 = 1e-6;
+pub(super) const CUT_PIVOT: f64 = 1e-7;
+const SAFE_PIVOT: f64 = 1e-7;
 /// Difference of a pivot element computed by row and by column: relative to it or to a thousandth, and relative to a
 /// smaller one.
 const PIVOT_GAP: f64 = 1e-7;
