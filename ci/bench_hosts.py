@@ -1,25 +1,35 @@
 #!/usr/bin/env python3
-"""Times collectives of tcp between two hosts, with memory inside them and over sockets alone, beside Open MPI.
+"""Times collectives, or training, of tcp between two hosts: with memory inside them, over sockets alone, and encrypted.
 
-    ci/bench_hosts.py [RANKS_PER_HOST [SECONDS [ROUNDS]]]
+    ci/bench_hosts.py [--per-host N] [--rounds K] [--seconds S]
+    ci/bench_hosts.py --training SYSTEM [--iterations K] [--per-host N] [--rounds K]
 
-Hosts are network namespaces joined by a pair of virtual interfaces; every byte between them is authenticated. Open MPI
-has shared memory inside a host and TCP between. The ways alternate, round by round; the table has the best median of
-each in microseconds. Needs the right to make namespaces, target/release/cobre, and Open MPI for its column.
+Hosts are network namespaces joined by a pair of virtual interfaces; every byte between them is authenticated. The ways
+alternate, round by round; the tables have medians. Collectives are measured beside Open MPI where it is installed, with
+shared memory inside a host and TCP between; training beside as many ranks of one host, and one rank. Needs the right to
+make namespaces, and target/release/cobre.
 """
+import argparse
 import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COBRE = ROOT / "target/release/cobre"
-LIMIT = 300  # seconds for one run of one way
+LIMIT = 600  # seconds for one run of one way
 HOSTS = [f"bench{os.getpid()}h{number}" for number in (0, 1)]
 ADDRESSES = ["10.78.0.1", "10.78.0.2"]
+# What a way asks of every rank.
+WAYS = {
+    "by hosts": {"COBRE_TCP_SHARED_MEMORY": "on"},
+    "encrypted": {"COBRE_TCP_SHARED_MEMORY": "on", "COBRE_TCP_PROTECTION": "encryption"},
+    "sockets": {"COBRE_TCP_SHARED_MEMORY": "off"},
+}
 
 
 def ip(words):
@@ -42,23 +52,27 @@ def remove():
 
 
 def lines(text):
-    found = (line for line in text.splitlines() if line.startswith("{"))
-    return {(it["op"], it["bytes"]): it["p50_us"] for it in map(json.loads, found)}
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def tcp(sharing, per_host, seconds, secret):
+def tcp(asked, per_host, secret, words):
+    """What rank 0 of a job on both hosts says."""
     size = 2 * per_host
     ranks = []
     for rank in range(size):
         host = rank // per_host
         environment = {**os.environ, "COBRE_COMM_BACKEND": "tcp", "COBRE_TCP_RANK": str(rank), "COBRE_TCP_SIZE": str(size),
                        "COBRE_TCP_COORDINATOR": ADDRESSES[0], "COBRE_TCP_BIND": ADDRESSES[0], "COBRE_TCP_PORT": "29476",
-                       "COBRE_TCP_SECRET_FILE": str(secret), "COBRE_TCP_SHARED_MEMORY": sharing,
-                       "COBRE_TCP_HOST": f"host-{host}"}
-        words = ["ip", "netns", "exec", HOSTS[host], str(COBRE), "bench", "collectives", "--json", "--seconds", seconds]
-        ranks.append(subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True))
+                       "COBRE_TCP_SECRET_FILE": str(secret), "COBRE_TCP_HOST": f"host-{host}", **asked}
+        command = ["ip", "netns", "exec", HOSTS[host], str(COBRE), "bench", *words]
+        ranks.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
     texts = [rank.communicate(timeout=LIMIT)[0] for rank in ranks]
     return lines(texts[0])
+
+
+def one_host(ranks, words):
+    command = [str(COBRE), "bench", *words] + (["-n", str(ranks), "--backend", "shm"] if ranks > 1 else [])
+    return lines(subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT).stdout)
 
 
 def compile_peer(scratch):
@@ -82,7 +96,7 @@ def openmpi(peer, per_host, seconds):
     named = ["unshare", "-u", "sh", "-c", f'hostname {HOSTS[0]} && exec "$@"', "sh"]
     words = ["ip", "netns", "exec", HOSTS[0], *named, "mpiexec.openmpi", "--mca", "plm_rsh_agent", str(agent), "--mca", "pml", "ob1",
              "--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", "inside", "--mca", "oob_tcp_if_include",
-             "inside", "--oversubscribe", "--bind-to", "none", "--host", hosts, "-n", str(2 * per_host), str(program),
+             "inside", "--mca", "mpi_yield_when_idle", "1", "--oversubscribe", "--bind-to", "none", "--host", hosts, "-n", str(2 * per_host), str(program),
              seconds, "openmpi", "0"]
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=LIMIT)
@@ -91,10 +105,68 @@ def openmpi(peer, per_host, seconds):
     return lines(done.stdout)
 
 
+def by_case(measure):
+    return lambda: {(it["op"], it["bytes"]): it["p50_us"] for it in measure()}
+
+
+def collectives(options, secret, scratch):
+    words = ["collectives", "--json", "--seconds", options.seconds]
+    ways = {way: by_case(lambda asked=asked: tcp(asked, options.per_host, secret, words)) for way, asked in WAYS.items()}
+    peer = compile_peer(scratch)
+    if peer:
+        ways["Open MPI"] = by_case(lambda: openmpi(peer, options.per_host, options.seconds))
+    found = medians(ways, options.rounds)
+    print(f"2 hosts x {options.per_host} ranks, p50 in us, medians of {options.rounds} rounds")
+    print("| operation | bytes | " + " | ".join(ways) + (" | ratio to Open MPI |" if peer else " |"))
+    print("|---|---:|" + "---:|" * (len(ways) + bool(peer)))
+    for (operation, size), times in found.items():
+        cells = [figure(times.get(way)) for way in ways]
+        if peer and "Open MPI" in times:
+            cells.append(f"{times['by hosts'] / times['Open MPI']:.2f}")
+        print(f"| `{operation}` | {size:,} | " + " | ".join(cells) + " |")
+
+
+def training(options, secret):
+    words = ["sddp", "--json", "--system", options.training, "--iterations", str(options.iterations)]
+
+    def figures(measure):
+        (it,) = measure()
+        return {"ms per iteration": 1e3 * it["seconds_per_iteration"], "communication, %": 100 * it["communication_share"],
+                "LP/s": it["lp_per_second"]}
+    ways = {way: lambda asked=asked: figures(lambda: tcp(asked, options.per_host, secret, words)) for way, asked in WAYS.items()}
+    ranks = 2 * options.per_host
+    ways[f"{ranks} ranks of one host"] = lambda: figures(lambda: one_host(ranks, words))
+    ways["1 rank"] = lambda: figures(lambda: one_host(1, words))
+    found = medians(ways, options.rounds)
+    print(f"{options.training}, {options.iterations} iterations, 2 hosts x {options.per_host} ranks, medians of {options.rounds} rounds")
+    print("| ranks | " + " | ".join(found) + " |")
+    print("|---|" + "---:|" * len(found))
+    for way in ways:
+        print(f"| {way} | " + " | ".join(figure(times[way]) for times in found.values()) + " |")
+
+
+def medians(ways, rounds):
+    """For each case the median of each way."""
+    found = {}
+    for _ in range(rounds):
+        for way, measure in ways.items():
+            for case, number in measure().items():
+                found.setdefault(case, {}).setdefault(way, []).append(number)
+    return {case: {way: statistics.median(numbers) for way, numbers in times.items()} for case, times in found.items()}
+
+
+def figure(number):
+    return "-" if number is None else f"{number:,.0f}" if number >= 100 else f"{number:.1f}"
+
+
 def main():
-    arguments = sys.argv[1:] + ["2", "0.1", "3"][len(sys.argv) - 1:]
-    per_host, seconds, rounds = int(arguments[0]), arguments[1], int(arguments[2])
-    best = {}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--per-host", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", default="0.1", help="about how long each collective runs")
+    parser.add_argument("--training", metavar="SYSTEM", help="a system of cobre bench sddp, instead of collectives")
+    parser.add_argument("--iterations", type=int, default=128)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         secret = scratch / "secret"
@@ -102,22 +174,12 @@ def main():
         secret.chmod(0o600)
         try:
             build()
-            peer = compile_peer(scratch)
-            ways = {"by hosts": lambda: tcp("on", per_host, seconds, secret),
-                    "sockets": lambda: tcp("off", per_host, seconds, secret)}
-            if peer:
-                ways["Open MPI"] = lambda: openmpi(peer, per_host, seconds)
-            for _ in range(rounds):
-                for way, measure in ways.items():
-                    for case, figure in measure().items():
-                        times = best.setdefault(case, {})
-                        times[way] = min(figure, times.get(way, figure))
+            if options.training:
+                training(options, secret)
+            else:
+                collectives(options, secret, scratch)
         finally:
             remove()
-    print(f"2 hosts x {per_host} ranks, p50 in us, the best of {rounds} rounds")
-    print(f"{'op':<14} {'bytes':>10}" + "".join(f" {way:>12}" for way in ways))
-    for (operation, size), times in best.items():
-        print(f"{operation:<14} {size:>10}" + "".join(f" {times.get(way, float('nan')):>12.2f}" for way in ways))
 
 
 main()

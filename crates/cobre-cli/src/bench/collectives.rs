@@ -2,15 +2,16 @@
 //!
 //! Bytes are per rank for allreduce, in all for allgatherv, of the message for broadcast. Calls
 //! follow each other back to back and are timed on rank 0; a broadcast is as slow as its slowest
-//! rank and follows an untimed barrier. Buffers are touched before and reused. The first and the
-//! last result of every case are checked on every rank.
+//! rank, and ranks begin it at the same moment of the machine's clock, after an untimed barrier.
+//! Buffers are touched before and reused. The first and the last result of every case are checked
+//! on every rank.
 
 use std::time::Instant;
 
 use clap::ValueEnum;
 use cobre_comm::{CommError, Communicator, ReduceOp};
 
-use super::samples::Samples;
+use super::samples::{Samples, next_tick};
 use crate::exit::told;
 
 /// Values of `--op`.
@@ -243,12 +244,23 @@ impl<'a, C: Communicator> Bench<'a, C> {
         value.to_bits()
     }
 
+    /// Before a broadcast, all ranks wait for each other; other calls follow back to back.
+    #[inline]
+    fn start_together(&self) -> Result<(), CommError> {
+        if self.case.kind == CollectiveKind::Broadcast {
+            self.comm.barrier()?;
+            next_tick();
+        }
+        Ok(())
+    }
+
     /// The number of calls that fit into `seconds`, agreed on by all ranks.
     fn calibrate(&mut self, seconds: f64) -> Result<usize, CommError> {
         let mut calls = 1;
         loop {
             let start = Instant::now();
             for _ in 0..calls {
+                self.start_together()?;
                 self.call()?;
             }
             let mut elapsed = [start.elapsed().as_secs_f64()];
@@ -271,7 +283,7 @@ impl<'a, C: Communicator> Bench<'a, C> {
             return Ok(samples);
         }
         for _ in 0..iterations {
-            self.comm.barrier()?;
+            self.start_together()?;
             samples.time(|| self.call())?;
         }
         let size = self.comm.size();

@@ -1,6 +1,6 @@
 /* The cases of `cobre bench collectives` on any MPI library, measured the same way:
- * calls back to back, timed on rank 0; a broadcast is as slow as its slowest rank and follows an
- * untimed barrier; the first result of every case is checked. One JSON object per line.
+ * calls back to back, timed on rank 0; a broadcast is as slow as its slowest rank, and ranks begin it at the
+ * same moment of the machine's clock, after an untimed barrier; the first result of every case is checked. One JSON object per line.
  * Arguments: seconds per case, name of the configuration, largest number of bytes (0: all), level of
  * thread support (MPI_THREAD_SINGLE if absent). */
 #include <mpi.h>
@@ -26,6 +26,12 @@ static uint64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Waits for the next tick of 8 us, at which all ranks of a machine go on. */
+static void next_tick(void) {
+    uint64_t tick = now() >> 13;
+    while (now() >> 13 == tick) {}
 }
 
 static double element(int r, size_t i) { return 0.1 + (double)((size_t)r * 31 + i % 1009) * 1.7; }
@@ -76,10 +82,20 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Before a broadcast, all ranks wait for each other. */
+static void start_together(int op) {
+    if (op != BROADCAST) return;
+    MPI_Barrier(MPI_COMM_WORLD);
+    next_tick();
+}
+
 static int calibrate(int op, size_t elements, double seconds) {
     for (int calls = 1;; calls *= 2) {
         uint64_t start = now();
-        for (int i = 0; i < calls; i++) call(op, elements);
+        for (int i = 0; i < calls; i++) {
+            start_together(op);
+            call(op, elements);
+        }
         double elapsed = (double)(now() - start) * 1e-9;
         MPI_Bcast(&elapsed, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
         if (elapsed > seconds / 10 || calls >= MOST) {
@@ -123,7 +139,7 @@ int main(int argc, char **argv) {
         }
         int calls = calibrate(op, elements, seconds);
         for (int i = 0; i < calls; i++) {
-            if (op == BROADCAST) MPI_Barrier(MPI_COMM_WORLD);
+            start_together(op);
             uint64_t start = now();
             call(op, elements);
             times[i] = now() - start;

@@ -2,6 +2,24 @@
 
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
+
+/// The length of a [`tick`](next_tick), as a power of two of nanoseconds: longer than ranks take to leave a barrier.
+const TICK: u32 = 13;
+
+/// Waits for the next tick of the machine's clock, at most 8 µs: the ranks of a machine that have left a barrier, one
+/// earlier than the other, go on at the same time.
+pub(crate) fn next_tick() {
+    let ticks = || {
+        let time = clock_gettime(ClockId::Monotonic);
+        (time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64) >> TICK
+    };
+    let now = ticks();
+    while ticks() == now {
+        std::hint::spin_loop();
+    }
+}
+
 /// The times of one case's calls, in nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(Vec<u64>);

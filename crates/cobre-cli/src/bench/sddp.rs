@@ -10,7 +10,7 @@ use cobre_comm::{
 use cobre_launch::Bind;
 use cobre_sddp::{Cadence, Settings, Solver, StopRule, Stopping, run as run_job};
 
-use super::against_highs;
+use super::against_highs::Comparison;
 use super::predict::{self, NETWORKS, Network, Profile, Recorder};
 use super::systems::{BenchProblem, BenchSystem, own_problem, system};
 use crate::exit::{self, say};
@@ -87,6 +87,14 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "ranks")]
     against_highs: bool,
 
+    /// Compares the time until the bound reaches this value instead; may be given several times
+    #[arg(long, value_name = "VALUE", requires = "against_highs", allow_negative_numbers = true, value_parser = finite)]
+    to_bound: Vec<f64>,
+
+    /// Trains so often with each of the two solvers, in turn; figures are medians
+    #[arg(long, value_name = "K", default_value_t = NonZeroUsize::MIN, requires = "against_highs")]
+    rounds: NonZeroUsize,
+
     /// Prints one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
@@ -127,6 +135,11 @@ fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok();
     let number = number.filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| "a positive number is expected".to_owned())
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "a number is expected".to_owned())
 }
 
 /// The networks to forecast for.
@@ -204,8 +217,12 @@ fn join(args: &Args) -> u8 {
     };
     if args.against_highs {
         let settings = |passes| settings(passes, args);
-        let compared = against_highs::compare(&comm, &problems, settings, args.json);
-        return match compared {
+        let comparison = Comparison {
+            rounds: args.rounds,
+            to_bounds: &args.to_bound,
+            as_json: args.json,
+        };
+        return match comparison.run(&comm, &problems, settings) {
             Ok(()) => exit::DONE,
             Err(error) => exit::fail(exit::of(error.kind()), NAME, &exit::told(&error)),
         };
