@@ -134,7 +134,10 @@ int rename(const char *from, const char *to) {
     if (!realpath(from, absolute) || !is_below(absolute)) return real(from, to);
     if (!realpath(to, target)) snprintf(target, sizeof target, "%s", to);
     if (directory && access(target, F_OK) == 0) {
-        snprintf(saved, sizeof saved, "%s/%d-%ld", directory, getpid(), calls + 1);
+        static long replaced;
+        /* Its own number: two threads that rename at once may come between the same two calls. */
+        long number = __atomic_add_fetch(&replaced, 1, __ATOMIC_RELAXED);
+        snprintf(saved, sizeof saved, "%s/%d-%ld", directory, getpid(), number);
         if (link(target, saved) != 0) abort();
     }
     snprintf(more, sizeof more, "%s %s", target, saved);

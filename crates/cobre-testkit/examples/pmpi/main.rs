@@ -8,6 +8,7 @@
 //! - A communicator of MPI gets one of Cobre at its first call ([`communicators`]).
 //! - A call goes to the backend or to MPICH by arguments alone that MPI wants equal on all ranks, so
 //!   all ranks take the same way ([`collectives`]).
+//! - A rank that waits in MPICH sleeps between looks ([`ucp_worker_progress`]).
 //! - `MPI_Finalize` writes the number of calls that went each way ([`counts`]).
 //!
 //! Variables: `PMPI_BACKEND` (`shm` or `tcp`), `PMPI_COUNTS` (the file for the numbers; standard error
@@ -29,10 +30,34 @@ mod counts;
 mod mpich;
 mod numbers;
 
-use std::ffi::{c_int, c_void};
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::time::Duration;
 
 use collectives::{Block, Blocks, allgatherv, allreduce, barrier, broadcast};
 use mpich::{Comm, Count, Datatype, Op};
+
+/// Looks without news after which a rank sleeps between looks, and for how long.
+const LOOKS: u32 = 100;
+const SLEEP: Duration = Duration::from_micros(20);
+
+thread_local! {
+    static WITHOUT_NEWS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A look of UCX for news, which MPICH repeats as long as a rank waits. It keeps its processor meanwhile; here it sleeps, as
+/// there may be more ranks than processors, and other work.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ucp_worker_progress(worker: *mut c_void) -> c_uint {
+    // SAFETY: the argument is the caller's.
+    let news = unsafe { mpich::ucp_worker_progress(worker) };
+    let looks = if news > 0 { 0 } else { WITHOUT_NEWS.get() + 1 };
+    WITHOUT_NEWS.set(looks.min(LOOKS));
+    if looks >= LOOKS {
+        std::thread::sleep(SLEEP);
+    }
+    news
+}
 
 /// Completes when all ranks have called it.
 #[unsafe(no_mangle)]

@@ -4,7 +4,8 @@
 //! MPI library, and a machine without one builds it too.
 #![expect(unsafe_code, reason = "calls C functions by their address")]
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::sync::OnceLock;
 
 /// A communicator; MPICH's handles are integers.
 pub type Comm = c_int;
@@ -51,11 +52,30 @@ fn address(name: &CStr) -> *mut c_void {
     found
 }
 
+/// A look for news by UCX, which carries MPICH's messages: the number of things that happened.
+///
+/// # Safety
+/// As UCX asks.
+pub unsafe fn ucp_worker_progress(worker: *mut c_void) -> c_uint {
+    static ADDRESS: OnceLock<usize> = OnceLock::new();
+    let found = *ADDRESS.get_or_init(|| {
+        // SAFETY: the name ends with a zero.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"ucp_worker_progress".as_ptr()) };
+        assert!(!found.is_null(), "pmpi: called by UCX, which is not there");
+        found.expose_provenance()
+    });
+    let found = std::ptr::with_exposed_provenance::<c_void>(found);
+    // SAFETY: UCX gives the function of this name this type.
+    let call: unsafe extern "C" fn(*mut c_void) -> c_uint = unsafe { std::mem::transmute(found) };
+    // SAFETY: the caller of this function keeps to what UCX asks.
+    unsafe { call(worker) }
+}
+
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
         #[allow(clippy::too_many_arguments, reason = "MPI's arguments")]
         pub unsafe fn $name($($argument: $type),*) -> c_int {
-            static ADDRESS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+            static ADDRESS: OnceLock<usize> = OnceLock::new();
             let found = *ADDRESS.get_or_init(|| {
                 let name = concat!(stringify!($name), "\0");
                 let name = CStr::from_bytes_with_nul(name.as_bytes()).expect("one zero, at the end");

@@ -1,103 +1,31 @@
-//! Several hosts: network namespaces, joined by a router. Links that break, in one direction or in
-//! both, and hosts that are gone, end in one record on every survivor.
+//! Several hosts: links that break, in one direction or in both, and hosts that are gone, end in one
+//! record on every survivor.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::process::{Child, Output};
 use std::time::{Duration, Instant};
 
-use cobre_comm::env::{STALL_SECS, TCP_BIND, TCP_COORDINATOR, TCP_SECRET_FILE, TCP_TOPOLOGY};
+use cobre_comm::env::{STALL_SECS, TCP_BIND, TCP_COORDINATOR, TCP_TOPOLOGY};
 
-use cobre_testkit::hosts::{HOSTS as TESTKIT_HOSTS, HOSTS_IN_A_ROW, HOSTS_INTERLEAVED};
+use cobre_testkit::hosts::{HOSTS_IN_A_ROW, HOSTS_INTERLEAVED};
 
+use crate::network::{HOSTS, Network, ip};
 use crate::sockets::{self, errors, finish, skip, start, text};
 
-const HOSTS: usize = 4;
-const PORT: u16 = 29_471;
 /// From the break to the last survivor's return; a host that is gone is known after two seconds of
 /// silence, and the machine may be busy.
 const LIMIT: Duration = Duration::from_secs(30);
 
-static NETWORKS: AtomicU32 = AtomicU32::new(0);
-
-/// Four hosts and the router between them; everything goes when it is dropped.
-struct Network {
-    name: String,
-    secret: tempfile::NamedTempFile,
-}
-
-fn ip(arguments: &str) -> bool {
-    let words = arguments.split_whitespace();
-    let status = Command::new("ip").args(words).output();
-    status.is_ok_and(|output| output.status.success())
-}
-
-impl Network {
-    /// `None`, with a message, where the kernel or the user's rights forbid it.
-    fn new() -> Option<Self> {
-        let number = NETWORKS.fetch_add(1, Relaxed);
-        let secret = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(secret.path(), "a secret that only these hosts have").unwrap();
-        let private = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(secret.path(), private).unwrap();
-        let name = format!("cb{}x{number}", std::process::id());
-        let network = Self { name, secret };
-        if network.build() {
-            return Some(network);
-        }
-        skip("network namespaces are not permitted here, or there is no ip command");
-        None
-    }
-
-    fn host(&self, rank: usize) -> String {
-        format!("{}h{rank}", self.name)
-    }
-
-    fn router(&self) -> String {
-        format!("{}r", self.name)
-    }
-
-    fn build(&self) -> bool {
-        let router = self.router();
-        let forward = format!("netns exec {router} sysctl -qw net.ipv4.ip_forward=1");
-        ip(&format!("netns add {router}")) && ip(&forward) && (0..HOSTS).all(|rank| {
-            let host = self.host(rank);
-            let commands = [
-                format!("netns add {host}"),
-                format!(
-                    "link add up{rank} netns {host} type veth peer name down{rank} netns {router}"
-                ),
-                format!("-n {host} link set lo up"),
-                format!("-n {host} addr add 10.77.{rank}.2/24 dev up{rank}"),
-                format!("-n {host} link set up{rank} up"),
-                format!("-n {router} addr add 10.77.{rank}.1/24 dev down{rank}"),
-                format!("-n {router} link set down{rank} up"),
-                format!("-n {host} route add default via 10.77.{rank}.1"),
-            ];
-            commands.iter().all(|command| ip(command))
-        })
-    }
-
-    fn rank(&self, rank: usize, calls: &str) -> Command {
-        let mut command = sockets::rank("ip", PORT, rank, HOSTS);
-        command
-            .args(["netns", "exec", &self.host(rank)])
-            .args([env!("CARGO_BIN_EXE_victim"), calls, "outside", "9"])
-            .env(TCP_COORDINATOR, "10.77.0.2")
-            .env(TCP_BIND, "10.77.0.2")
-            .env(TCP_SECRET_FILE, self.secret.path())
-            .env(STALL_SECS, "1");
-        command
-    }
-
-    /// Starts all ranks and waits until they have met.
-    fn start(&self, calls: &str) -> Vec<Child> {
-        let commands = (0..HOSTS).map(|rank| self.rank(rank, calls));
-        let mut ranks: Vec<Child> = commands.map(|mut command| start(&mut command)).collect();
-        wait_until_met(&mut ranks);
-        ranks
-    }
+/// Starts a rank on each host and waits until they have met.
+fn started(network: &Network, calls: &str) -> Vec<Child> {
+    let rank = |rank| {
+        let mut command = network.rank(rank, rank, HOSTS);
+        command.args([env!("CARGO_BIN_EXE_victim"), calls, "outside", "9"]);
+        start(command.env(STALL_SECS, "1"))
+    };
+    let mut ranks: Vec<Child> = (0..HOSTS).map(rank).collect();
+    wait_until_met(&mut ranks);
+    ranks
 }
 
 fn wait_until_met(ranks: &mut [Child]) {
@@ -106,15 +34,6 @@ fn wait_until_met(ranks: &mut [Child]) {
         let mut reader = BufReader::with_capacity(4, child.stdout.as_mut().unwrap());
         reader.read_line(&mut line).unwrap();
         assert_eq!(line, "met\n");
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        for rank in 0..HOSTS {
-            ip(&format!("netns del {}", self.host(rank)));
-        }
-        ip(&format!("netns del {}", self.router()));
     }
 }
 
@@ -127,7 +46,7 @@ fn records(
     let Some(network) = Network::new() else {
         return Vec::new();
     };
-    let mut ranks = network.start(calls);
+    let mut ranks = started(&network, calls);
     std::thread::sleep(Duration::from_millis(300));
     assert!(break_it(&network, &mut ranks));
     let begin = Instant::now();
@@ -201,7 +120,7 @@ fn a_host_that_is_lost_after_rank_0_has_finished_is_known_to_who_needs_it() {
     let Some(network) = Network::new() else {
         return;
     };
-    let ranks = network.start("last-broadcast");
+    let ranks = started(&network, "last-broadcast");
     let router = network.router();
     let rule = "rule add from 10.77.1.2 to 10.77.2.2 blackhole";
     assert!(ip(&format!("-n {router} {rule}")));
@@ -238,40 +157,17 @@ fn ranks_meet_by_link_local_addresses() {
     }
     let ranks: Vec<Child> = (0..3)
         .map(|rank| {
-            let host = network.host(usize::from(rank > 0));
-            let mut command = sockets::rank("ip", PORT, rank, 3);
+            let mut command = network.rank(usize::from(rank > 0), rank, 3);
             command
-                .args(["netns", "exec", &host])
                 .args([env!("CARGO_BIN_EXE_rank"), "sequence/large-and-small"])
                 .args(["--calls", "20"])
                 .env(TCP_COORDINATOR, "fe80::77:1%ll1")
                 .env(TCP_BIND, "::")
-                .env(TCP_TOPOLOGY, "ring")
-                .env(TCP_SECRET_FILE, network.secret.path());
+                .env(TCP_TOPOLOGY, "ring");
             start(&mut command)
         })
         .collect();
     sockets::all_well(&finish(ranks));
-}
-
-/// Commands of four ranks, two on each of two hosts by `arrangement`, which share memory there.
-fn two_by_two(network: &Network, arrangement: &str, program: &[&str]) -> Vec<Child> {
-    let started = (0..HOSTS).map(|rank| {
-        let host = match arrangement {
-            HOSTS_IN_A_ROW => rank / 2,
-            _ => rank % 2,
-        };
-        let mut command = sockets::rank("ip", PORT, rank, HOSTS);
-        command
-            .args(["netns", "exec", &network.host(host)])
-            .args(program)
-            .env(TESTKIT_HOSTS, arrangement)
-            .env(TCP_COORDINATOR, "10.77.0.2")
-            .env(TCP_BIND, "10.77.0.2")
-            .env(TCP_SECRET_FILE, network.secret.path());
-        start(&mut command)
-    });
-    started.collect()
 }
 
 #[test]
@@ -282,7 +178,7 @@ fn ranks_share_memory_inside_hosts_and_sockets_between_them() {
     for arrangement in [HOSTS_IN_A_ROW, HOSTS_INTERLEAVED] {
         for contract in ["sequence/large-and-small", "region/one-copy-per-node"] {
             let program = [env!("CARGO_BIN_EXE_rank"), contract, "--calls", "20"];
-            sockets::all_well(&finish(two_by_two(&network, arrangement, &program)));
+            sockets::all_well(&finish(network.two_by_two(arrangement, &program, &[])));
         }
     }
 }
@@ -294,7 +190,7 @@ fn a_host_of_two_ranks_that_is_cut_off_is_known_to_all() {
         return;
     };
     let program = [env!("CARGO_BIN_EXE_victim"), "allgatherv", "outside", "9"];
-    let mut ranks = two_by_two(&network, HOSTS_INTERLEAVED, &program);
+    let mut ranks = network.two_by_two(HOSTS_INTERLEAVED, &program, &[]);
     wait_until_met(&mut ranks);
     assert!(ip(&format!("-n {} link set up1 down", network.host(1))));
     let outputs: Vec<Output> = finish(ranks);
@@ -319,14 +215,10 @@ fn ranks_that_cannot_reach_each_other_go_through_rank_0() {
     }
     let ranks: Vec<Child> = (0..HOSTS)
         .map(|rank| {
-            let mut command = sockets::rank("ip", PORT, rank, HOSTS);
+            let mut command = network.rank(rank, rank, HOSTS);
             command
-                .args(["netns", "exec", &network.host(rank)])
                 .args([env!("CARGO_BIN_EXE_rank"), "sequence/large-and-small"])
-                .args(["--calls", "20"])
-                .env(TCP_COORDINATOR, "10.77.0.2")
-                .env(TCP_BIND, "10.77.0.2")
-                .env(TCP_SECRET_FILE, network.secret.path());
+                .args(["--calls", "20"]);
             start(&mut command)
         })
         .collect();

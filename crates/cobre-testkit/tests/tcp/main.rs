@@ -6,9 +6,11 @@ mod hostile;
 mod hosts;
 mod loss;
 mod many;
+mod network;
 #[path = "../port/mod.rs"]
 mod port;
 mod proxy;
+mod sniffed;
 mod sockets;
 mod start;
 mod users;

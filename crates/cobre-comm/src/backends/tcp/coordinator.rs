@@ -22,6 +22,8 @@ const MOST_OPEN_BEATS: u32 = 16;
 const QUIET: Duration = Duration::from_secs(2);
 /// Answers without a change after which bytes that were sent, and are awaited, count as lost: 10 s.
 const UNMOVED: u32 = 40;
+/// The time for which both sides must have said so at once: what a rank said before it left or was stopped is old.
+const UNMOVED_TOGETHER: Duration = Duration::from_secs(8);
 /// The time for which a broken data connection may be the first sign of something else.
 const SUSPENSE: Duration = Duration::from_secs(1);
 
@@ -38,23 +40,34 @@ struct Worker {
     step: u64,
     waited: Duration,
     /// The bytes that have crossed its data connections, by rank, and the number of answers since the first that
-    /// said so; empty unless it was asked.
+    /// said so, with the times of the first and the last of these; empty unless it was asked.
     flows: Vec<Flow>,
     unmoved: u32,
+    still: [Instant; 2],
 }
 
 impl Worker {
     fn note_flows(&mut self, flows: Vec<Flow>) {
+        let now = Instant::now();
         if self.flows == flows {
             self.unmoved += 1;
+            self.still[1] = now;
         } else {
-            (self.flows, self.unmoved) = (flows, 0);
+            (self.flows, self.unmoved, self.still) = (flows, 0, [now; 2]);
         }
     }
 
     /// Its connection with a rank, if nothing has crossed any of its own for long.
     fn still_flow(&self, peer: usize) -> Option<&Flow> {
         self.flows.get(peer).filter(|_| self.unmoved >= UNMOVED)
+    }
+
+    /// The time for which both have said that nothing crosses their connections.
+    fn still_together(&self, other: &Self) -> Duration {
+        let [begin, end] = self.still;
+        let [other_begin, other_end] = other.still;
+        let end = end.min(other_end);
+        end.saturating_duration_since(begin.max(other_begin))
     }
 }
 
@@ -102,6 +115,7 @@ impl Coordinator {
             waited: Duration::ZERO,
             flows: Vec::new(),
             unmoved: 0,
+            still: [now; 2],
         });
         let workers: Vec<Worker> = workers.collect();
         Ok(Self {
@@ -321,10 +335,12 @@ impl Coordinator {
         let ranks = || 0..self.workers.len();
         let pairs = ranks().flat_map(|from| ranks().map(move |to| (from, to)));
         pairs.into_iter().find_map(|(from, to)| {
-            let here = self.workers[from].still_flow(to)?;
-            let there = self.workers[to].still_flow(from)?;
+            let [sender, receiver] = [from, to].map(|rank| &self.workers[rank]);
+            let (here, there) = (sender.still_flow(to)?, receiver.still_flow(from)?);
             let missing = here.sent.checked_sub(there.received)?;
-            (there.awaited && (missing > 0 || here.held)).then_some((from, to, missing))
+            let is_lost = there.awaited && (missing > 0 || here.held);
+            let is_long = sender.still_together(receiver) >= UNMOVED_TOGETHER;
+            (is_lost && is_long).then_some((from, to, missing))
         })
     }
 

@@ -29,6 +29,8 @@ pub(super) enum DialError {
     Temporary(DialCause),
     /// It will never work.
     Permanent(DialCause),
+    /// The deadline left it no time: an earlier attempt tells more.
+    Late,
 }
 
 #[derive(Debug)]
@@ -59,10 +61,14 @@ impl From<HandshakeError> for DialError {
 impl DialError {
     /// The error at `address`, and what to do about it.
     pub(super) fn text(&self, address: SocketAddr, config: &TcpConfig) -> String {
-        let (Self::Temporary(cause) | Self::Permanent(cause)) = self;
-        let failure = match cause {
-            DialCause::System(error) => return format!("{address}: {error}"),
-            DialCause::Handshake(failure) => failure,
+        let failure = match self {
+            Self::Late => return format!("{address}: timed out"),
+            Self::Temporary(DialCause::System(error))
+            | Self::Permanent(DialCause::System(error)) => {
+                return format!("{address}: {error}");
+            }
+            Self::Temporary(DialCause::Handshake(failure))
+            | Self::Permanent(DialCause::Handshake(failure)) => failure,
         };
         let (rank, size) = (config.rank, config.size);
         match failure {
@@ -106,9 +112,13 @@ pub(super) fn connect(
 ) -> Result<Connection, DialError> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        return Err(DialError::Late);
     }
-    let stream = TcpStream::connect_timeout(&address, left.min(CONNECT))?;
+    let connected = TcpStream::connect_timeout(&address, left.min(CONNECT));
+    let stream = connected.map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut if left < CONNECT => DialError::Late,
+        _ => error.into(),
+    })?;
     // A port that nobody has can be given to the very socket that asks for it.
     if stream.local_addr()? == address {
         return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
@@ -126,11 +136,14 @@ pub(super) fn connect_until(
     job: &JobIdentity<'_>,
     deadline: Instant,
 ) -> Result<Connection, DialError> {
+    let mut last = DialError::Late;
     loop {
         match connect(address, target, purpose, job, deadline) {
-            Err(DialError::Temporary(_)) if Instant::now() < deadline => system::sleep(PAUSE),
+            Err(DialError::Late) => return Err(last),
+            Err(outcome @ DialError::Temporary(_)) => last = outcome,
             outcome => return outcome,
         }
+        system::sleep(PAUSE);
     }
 }
 

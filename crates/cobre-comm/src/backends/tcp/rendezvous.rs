@@ -443,7 +443,7 @@ fn join(config: &TcpConfig, job: JobIdentity<'_>, deadline: Instant) -> Result<J
         let soon = Instant::now() + GRACE;
         // Rank 0 may have given up meanwhile, and knows why.
         match receive_from_rank_0(&mut inbox, &watch, MessageKind::PeerTable, soon) {
-            Err(said) if matches!(outcome, DialError::Temporary(_)) => said,
+            Err(said) if !matches!(outcome, DialError::Permanent(_)) => said,
             _ => outcome.text(address, config),
         }
     })?;
@@ -542,13 +542,15 @@ fn find(
     let host = bare.unwrap_or(host);
     let mut pause = Duration::from_millis(1);
     // What somebody there said tells more than that nobody answers any more.
-    let mut said = None;
+    let (mut said, mut last) = (None, None);
     loop {
         let addresses: Vec<SocketAddr> = match (host, config.port).to_socket_addrs() {
             Ok(addresses) => addresses.collect(),
             Err(_) => Vec::new(),
         };
-        let mut last = format!("{host} has no address");
+        if addresses.is_empty() {
+            last = Some(format!("{host} has no address"));
+        }
         for address in addresses {
             if job.loopback_only && !address.ip().is_loopback() {
                 let what = format!("{}={host} ({})", env::TCP_COORDINATOR, address.ip());
@@ -556,13 +558,15 @@ fn find(
             }
             match dial::connect(address, 0, ConnectionPurpose::Watch, &job, deadline) {
                 Ok(connection) => return Ok((connection, address)),
+                Err(DialError::Late) if last.is_some() => {}
                 Err(outcome) => {
-                    last = outcome.text(address, config);
+                    let text = outcome.text(address, config);
                     match outcome {
-                        DialError::Permanent(_) => return Err(last),
-                        DialError::Temporary(DialCause::Handshake(_)) => said = Some(last.clone()),
-                        DialError::Temporary(DialCause::System(_)) => {}
+                        DialError::Permanent(_) => return Err(text),
+                        DialError::Temporary(DialCause::Handshake(_)) => said = Some(text.clone()),
+                        DialError::Temporary(DialCause::System(_)) | DialError::Late => {}
                     }
+                    last = Some(text);
                 }
             }
         }
@@ -573,7 +577,7 @@ fn find(
                 config.port,
                 env::TCP_COORDINATOR,
                 env::TCP_PORT,
-                said.unwrap_or(last)
+                said.or(last).unwrap_or_default()
             ));
         }
         system::sleep(pause.min(left));

@@ -196,6 +196,10 @@ fn seeds_that_failed_keep_the_contract() {
             "a rank that leaves waited for an acknowledgement from one that had left",
         ),
         (50170, "the same, with a rank 0 that is stopped meanwhile"),
+        (
+            2_000_437,
+            "what a rank had said before it left was held against one that waited for a third",
+        ),
     ] {
         let (_, _, breaches) = secret.run_plan(JobPlan::of_seed(seed), None);
         assert_eq!(breaches, [""; 0], "seed {seed}: {found}");
