@@ -118,7 +118,11 @@ pub fn load_with(
     overrides: Option<&str>,
 ) -> Result<Case, CaseError> {
     if path.is_dir() {
-        return directory(path, || hydrothermal::read(path, options, overrides));
+        let case = directory(path, || hydrothermal::read(path, options, overrides));
+        return case.map(|mut case| {
+            name_tables(path, &mut case.warnings);
+            case
+        });
     }
     if overrides.is_some() {
         return Err(CaseError::NoConfig {
@@ -214,7 +218,23 @@ fn directory<T>(
     if !hydrothermal::is_case(&path) {
         return Err(CaseError::NotACase { path });
     }
-    read().map_err(|findings| CaseError::Case { path, findings })
+    read().map_err(|mut findings| {
+        name_tables(&path, &mut findings);
+        CaseError::Case { path, findings }
+    })
+}
+
+/// Gives the findings of tables the names of the files that are there: of CSV files, where a case has no Parquet file.
+fn name_tables(case: &Path, findings: &mut [Finding]) {
+    for finding in findings {
+        let Some(name) = finding.file.strip_suffix(".parquet") else {
+            continue;
+        };
+        let csv = format!("{name}.csv");
+        if !case.join(&finding.file).exists() && case.join(&csv).exists() {
+            finding.file = csv;
+        }
+    }
 }
 
 /// The fitted production functions of the hydrothermal case in a directory.
@@ -243,15 +263,12 @@ fn hydrothermal_case<T>(
         source,
     };
     std::fs::metadata(path).map_err(unreadable)?;
-    if !path.is_dir() || !hydrothermal::is_case(path) {
+    if !path.is_dir() {
         return Err(CaseError::NotACase {
             path: path.to_owned(),
         });
     }
-    read(path).map_err(|findings| CaseError::Case {
-        path: path.to_owned(),
-        findings,
-    })
+    directory(path, || read(path))
 }
 
 /// The hydrothermal case in a directory, in the form of the other release of the format: 0.5 as 0.18, and back.
