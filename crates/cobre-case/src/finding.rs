@@ -105,6 +105,16 @@ impl Findings {
             .any(|finding| finding.severity == Severity::Error)
     }
 
+    /// True if there is an error in a table, in whichever form it is: Parquet, or CSV.
+    pub(crate) fn any_in_table(&self, file: &str) -> bool {
+        let name = |file: &str| {
+            let name = file.rsplit_once('.');
+            name.map_or(file, |(name, _)| name).to_owned()
+        };
+        let (wanted, mut errors) = (name(file), self.counts.keys());
+        errors.any(|(own, severity)| *severity == Severity::Error && name(own) == wanted)
+    }
+
     /// All of them: errors first, else in the order they were found. Of a file that has many the first are told, and
     /// how many more there are.
     pub(crate) fn sorted(mut self) -> Vec<Finding> {

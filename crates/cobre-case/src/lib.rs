@@ -118,7 +118,11 @@ pub fn load_with(
     overrides: Option<&str>,
 ) -> Result<Case, CaseError> {
     if path.is_dir() {
-        return directory(path, || hydrothermal::read(path, options, overrides));
+        let case = directory(path, || hydrothermal::read(path, options, overrides));
+        return case.map(|mut case| {
+            name_tables(path, &mut case.warnings);
+            case
+        });
     }
     if overrides.is_some() {
         return Err(CaseError::NoConfig {
@@ -212,9 +216,25 @@ fn directory<T>(
 ) -> Result<T, CaseError> {
     let path = path.to_owned();
     match hydrothermal::is_case(&path) {
-        Ok(true) => read().map_err(|findings| CaseError::Case { path, findings }),
+        Ok(true) => read().map_err(|mut findings| {
+            name_tables(&path, &mut findings);
+            CaseError::Case { path, findings }
+        }),
         Ok(false) => Err(CaseError::NotACase { path }),
         Err(source) => Err(CaseError::Unreadable { path, source }),
+    }
+}
+
+/// Gives the findings of tables the names of the files that are there: of CSV files, where a case has no Parquet file.
+fn name_tables(case: &Path, findings: &mut [Finding]) {
+    for finding in findings {
+        let Some(name) = finding.file.strip_suffix(".parquet") else {
+            continue;
+        };
+        let csv = format!("{name}.csv");
+        if !case.join(&finding.file).exists() && case.join(&csv).exists() {
+            finding.file = csv;
+        }
     }
 }
 

@@ -133,7 +133,8 @@ impl Settings {
                 expected: format!("a whole number of at most {most} is expected"),
             });
         }
-        let of_gap = |rule: &&StopRule| matches!(rule, StopRule::Gap { .. });
+        let of_gap =
+            |rule: &&StopRule| matches!(rule, StopRule::Gap { .. } | StopRule::AbsoluteGap { .. });
         let gap = self.stopping.rules.iter().find(of_gap);
         if let Some(rule) = gap.filter(|_| self.upper_bound == 0) {
             return Err(SddpError::Setting {

@@ -27,6 +27,7 @@ mod table;
 mod terminal;
 mod warnings;
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -93,7 +94,11 @@ impl Resolved {
     fn read(path: &Path, options: &Options, overrides: Option<&str>) -> Result<Self, Vec<Finding>> {
         let (files, mut system, mut findings) = resolve_system(path, overrides)?;
         system.terminal = terminal::resolve(path, &files, &system, &mut findings);
-        let mut settings = settings::resolve(&files.config, &mut findings);
+        let mut settings = settings::resolve(
+            &files.config,
+            files.stages.policy_graph.r#type,
+            &mut findings,
+        );
         inflow_sign::refuse(&system, options, &mut findings);
         let sampling = OpeningSampler::resolve(&files, &system, &mut findings);
         let paths = if findings.any_wrong() {
@@ -103,6 +108,13 @@ impl Resolved {
         };
         if findings.any_wrong() {
             return Err(findings.sorted());
+        }
+        if files.config.training.selection.is_some() {
+            let count = paths.training.as_ref().and_then(PathPlan::count);
+            settings.passes = count.and_then(NonZeroUsize::new);
+        }
+        if settings.simulate > Some(0) && files.config.simulates_all() {
+            settings.simulate = paths.simulation.as_ref().and_then(PathPlan::count);
         }
         let plan = paths
             .simulation

@@ -8,6 +8,7 @@ use cobre_sddp::{Overrides, Selection, SelectionRule, StopRule, Stopping};
 use super::files::config::{
     self, Config, CutMethod, StoppingKind, StoppingMode, StoppingRule, Training,
 };
+use super::files::stages::Horizon;
 use super::number::NonNegative;
 use crate::finding::{Findings, Place};
 
@@ -20,9 +21,11 @@ const SCENARIOS: usize = 2000;
 const UPPER_BOUND: usize = 10;
 
 /// The settings of a case; says what cannot be honoured.
-pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> Overrides {
+pub(crate) fn resolve(config: &Config, horizon: Horizon, findings: &mut Findings) -> Overrides {
     let file = Place::file(config::FILE);
     let training = &config.training;
+    end_of_paths(config, horizon, &file, findings);
+    numbers_of_paths(config, &file, findings);
     let at = file.key("training");
     switches(config, &file, findings);
     let source = training.scenario_source.as_ref();
@@ -35,9 +38,10 @@ pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> Overrides {
     unread(training, &at, findings);
     let simulated = simulation.filter(|simulation| simulation.enabled == Some(true));
     let upper = config.upper_bound_evaluation.as_ref();
-    let upper = upper.filter(|upper| upper.enabled == Some(true));
     Overrides {
-        passes: NonZeroUsize::new(training.forward_passes.0),
+        passes: training
+            .forward_passes
+            .and_then(|passes| NonZeroUsize::new(passes.0)),
         stopping: Some(stopping(training, &at, findings)),
         seed: Some(seed),
         simulate_seed: own.map(|own| Some(own.0)),
@@ -45,11 +49,7 @@ pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> Overrides {
         simulate: Some(simulated.map_or(0, |simulation| {
             simulation.num_scenarios.map_or(SCENARIOS, |count| count.0)
         })),
-        upper_bound: upper.map(|upper| {
-            upper
-                .interval_iterations
-                .map_or(UPPER_BOUND, |count| count.0)
-        }),
+        upper_bound: upper_bound(config, horizon, &file, findings),
         upper_bound_states: upper.and_then(|upper| NonZeroUsize::new(upper.states?.0)),
         path_stages: training
             .path_stages
@@ -58,6 +58,73 @@ pub(crate) fn resolve(config: &Config, findings: &mut Findings) -> Overrides {
             .and_then(|simulation| simulation.num_stages)
             .map(|stages| NonZeroUsize::new(stages.0)),
         ..Overrides::default()
+    }
+}
+
+/// Iterations from one upper bound to the next, if one is asked for: by its switch, or by a rule that needs it. Says
+/// where there can be none.
+fn upper_bound(
+    config: &Config,
+    horizon: Horizon,
+    file: &Place,
+    findings: &mut Findings,
+) -> Option<usize> {
+    let asked = config.upper_bound_evaluation.as_ref();
+    let switch = asked.and_then(|asked| asked.enabled);
+    let mut rules = config.training.stopping_rules.iter();
+    let rule = rules.position(|rule| rule.r#type == StoppingKind::Gap);
+    let rule = rule.map(|place| file.key("training.stopping_rules").index(place));
+    let switched = file.key("upper_bound_evaluation.enabled");
+    let at = match (switch, rule) {
+        (Some(true), _) => switched,
+        (Some(false), Some(_)) => {
+            let message =
+                "the stopping rule gap needs the upper bound: remove the key, or the rule";
+            findings.wrong(&switched, message);
+            return None;
+        }
+        (None, Some(rule)) => rule,
+        (Some(false) | None, None) => return None,
+    };
+    if horizon == Horizon::Cyclic {
+        let message =
+            "a cyclic study has no upper bound, which is computed backwards from the last stage";
+        findings.wrong(&at, message);
+        return None;
+    }
+    let interval = asked.and_then(|asked| asked.interval_iterations);
+    Some(interval.map_or(UPPER_BOUND, |count| count.0))
+}
+
+/// Says where the number of paths is missing, or given twice. Paths that are enumerated are counted with the system.
+fn numbers_of_paths(config: &Config, file: &Place, findings: &mut Findings) {
+    let training = &config.training;
+    let at = file.key("training.forward_passes");
+    let twice = "selection says how many paths there are; remove the key";
+    match (training.forward_passes, training.selection.is_some()) {
+        (None, false) => findings.wrong(&at, "the key is missing"),
+        (Some(_), true) => findings.wrong(&at, twice),
+        _ => {}
+    }
+    let simulation = config.simulation.as_ref();
+    if simulation.is_some_and(|own| own.num_scenarios.is_some() && own.selection.is_some()) {
+        findings.wrong(&file.key("simulation.num_scenarios"), twice);
+    }
+}
+
+/// Says which lengths of paths are given where the stages say them.
+fn end_of_paths(config: &Config, horizon: Horizon, file: &Place, findings: &mut Findings) {
+    if horizon == Horizon::Cyclic {
+        return;
+    }
+    let simulation = config.simulation.as_ref();
+    if simulation.is_some_and(|simulation| simulation.num_stages.is_some()) {
+        let message = "it is for cyclic studies: paths have all stages of this one; remove the key";
+        findings.wrong(&file.key("simulation.num_stages"), message);
+    }
+    if config.training.path_stages.is_some() {
+        let message = "nothing reads it: paths have all stages of a study that is not cyclic";
+        findings.doubtful(&file.key("training.path_stages"), message);
     }
 }
 
@@ -159,10 +226,36 @@ fn stopping(training: &Training, at: &Place, findings: &mut Findings) -> Stoppin
     let rules = training.stopping_rules.iter().enumerate();
     Stopping {
         rules: rules
-            .filter_map(|(place, rule)| stopping_rule(rule, &at.index(place), findings))
+            .flat_map(|(place, rule)| {
+                let at = at.index(place);
+                let absolute = absolute_gap(rule, training, &at, findings);
+                stopping_rule(rule, &at, findings)
+                    .into_iter()
+                    .chain(absolute)
+            })
             .collect(),
         all: training.stopping_mode == Some(StoppingMode::All),
     }
+}
+
+/// The rule of an absolute difference of the bounds.
+fn absolute_gap(
+    rule: &StoppingRule,
+    training: &Training,
+    at: &Place,
+    findings: &mut Findings,
+) -> Option<StopRule> {
+    let difference = rule.absolute_tolerance?.0;
+    let at = at.key("absolute_tolerance");
+    if rule.r#type != StoppingKind::Gap {
+        findings.wrong(&at, "the rule has no such key");
+        return None;
+    }
+    if rule.tolerance.is_some() && training.stopping_mode == Some(StoppingMode::All) {
+        let message = "either of two tolerances is enough, which does not go with stopping_mode all: remove one";
+        findings.wrong(&at, message);
+    }
+    Some(StopRule::AbsoluteGap { difference })
 }
 
 fn stopping_rule(rule: &StoppingRule, at: &Place, findings: &mut Findings) -> Option<StopRule> {
@@ -187,7 +280,9 @@ fn stopping_rule(rule: &StoppingRule, at: &Place, findings: &mut Findings) -> Op
     for (key, given, kinds) in keys {
         match (given, kinds.contains(&rule.r#type)) {
             (true, false) => findings.wrong(&at.key(key), "the rule has no such key"),
-            (false, true) => findings.wrong(&at.key(key), "the key is missing"),
+            (false, true) if rule.absolute_tolerance.is_none() => {
+                findings.wrong(&at.key(key), "the key is missing");
+            }
             _ => {}
         }
     }

@@ -91,7 +91,8 @@ config.json | /training/stopping_rules | [] | training.stopping_rules: there is 
 config.json | /training/stopping_rules/0/limit | 0 | training.stopping_rules[0].limit: a whole number that is at least 1
 config.json | /training/stopping_rules/0/seconds | 9 | stopping_rules[0].seconds: the rule has no such key
 config.json | /training/cut_selection/method | "luck" | cut_selection.method: "luck" is none of level1, lml1, domination
-config.json | /training/selection | {"method": "enumerated"} | training.selection
+config.json | /training/selection | {"method": "enumerated"} | training.forward_passes: selection says how many paths there are
+config.json | /training/selection | {"method": "lucky"} | training.selection.method: "lucky" is none of enumerated
 config.json | /training/scenario_source/inflow/scheme | "lucky" | inflow.scheme: "lucky" is none of in_sample, out_of_sample, external, historical
 config.json | /policy | {"mode": "warm_start"} | policy.mode: "warm_start" is not supported
 config.json | /exports | {"states": true} | exports.states: true is not supported

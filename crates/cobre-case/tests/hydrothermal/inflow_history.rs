@@ -478,3 +478,19 @@ fn copy_is_sound(path: &Path) {
         "{estimated}, {given}"
     );
 }
+
+#[test]
+fn a_history_that_cannot_be_read_is_the_one_error() {
+    let mut files = with_history(40);
+    files.remove(HISTORY);
+    files.insert(
+        "scenarios/inflow_history.csv",
+        "hydro_id,date,value_m3s\n0,2001-01-01,NaN\n",
+    );
+    let found = errors(&files);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].starts_with("scenarios/inflow_history.csv: row 1: value_m3s"),
+        "{found:#?}"
+    );
+}

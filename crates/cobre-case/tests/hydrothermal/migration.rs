@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cobre_case::template::{CaseFiles, TEMPLATES, TemplateColumn};
+use cobre_case::template::{CaseFiles, TEMPLATES, Template, TemplateColumn};
 use cobre_case::{Options, Release, load, migrate};
 use serde_json::json;
 
@@ -139,6 +139,62 @@ fn what_another_release_has_no_place_for_is_said() {
         found.contains("past_inflows of plant 0") && found.contains("model is estimated"),
         "{found}"
     );
+}
+
+#[test]
+fn what_only_this_format_has_is_said() {
+    let lost = |name: &str| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let template = Template::find(name).expect("it is there");
+        template
+            .files()
+            .write(directory.path())
+            .expect("it can be written");
+        let migrated = migrate(directory.path()).expect("it is sound");
+        migrated.lost.join("\n")
+    };
+    let found = lost("wet-and-dry");
+    assert!(
+        found.contains("stages.json: policy_graph.nodes: regimes of inflows"),
+        "{found}"
+    );
+    assert!(
+        found.contains("scenarios/inflow_regimes.parquet: "),
+        "{found}"
+    );
+    let found = lost("brazil-like");
+    assert!(found.contains("system/batteries.json: "), "{found}");
+    let found = lost("five-years");
+    assert!(
+        found.contains("system/terminal_water_values.parquet: "),
+        "{found}"
+    );
+    let rules = json!([{"type": "first_stage", "iterations": 5, "tolerance": 0.1}]);
+    let files = changed_in(base(), "config.json", "/training/stopping_rules", &rules);
+    let files = changed_in(
+        files,
+        "config.json",
+        "/upper_bound_evaluation",
+        &json!({"enabled": true}),
+    );
+    let losses = "/lines/0/losses_percent";
+    let files = changed_in(files, "system/lines.json", losses, &json!(3.0));
+    let directory = tempfile::tempdir().expect("a directory");
+    files.write(directory.path()).expect("it can be written");
+    let found = migrate(directory.path()).expect("it is sound").lost;
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+#[test]
+fn gaps_and_enumerated_paths_are_the_same_there_and_back() {
+    let mut files = base();
+    stages(&mut files, 3, "parallel");
+    let rules = json!([{"type": "gap", "tolerance": 0.02, "absolute_tolerance": 500}, {"type": "gap", "tolerance": 0.01}]);
+    let training = json!({"selection": {"method": "enumerated"}, "stopping_rules": rules});
+    let files = changed_in(files, "config.json", "/training", &training);
+    let directory = tempfile::tempdir().expect("a directory");
+    files.write(directory.path()).expect("it can be written");
+    assert!(there_and_back(directory.path()));
 }
 
 /// The cascade with one lag of 0.6, and this residual ratio.

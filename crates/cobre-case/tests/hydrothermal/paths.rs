@@ -3,10 +3,11 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use cobre_case::template::CaseFiles;
+use cobre_case::template::{CaseFiles, Template};
 use cobre_case::{Case, Options, Scenarios, load};
+use cobre_comm::LocalBackend;
 use cobre_results::Results;
-use cobre_sddp::{Purpose, Solver};
+use cobre_sddp::{Purpose, Settings, Solver, run};
 use serde_json::json;
 
 use crate::bad_cases::{changed_in, errors, sound, warnings};
@@ -260,4 +261,234 @@ fn wrong_scenarios_are_named() {
         found.contains("nothing reads it: no scenario_source"),
         "{found}"
     );
+}
+
+/// The sound case on external scenarios of inflows, and of loads of these numbers, in this order.
+fn with_loads(inflow_count: usize, loads: &[usize]) -> CaseFiles {
+    let source =
+        json!({"inflow": {"scheme": "external"}, "load": {"scheme": "external"}, "seed": 42});
+    let pointer = "/simulation/scenario_source";
+    let mut files = changed_in(sound(), "config.json", pointer, &source);
+    files.insert(EXTERNAL, scenarios(inflow_count));
+    let mut text = "scenario_id,stage_id,bus_id,value_mw\n".to_owned();
+    for scenario in loads {
+        for stage in 0..STAGES {
+            writeln!(text, "{scenario},{stage},0,{}", scenario - 1900).expect("memory");
+        }
+    }
+    files.insert("scenarios/external_load_scenarios.csv", text);
+    files
+}
+
+#[test]
+fn scenarios_of_several_kinds_go_together_by_their_names() {
+    let load_of = |files: &CaseFiles| {
+        let (results, _keep) = simulated(loaded(files, &Options::default()), Solver::Auto);
+        let table = Whole::read(&results, "buses").expect("there are buses");
+        let (scenarios, loads) = (table.of("scenario").to_vec(), table.of("load_mw").to_vec());
+        let highest = |scenario: usize| {
+            let rows = scenarios.iter().zip(&loads);
+            let own = rows.filter(|(own, _)| **own == (scenario + 1) as f64);
+            own.map(|(_, load)| *load).fold(0.0, f64::max)
+        };
+        (labels(&results), (0..3).map(highest).collect::<Vec<f64>>())
+    };
+    let (sorted, expected) = load_of(&with_loads(3, &[1950, 1951, 1952]));
+    let (shuffled, found) = load_of(&with_loads(3, &[1952, 1950, 1951]));
+    assert_eq!(sorted, ["1950", "1951", "1952"]);
+    assert_eq!(shuffled, sorted);
+    assert_eq!(found, expected);
+    assert!(found[0] < found[1] && found[1] < found[2], "{found:?}");
+    // One scenario of a kind goes with all of the others.
+    let (names, same) = load_of(&with_loads(3, &[1977]));
+    assert_eq!(names, sorted);
+    assert!(
+        same[0] > 0.0 && same.iter().all(|load| *load == same[0]),
+        "{same:?}"
+    );
+
+    for (loads, message) in [
+        (
+            &[1950, 1951][..],
+            "load: there is no scenario 1952, which others have",
+        ),
+        (
+            &[1950, 1951, 1953],
+            "load: there is no scenario 1952, which others have",
+        ),
+        (
+            &[1950, 1951, 1952, 1953],
+            "inflow: there is no scenario 1953, which others have",
+        ),
+    ] {
+        let found = errors(&with_loads(3, loads)).join("\n");
+        assert!(found.contains(message), "{loads:?}: {found}");
+    }
+}
+
+#[test]
+fn scenarios_that_are_the_numbers_of_rows_are_refused_before_they_take_memory() {
+    let mut text = "scenario_id,stage_id,hydro_id,value_m3s\n".to_owned();
+    // Of 24 stages and 100 plants: more than a gibibyte.
+    for scenario in 0..60_000 {
+        writeln!(text, "{scenario},0,0,5").expect("memory");
+    }
+    let large = Template::find("large").expect("it is there").files();
+    let mut files = with_scheme(large, "simulation", "external");
+    files.insert(EXTERNAL, text);
+    let found = errors(&files).join("\n");
+    let message =
+        "there are 60000 scenarios, of 24 stages and 100 × hydro plant; 55924 are the most";
+    assert!(found.contains(message), "{found}");
+}
+
+#[test]
+fn years_that_are_no_choice_are_named_and_take_no_memory() {
+    let with = |years: serde_json::Value| {
+        let source = json!({"inflow": {"scheme": "historical"}, "historical_years": years});
+        let history = crate::inflow_history::with_history(40);
+        changed_in(history, "config.json", "/training/scenario_source", &source)
+    };
+    for (years, message) in [
+        (json!([]), "historical_years: the list is empty"),
+        (
+            json!([1990, 1991, 1990]),
+            "historical_years: 1990 is there twice",
+        ),
+        (
+            json!({"from": 1991, "to": 1990}),
+            "historical_years: to, 1990, is before from, 1991",
+        ),
+        (json!({"from": i32::MIN, "to": i32::MAX}), "no such year"),
+    ] {
+        let found = errors(&with(years.clone())).join("\n");
+        assert!(found.contains(message), "{years}: {found}");
+    }
+}
+
+/// Three stages of 2, 3 and 2 openings, a reservoir with uncertain inflow, and all sequences of openings.
+fn enumerated(stage_openings: [usize; 3]) -> CaseFiles {
+    let mut files = crate::hand_base::base();
+    crate::hand_base::stages(&mut files, 3, "parallel");
+    crate::hand_base::with_plants(&mut files, &[crate::hand_base::plant()], 3);
+    let stats = "hydro_id,stage_id,mean_m3s,std_m3s\n0,0,30,20\n0,1,20,12\n0,2,25,15\n";
+    files.insert("scenarios/inflow_seasonal_stats.csv", stats);
+    for (stage, openings) in stage_openings.into_iter().enumerate() {
+        let pointer = format!("/stages/{stage}/num_scenarios");
+        files = changed_in(files, "stages.json", &pointer, &json!(openings));
+    }
+    let all = json!({"method": "enumerated"});
+    let training =
+        json!({"selection": all, "stopping_rules": [{"type": "iteration_limit", "limit": 20}]});
+    let files = changed_in(files, "config.json", "/training", &training);
+    let simulation = json!({"enabled": true, "selection": all});
+    changed_in(files, "config.json", "/simulation", &simulation)
+}
+
+#[test]
+fn enumerated_paths_are_all_sequences_of_openings_and_cost_the_bound_on_average() {
+    let case = loaded(&enumerated([2, 3, 2]), &Options::default());
+    let settings = case.settings.clone();
+    assert_eq!(settings.passes.map(std::num::NonZero::get), Some(12));
+    assert_eq!(settings.simulate, Some(12));
+    for purpose in [Purpose::Training, Purpose::Simulation] {
+        assert_eq!(case.problem.path_kind(purpose), Some("enumerated"));
+    }
+    let settings = Settings::default().with(settings);
+    let output = tempfile::tempdir().expect("a directory");
+    let (case, again) = (case.clone(), case);
+    let trained = run(&LocalBackend, case.problem, &settings, &mut ()).expect("it runs");
+    let results = crate::cyclic::results_of(again, settings, output.path());
+    let paths = Whole::read(&results, "paths").expect("there are paths");
+    let values = paths.of("value").to_vec();
+    assert_eq!(values.len(), 12);
+    let (bound, mean) = (trained.trained.bound, values.iter().sum::<f64>() / 12.0);
+    assert!((mean - bound).abs() <= 1e-6 * bound, "{mean} {bound}");
+    let hydros = inflows(&results);
+    let mut sequences: Vec<Vec<u64>> = hydros
+        .chunks(3)
+        .map(|path| path.iter().map(|inflow| inflow.to_bits()).collect())
+        .collect();
+    sequences.sort();
+    sequences.dedup();
+    assert_eq!(sequences.len(), 12);
+}
+
+#[test]
+fn enumeration_is_refused_where_paths_have_no_end_or_are_too_many() {
+    let said = |files: CaseFiles, message: &str| {
+        let found = errors(&files).join("\n");
+        assert!(found.contains(message), "{message}: {found}");
+    };
+    said(
+        enumerated([100, 100, 100]),
+        "training.selection: there are 1e6 sequences of openings, and 100000 are the most",
+    );
+    let source = json!({"seed": 1, "inflow": {"scheme": "out_of_sample"}});
+    said(
+        changed_in(
+            enumerated([2, 2, 2]),
+            "config.json",
+            "/simulation/scenario_source",
+            &source,
+        ),
+        "simulation.selection: there is no end of fresh draws",
+    );
+    said(
+        changed_in(
+            enumerated([2, 2, 2]),
+            "config.json",
+            "/training/forward_passes",
+            &json!(4),
+        ),
+        "training.forward_passes: selection says how many paths there are",
+    );
+    said(
+        changed_in(
+            enumerated([2, 2, 2]),
+            "config.json",
+            "/training/selection",
+            &json!(null),
+        ),
+        "training.forward_passes: the key is missing",
+    );
+    let graph = json!({"type": "cyclic", "annual_discount_rate": 0.1});
+    said(
+        changed_in(
+            enumerated([2, 2, 2]),
+            "stages.json",
+            "/policy_graph",
+            &graph,
+        ),
+        "training.selection: paths of a cyclic study have no end",
+    );
+}
+
+#[test]
+fn enumerated_scenarios_are_each_given_one_once() {
+    let files = with_scheme(sound(), "simulation", "external");
+    let selection = json!({"method": "enumerated"});
+    let files = changed_in(
+        files,
+        "config.json",
+        "/simulation/num_scenarios",
+        &json!(null),
+    );
+    let mut files = changed_in(files, "config.json", "/simulation/selection", &selection);
+    files.insert(EXTERNAL, scenarios(5));
+    let found = errors(&files).join("\n");
+    assert!(
+        found.contains("load is drawn from openings beside given scenarios"),
+        "{found}"
+    );
+    let mut certain = files;
+    let rows = (0..STAGES).map(|stage| format!("0,{stage},100,0\n"));
+    let rows: String = rows.collect();
+    certain.remove("scenarios/load_seasonal_stats.parquet");
+    certain.insert(
+        "scenarios/load_seasonal_stats.csv",
+        format!("bus_id,stage_id,mean_mw,std_mw\n{rows}"),
+    );
+    let case = loaded(&certain, &Options::default());
+    assert_eq!(case.settings.simulate, Some(5));
 }

@@ -170,3 +170,29 @@ fn a_study_takes_the_cuts_of_the_stage_of_its_last_date() {
     let tried = tried.expect("it runs").simulated.expect("asked for");
     assert_eq!(Some(tried), source.simulated);
 }
+
+#[test]
+fn suspicious_water_values_are_a_warning_in_the_file_that_is_there() {
+    let warned = |rows: &str| crate::bad_cases::warnings(&with_values(rows));
+    assert_eq!(
+        warned("hydro_id,water_value\n0,1000\n"),
+        Vec::<String>::new()
+    );
+    let file = "system/terminal_water_values.csv: row 1: ";
+    for (rows, message) in [
+        (
+            "hydro_id,water_value,storage_hm3\n0,1000,1e9\n",
+            "storage_hm3, 1000000000, is above the most storage",
+        ),
+        (
+            "hydro_id,water_value\n0,1e14\n",
+            "water_value, 100000000000000 $/hm³, is more than water can save",
+        ),
+        (
+            "hydro_id,water_value,storage_hm3,cut_id\n0,1000,0,7\n",
+            "cut 7 is above 0 at no storage",
+        ),
+    ] {
+        said(&warned(rows), &format!("{file}{message}"));
+    }
+}

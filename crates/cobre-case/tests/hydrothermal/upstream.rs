@@ -264,7 +264,7 @@ fn plants_have_every_cost_of_the_newest_release() {
 }
 
 #[test]
-fn a_gap_in_per_cent_is_a_relative_one_and_enumeration_is_refused_by_name() {
+fn a_gap_in_per_cent_is_a_relative_one_and_one_without_a_unit_is_absolute() {
     let rules = json!([{"type": "gap", "relative_tolerance": 0.5}]);
     let files = changed_in(sound(), "config.json", "/training/stopping_rules", &rules);
     let upper = json!({"enabled": true});
@@ -279,12 +279,66 @@ fn a_gap_in_per_cent_is_a_relative_one_and_enumeration_is_refused_by_name() {
         found.contains("stopping_rules[0].relative_tolerance"),
         "{found}"
     );
-    for part in ["training", "simulation"] {
-        let pointer = format!("/{part}/selection");
-        let selection = json!({"method": "enumerated"});
-        let files = changed_in(sound(), "config.json", &pointer, &selection);
-        let found = errors(&files).join("\n");
-        assert!(found.contains(&format!("{part}.selection: ")), "{found}");
-        assert!(found.contains("enumerated"), "{found}");
-    }
+    // In a case of 0.18 the tolerance without a unit is absolute.
+    let newer = |rule: serde_json::Value| {
+        let training = json!({"selection": {"method": "sampled", "forward_passes": 4}, "stopping_rules": [rule]});
+        let files = changed_in(sound(), "config.json", "/training", &training);
+        let directory = tempfile::tempdir().expect("a directory");
+        files.write(directory.path()).expect("it can be written");
+        let case = load(directory.path(), &Options::default()).expect("it is sound");
+        let stopping = case.settings.stopping.expect("there are rules");
+        let rules: Vec<String> = stopping.rules.iter().map(ToString::to_string).collect();
+        (rules, case.settings.upper_bound)
+    };
+    let absolute = json!({"type": "gap", "tolerance": 1000.0});
+    assert_eq!(
+        newer(absolute),
+        (vec!["absolute_gap:1000.0".to_owned()], Some(10))
+    );
+    let either = json!({"type": "gap", "tolerance": 1000.0, "relative_tolerance": 0.5});
+    let rules = ["gap:0.005", "absolute_gap:1000.0"].map(str::to_owned);
+    assert_eq!(newer(either).0, rules);
+}
+
+#[test]
+fn a_gap_needs_an_upper_bound_and_a_cyclic_study_has_none() {
+    let rules = json!([{"type": "gap", "tolerance": 0.01}]);
+    let with = changed_in(sound(), "config.json", "/training/stopping_rules", &rules);
+    assert_eq!(errors(&with), Vec::<String>::new());
+    let off = json!({"enabled": false});
+    let off = changed_in(with.clone(), "config.json", "/upper_bound_evaluation", &off);
+    let found = errors(&off).join("\n");
+    assert!(
+        found.contains("upper_bound_evaluation.enabled: the stopping rule gap"),
+        "{found}"
+    );
+    let graph = json!({"type": "cyclic", "annual_discount_rate": 0.1});
+    let none = json!({"method": "none"});
+    let cyclic = changed_in(sound(), "stages.json", "/policy_graph", &graph);
+    let pointer = "/modeling/inflow_non_negativity";
+    let cyclic = changed_in(cyclic, "config.json", pointer, &none);
+    let rule = changed_in(
+        cyclic.clone(),
+        "config.json",
+        "/training/stopping_rules",
+        &rules,
+    );
+    let found = errors(&rule).join("\n");
+    assert!(
+        found.contains("stopping_rules[0]: a cyclic study has no upper bound"),
+        "{found}"
+    );
+    let on = json!({"enabled": true});
+    let on = changed_in(cyclic, "config.json", "/upper_bound_evaluation", &on);
+    let found = errors(&on).join("\n");
+    assert!(
+        found.contains("upper_bound_evaluation.enabled: a cyclic study"),
+        "{found}"
+    );
+    let stages = changed_in(sound(), "config.json", "/simulation/num_stages", &json!(5));
+    let found = errors(&stages).join("\n");
+    assert!(
+        found.contains("simulation.num_stages: it is for cyclic studies"),
+        "{found}"
+    );
 }

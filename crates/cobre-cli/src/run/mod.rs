@@ -180,7 +180,7 @@ pub(crate) struct Args {
     cut_selection: Option<Selection>,
 
     /// Stops also by iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE, statistical:PATHS, gap:TOLERANCE,
-    /// first_stage:WINDOW,TOLERANCE or simulation:PERIOD,PATHS,TOLERANCE
+    /// absolute_gap:DIFFERENCE, first_stage:WINDOW,TOLERANCE or simulation:PERIOD,PATHS,TOLERANCE
     #[arg(long, value_name = "RULE")]
     stop: Vec<StopRule>,
 

@@ -87,13 +87,12 @@ impl Progress {
             .reduce(better)
     }
 
-    /// The distance of the best upper bound from the bound, relative to the bound.
-    pub(super) fn exact_gap(&self) -> Option<f64> {
+    /// The distance of the best upper bound from the bound.
+    pub(super) fn difference(&self) -> Option<f64> {
         let bound = *self.bounds.last()?;
         let uppers = self.iterations.iter().filter_map(|own| own.upper_bound);
         // All of them are on one side of it.
-        let nearest = uppers.map(|upper| (upper - bound).abs()).reduce(f64::min)?;
-        Some(nearest / bound.abs().max(1e-9))
+        uppers.map(|upper| (upper - bound).abs()).reduce(f64::min)
     }
 
     /// Keeps the values of simulated paths and those before them.

@@ -50,6 +50,11 @@ pub enum StopRule {
         /// The change, as the root mean square over paths, relative to the value of each.
         tolerance: f64,
     },
+    /// When the bound and the upper bound differ by no more than this, in the unit of the objective.
+    AbsoluteGap {
+        /// The difference.
+        difference: f64,
+    },
 }
 
 /// The stopping criterion: any of some rules, or all of them.
@@ -122,6 +127,7 @@ impl fmt::Display for StopRule {
             }
             Self::Statistical { paths } => write!(f, "statistical:{paths}"),
             Self::Gap { tolerance } => write!(f, "gap:{tolerance:?}"),
+            Self::AbsoluteGap { difference } => write!(f, "absolute_gap:{difference:?}"),
             Self::FirstStage { window, tolerance } => {
                 write!(f, "first_stage:{window},{tolerance:?}")
             }
@@ -203,8 +209,11 @@ impl StopRule {
                 inside.then_some(StopReason::Statistical)
             }
             Self::Gap { tolerance } => {
-                let gap = progress.exact_gap()?;
+                let gap = progress.difference()? / bounds.last()?.abs().max(1e-9);
                 (gap <= tolerance).then_some(StopReason::Gap)
+            }
+            Self::AbsoluteGap { difference } => {
+                (progress.difference()? <= difference).then_some(StopReason::Gap)
             }
             Self::FirstStage { window, tolerance } => {
                 let (last, before) = progress.decisions.split_last()?;
@@ -243,7 +252,7 @@ impl FromStr for StopRule {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = "iterations:N, time:SECONDS, stalling:WINDOW,TOLERANCE, statistical:PATHS, gap:TOLERANCE, \
-                        first_stage:WINDOW,TOLERANCE or simulation:PERIOD,PATHS,TOLERANCE is expected";
+                        absolute_gap:DIFFERENCE, first_stage:WINDOW,TOLERANCE or simulation:PERIOD,PATHS,TOLERANCE is expected";
         let tolerance = |text: &str| {
             let tolerance = text.parse::<f64>().ok();
             tolerance.filter(|tolerance| *tolerance >= 0.0 && tolerance.is_finite())
@@ -272,6 +281,9 @@ impl FromStr for StopRule {
                     Some(Self::Statistical { paths })
                 }
                 "gap" => tolerance(value).map(|tolerance| Self::Gap { tolerance }),
+                "absolute_gap" => {
+                    tolerance(value).map(|difference| Self::AbsoluteGap { difference })
+                }
                 "first_stage" => {
                     let (window, change) = value.split_once(',')?;
                     Some(Self::FirstStage {
@@ -361,6 +373,7 @@ mod tests {
     fn rules_on_the_policy_have_their_reasons() {
         let met = |rule: &str, bounds: &[f64]| reason(&[rule], false, bounds).is_some();
         assert!(met("gap:0.011", &[9.0]) && !met("gap:0.009", &[9.0]));
+        assert!(met("absolute_gap:0.091", &[9.0]) && !met("absolute_gap:0.089", &[9.0]));
         assert!(met("first_stage:1,0.001", &[9.0]));
         assert!(!met("first_stage:2,0.001", &[9.0]) && met("first_stage:2,0.6", &[9.0]));
         // There are not as many iterations.
@@ -372,7 +385,12 @@ mod tests {
             !met("simulation:1,2,1", &[9.0]),
             "the last was an iteration ago"
         );
-        for rule in ["gap:0.01", "first_stage:5,0.001", "simulation:10,200,0.01"] {
+        for rule in [
+            "gap:0.01",
+            "absolute_gap:1000.0",
+            "first_stage:5,0.001",
+            "simulation:10,200,0.01",
+        ] {
             let parsed: StopRule = rule.parse().expect("a rule");
             assert_eq!(parsed.to_string(), rule);
         }

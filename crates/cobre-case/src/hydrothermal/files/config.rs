@@ -37,6 +37,14 @@ object! {
     }
 }
 
+impl Config {
+    /// True if every path is simulated.
+    pub(crate) fn simulates_all(&self) -> bool {
+        let simulation = self.simulation.as_ref();
+        simulation.is_some_and(|simulation| simulation.selection.is_some())
+    }
+}
+
 object! {
     /// The deterministic bound from above: an inner approximation over visited states.
     UpperBoundEvaluation {
@@ -56,8 +64,10 @@ object! {
 object! {
     /// Settings of training.
     Training {
-        /// Forward passes per iteration.
-        forward_passes: Passes,
+        /// Forward passes per iteration; needed, unless selection says how many.
+        forward_passes: Option<Passes>,
+        /// Which paths are taken; as many as forward_passes says if left out.
+        selection: Option<PathSelection>,
         /// When training ends.
         stopping_rules: Vec<StoppingRule>,
         /// The mode in which stopping rules combine: any of them, or all; any if left out.
@@ -72,9 +82,6 @@ object! {
         cut_selection: Option<CutSelection>,
         /// The most stages of a path of a cyclic study; 10000 if left out.
         path_stages: Option<PathStages>,
-    }
-    refused {
-        selection: "\"sampled\" is the one method; \"enumerated\" is not read",
     }
     unread {
         cut_formulation: "cuts are single",
@@ -125,6 +132,9 @@ object! {
         iterations: Option<Count>,
         /// bound_stalling, first_stage: the least relative change over the window. gap: the relative difference of the bounds.
         tolerance: Option<NonNegative>,
+        /// gap: the difference of the bounds in the unit of the objective; in place of tolerance, or beside it, where
+        /// either ends training.
+        absolute_tolerance: Option<NonNegative>,
         /// simulation: iterations from one simulation to the next.
         period: Option<Count>,
         /// simulation: paths.
@@ -153,6 +163,25 @@ object! {
         historical_years: Option<HistoricalYears>,
         /// Where openings come from; from scenarios/noise_openings.parquet if that is there, else they are drawn.
         openings: Option<OpeningSource>,
+    }
+}
+
+object! {
+    /// Which paths are taken.
+    PathSelection {
+        /// The method.
+        method: SelectionMethod,
+    }
+}
+
+choice! {
+    /// Methods by which paths are taken.
+    SelectionMethod {
+        /// Every path once: each sequence of openings, or each scenario where scenarios are given.
+        Enumerated = "enumerated",
+    }
+    refused {
+        "sampled": "forward_passes or num_scenarios says how many are sampled, once",
     }
 }
 
@@ -276,13 +305,12 @@ object! {
         enabled: Option<bool>,
         /// Paths to walk; 2000 if left out.
         num_scenarios: Option<Paths>,
+        /// Which paths are taken; as many as num_scenarios says if left out.
+        selection: Option<PathSelection>,
         /// Stages of the paths of a cyclic study, whose costs are discounted; they end by chance if left out.
         num_stages: Option<PathStages>,
         /// Where the paths come from; that of training if left out.
         scenario_source: Option<ScenarioSource>,
-    }
-    refused {
-        selection: "\"sampled\" is the one method; \"enumerated\" is not read",
     }
     unread {
         policy_type: "the policy is its cuts",

@@ -10,7 +10,6 @@ use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::config::HistoricalYears;
 use crate::hydrothermal::files::scenarios::{ExternalInflow, ExternalLoad, ExternalSources};
-use crate::hydrothermal::sampling::Kinds;
 use crate::hydrothermal::system::System;
 use crate::hydrothermal::table;
 
@@ -21,12 +20,7 @@ pub(super) fn plan(
     scenarios: &Scenarios,
     findings: &mut Findings,
 ) -> Option<PathPlan> {
-    let mut plan = PathPlan {
-        kinds: Kinds::of(system),
-        inflows: SeriesPlan::InSample,
-        loads: SeriesPlan::InSample,
-        sources: SeriesPlan::InSample,
-    };
+    let mut plan = PathPlan::in_sample(system);
     match scenarios {
         Scenarios::Files(paths) => of_files(files, system, paths, &mut plan, findings),
         Scenarios::Years(years) => {
@@ -77,6 +71,7 @@ fn of_files(
     if !rows.sources.is_empty() {
         plan.sources = given(sources(&rows.sources, system, &at, findings));
     }
+    plan.pair(&at, findings);
 }
 
 impl FileRows {

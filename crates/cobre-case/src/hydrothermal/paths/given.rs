@@ -5,6 +5,9 @@ use std::sync::Arc;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::system::{Index, System};
 
+/// The most values of the scenarios of one kind: 1 GiB.
+const MOST_VALUES: usize = 1 << 27;
+
 /// Scenarios of the series of one kind.
 #[derive(Debug, Clone)]
 pub(crate) struct GivenScenarios {
@@ -51,6 +54,17 @@ impl GivenScenarios {
             return None;
         }
         let (count, width) = (labels.len(), stages.len() * things.len());
+        if count.saturating_mul(width) > MOST_VALUES {
+            let message = format!(
+                "there are {count} scenarios, of {} stages and {} × {}; {} are the most: is scenario_id the number of the row?",
+                stages.len(),
+                things.len(),
+                things.what(),
+                MOST_VALUES / width
+            );
+            findings.wrong(file, message);
+            return None;
+        }
         let mut values = vec![f64::NAN; count * width];
         for row in rows {
             let thing = things.find(row.thing, &row.at, findings);
@@ -115,6 +129,29 @@ impl GivenScenarios {
         }
         self.numbers = numbers.into();
         self
+    }
+
+    /// The same scenarios in another order.
+    pub(crate) fn in_order(&self, order: &[usize]) -> Self {
+        let width = self.stages * self.things;
+        let of = |all: &[f64]| -> Arc<[f64]> {
+            let scenarios = order.iter();
+            scenarios
+                .flat_map(|own| &all[own * width..][..width])
+                .copied()
+                .collect()
+        };
+        Self {
+            labels: order.iter().map(|own| self.labels[*own].clone()).collect(),
+            values: of(&self.values),
+            numbers: of(&self.numbers),
+            ..self.clone()
+        }
+    }
+
+    /// The names of all scenarios.
+    pub(crate) fn labels(&self) -> &[String] {
+        &self.labels
     }
 
     fn at(&self, scenario: usize, stage: usize, thing: usize) -> usize {

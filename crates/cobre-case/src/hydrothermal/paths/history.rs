@@ -1,6 +1,6 @@
 //! Past years as scenarios of inflows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::GivenScenarios;
 use super::given::GivenRow;
@@ -20,17 +20,24 @@ pub(super) fn years(
     at: &Place,
     findings: &mut Findings,
 ) -> Option<GivenScenarios> {
+    if let Some(wrong) = asked.and_then(wrong_choice) {
+        findings.wrong(at, wrong);
+        return None;
+    }
     let found = complete(system);
-    let wanted: Vec<i64> = match asked {
-        None => found.keys().copied().collect(),
-        Some(HistoricalYears::List(years)) => years.iter().map(|year| i64::from(*year)).collect(),
-        Some(HistoricalYears::Range(range)) => {
-            (i64::from(range.from)..=i64::from(range.to)).collect()
+    // A range may have more years than there is memory for.
+    let wanted = || -> Box<dyn Iterator<Item = i64> + '_> {
+        match asked {
+            None => Box::new(found.keys().copied()),
+            Some(HistoricalYears::List(years)) => Box::new(years.iter().copied().map(i64::from)),
+            Some(HistoricalYears::Range(range)) => {
+                Box::new(i64::from(range.from)..=i64::from(range.to))
+            }
         }
     };
-    let lacking = wanted.iter().filter(|year| !found.contains_key(year));
-    let lacking: Vec<String> = lacking.take(NAMED).map(ToString::to_string).collect();
-    if !lacking.is_empty() || wanted.is_empty() {
+    let lacking = wanted().filter(|year| !found.contains_key(year));
+    let lacking: Vec<String> = lacking.take(NAMED).map(|year| year.to_string()).collect();
+    if !lacking.is_empty() || found.is_empty() {
         let which = match lacking.join(", ") {
             none if none.is_empty() => "no year has".to_owned(),
             years => format!("{years}: no such year, or it lacks"),
@@ -52,8 +59,8 @@ pub(super) fn years(
     let stages = system.indices.stages.numbers();
     let plants = system.indices.hydros.numbers();
     let mut rows = Vec::new();
-    for year in &wanted {
-        for (stage, values) in found[year].iter().enumerate() {
+    for year in wanted() {
+        for (stage, values) in found[&year].iter().enumerate() {
             for (plant, &value) in values.iter().enumerate() {
                 rows.push(GivenRow {
                     scenario: year.to_string(),
@@ -70,6 +77,21 @@ pub(super) fn years(
     let mut found = found.of_inflows(system);
     found.kind = "historical";
     Some(found)
+}
+
+/// What is wrong with a choice of years, whatever the history has.
+fn wrong_choice(years: &HistoricalYears) -> Option<String> {
+    match years {
+        HistoricalYears::List(years) => {
+            let mut seen = HashSet::new();
+            let again = years.iter().find(|year| !seen.insert(**year));
+            let again = again.map(|year| format!("{year} is there twice"));
+            let none = || "the list is empty: leave it out for all years".to_owned();
+            again.or_else(|| years.is_empty().then(none))
+        }
+        HistoricalYears::Range(range) => (range.to < range.from)
+            .then(|| format!("to, {}, is before from, {}", range.to, range.from)),
+    }
 }
 
 /// The inflows of each year that has all of them, by stage and plant. The year is that of the first stage.

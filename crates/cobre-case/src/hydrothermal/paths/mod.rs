@@ -1,18 +1,22 @@
 //! Paths that are not drawn from openings: fresh draws of the same model, and scenarios that are given.
 
 mod asked;
+mod enumerated;
 mod given;
 mod history;
+mod pairs;
 mod resolve;
 mod source;
 
 use cobre_sddp::Change;
 
+pub(crate) use self::enumerated::EnumeratedOpenings;
 pub(crate) use self::given::GivenScenarios;
 pub(crate) use self::resolve::resolve;
 pub(crate) use self::source::sources;
 use super::model::{SeriesNumber, StageSeries};
 use super::sampling::Kinds;
+use super::system::System;
 
 /// Standard deviations that no number that is drawn is beyond: a double in [0, 1) is no closer to its ends.
 const FAR: f64 = 9.0;
@@ -31,6 +35,8 @@ pub(crate) struct PathPlan {
     pub(crate) inflows: SeriesPlan,
     pub(crate) loads: SeriesPlan,
     pub(crate) sources: SeriesPlan,
+    /// The sequences of openings, where each of them is a path.
+    pub(crate) enumerated: Option<EnumeratedOpenings>,
 }
 
 /// The source of the series of a kind.
@@ -75,6 +81,17 @@ enum Extreme {
 }
 
 impl PathPlan {
+    /// The plan of paths through the openings.
+    fn in_sample(system: &System) -> Self {
+        Self {
+            kinds: Kinds::of(system),
+            inflows: SeriesPlan::InSample,
+            loads: SeriesPlan::InSample,
+            sources: SeriesPlan::InSample,
+            enumerated: None,
+        }
+    }
+
     /// The plans by kind of series, with the numbers of its series.
     fn parts(&self) -> [(&SeriesPlan, std::ops::Range<usize>); 3] {
         [
@@ -84,22 +101,17 @@ impl PathPlan {
         ]
     }
 
-    /// The scenarios that give a path its name.
+    /// The scenarios that give a path its name: those of the kind that has most, and of the first of such kinds.
     fn scenarios(&self) -> Option<&GivenScenarios> {
-        let mut given = self
-            .parts()
-            .into_iter()
-            .filter_map(|(plan, _)| plan.given());
-        given.next()
+        let parts = self.parts().into_iter().rev();
+        let given = parts.filter_map(|(plan, _)| plan.given());
+        given.max_by_key(|given| given.len())
     }
 
     /// The number of scenarios; none if there are as many as are asked for.
     pub(crate) fn count(&self) -> Option<usize> {
-        let given = self
-            .parts()
-            .into_iter()
-            .filter_map(|(plan, _)| plan.given());
-        given.map(GivenScenarios::len).max()
+        let sequences = self.enumerated.as_ref().map(EnumeratedOpenings::len);
+        sequences.or_else(|| self.scenarios().map(GivenScenarios::len))
     }
 
     fn range(&self, stage: usize, extreme: Extreme, series: &StageSeries) -> Vec<Change> {

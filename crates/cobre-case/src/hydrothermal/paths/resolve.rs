@@ -2,8 +2,10 @@
 
 use std::cell::OnceCell;
 
+use cobre_sddp::{MAX_PASSES, MAX_PATHS};
+
 use super::given::GivenRow;
-use super::{GivenScenarios, PathPlan, PathPlans, SeriesPlan, asked, history};
+use super::{GivenScenarios, PathPlan, PathPlans, SeriesPlan, asked, enumerated, history};
 use crate::Options;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
@@ -26,12 +28,19 @@ pub(crate) fn resolve(
     let at = |part: &str| Place::file(config::FILE).key(part).key("scenario_source");
     let cases = CaseScenarios::new(files, system);
     let planned = training.map(|source| cases.plan(source, &at("training"), findings));
-    let training = planned.flatten();
-    let simulation = match (&options.scenarios, own) {
+    let mut training = planned.flatten();
+    let mut simulation = match (&options.scenarios, own) {
         (Some(scenarios), _) => asked::plan(files, system, scenarios, findings),
         (None, Some(own)) => cases.plan(own, &at("simulation"), findings),
         (None, None) => training.clone(),
     };
+    let all = |part: &str| Place::file(config::FILE).key(part).key("selection");
+    if files.config.training.selection.is_some() {
+        training = enumerated::plan(training, system, MAX_PASSES, &all("training"), findings);
+    }
+    if files.config.simulates_all() && options.scenarios.is_none() {
+        simulation = enumerated::plan(simulation, system, MAX_PATHS, &all("simulation"), findings);
+    }
     cases.unused(options, findings);
     for (plan, part) in [(&training, "training"), (&simulation, "simulation")] {
         let given = plan.as_ref().and_then(|plan| plan.inflows.given());
@@ -101,17 +110,21 @@ impl<'c> CaseScenarios<'c> {
         let inflows = match inflow {
             SchemeKind::Historical => {
                 let years = source.historical_years.as_ref();
-                let found = history::years(self.system, years, &at.key("inflow"), findings);
+                let key = years.map_or("inflow", |_| "historical_years");
+                let found = history::years(self.system, years, &at.key(key), findings);
                 found.map_or(SeriesPlan::InSample, SeriesPlan::Given)
             }
             scheme => series(scheme, || self.inflows(at, findings)),
         };
-        Some(PathPlan {
+        let mut plan = PathPlan {
             kinds: Kinds::of(self.system),
             inflows,
             loads: series(load, || self.loads(at, findings)),
             sources: series(ncs, || self.sources(at, findings)),
-        })
+            enumerated: None,
+        };
+        plan.pair(at, findings);
+        Some(plan)
     }
 
     fn inflows(&self, at: &Place, findings: &mut Findings) -> Option<GivenScenarios> {

@@ -66,6 +66,9 @@ impl CasePaths {
     /// there.
     fn scenario(&self, seed: u64, purpose: Purpose, path: usize) -> usize {
         let count = self.plan.count().unwrap_or(usize::MAX);
+        if self.plan.enumerated.is_some() {
+            return path % count;
+        }
         if purpose != Purpose::Training || count == usize::MAX {
             return path;
         }
@@ -107,6 +110,9 @@ impl CasePaths {
 
 impl PathSource for CasePaths {
     fn kind(&self) -> &str {
+        if self.plan.enumerated.is_some() {
+            return "enumerated";
+        }
         let given = self.plan.scenarios().map(|given| given.kind);
         given.unwrap_or("out_of_sample")
     }
@@ -128,8 +134,10 @@ impl PathSource for CasePaths {
         let mut numbers = Vec::with_capacity(self.plan.kinds.sources.end);
         for (plan, own) in self.plan.parts() {
             let first = own.start;
+            let drawn = self.plan.enumerated.as_ref();
+            let drawn = drawn.map_or(at.opening, |all| all.opening(scenario, stage));
             numbers.extend(own.map(|series| {
-                let opening = || SeriesNumber::Drawn(self.openings[stage][at.opening][series]);
+                let opening = || SeriesNumber::Drawn(self.openings[stage][drawn][series]);
                 match plan {
                     SeriesPlan::InSample => opening(),
                     SeriesPlan::OutOfSample => {
@@ -147,6 +155,9 @@ impl PathSource for CasePaths {
     }
 
     fn identity(&self) -> String {
+        if self.plan.enumerated.is_some() {
+            return "enumerated".to_owned();
+        }
         let parts = self.plan.parts().map(|(plan, _)| match plan {
             SeriesPlan::InSample => "in_sample".to_owned(),
             SeriesPlan::OutOfSample => "out_of_sample".to_owned(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::newer::{self, JsonFiles};
 use super::newer_tables::{self, Observation};
-use super::{COLUMNS, older};
+use super::{COLUMNS, older, own};
 use crate::Options;
 use crate::finding::{Finding, Findings, Place};
 use crate::hydrothermal::files::scenarios::ArCoefficients;
@@ -69,6 +69,7 @@ pub(crate) fn migrate(case: &Path) -> Result<Migrated, Vec<Finding>> {
     let (mut to, mut observations) = (Release::Older, Vec::new());
     match from {
         Release::Older => {
+            own::find(&jsons, &files, &mut lost);
             newer::translate(&mut jsons, &newer_tables::turbined_costs(&system));
             observations = newer_tables::past_inflows(&files, &system, &mut lost);
             to = Release::Newer;
@@ -132,13 +133,9 @@ fn release(files: &JsonFiles) -> Release {
     let config = files.get("config.json");
     let training = config.and_then(|config| config.get("training"));
     let selection = training.and_then(|training| training.get("selection"));
-    let stages = files
-        .get("stages.json")
-        .map_or(&[][..], |file| file.all("stages"));
-    let openings = stages
-        .iter()
-        .any(|stage| stage.get("num_openings").is_some());
-    if selection.is_some() || openings {
+    let sampled = selection.is_some_and(|own| own.text("method") == Some("sampled"));
+    let openings = files.get("stages.json").is_some_and(older::counts_openings);
+    if sampled || openings {
         Release::Newer
     } else {
         Release::Older

@@ -8,6 +8,7 @@ mod migrate;
 mod newer;
 mod newer_tables;
 mod older;
+mod own;
 
 pub(crate) use self::migrate::migrate;
 pub use self::migrate::{Migrated, Release};

@@ -54,6 +54,9 @@ fn config(files: &mut JsonFiles) {
             part.put("selection", Json::object([method, (key, count)]));
         }
     }
+    if let Some(training) = config.get_mut("training") {
+        training.each("stopping_rules").for_each(gap);
+    }
     if let Some(training) = config.get_mut("training")
         && let Some(mut cuts) = training.take("cut_selection")
         && cuts.take("enabled") == Some(Json::Bool(true))
@@ -73,6 +76,19 @@ fn config(files: &mut JsonFiles) {
             .and_then(|file| file.get_mut("hydro"))
     {
         hydro.put("inflow_nonnegativity_cost", cost);
+    }
+}
+
+/// Gives a rule `gap` the tolerances of 0.18: the relative one in per cent.
+fn gap(rule: &mut Json) {
+    if rule.text("type") != Some("gap") {
+        return;
+    }
+    let relative = rule.number("tolerance");
+    rule.take("tolerance");
+    rule.rename("absolute_tolerance", "tolerance");
+    if let Some(relative) = relative {
+        rule.put("relative_tolerance", Json::Number(relative * 100.0));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::hydrothermal::json::Json;
 /// Puts the keys of a file of 0.18 in the places of 0.5. What has none stays.
 pub(crate) fn translate(case: &Path, file: &str, json: &mut Json) {
     match file {
-        "config.json" => config(json),
+        "config.json" => config(case, json),
         "stages.json" => {
             for stage in json.each("stages") {
                 stage.rename("num_openings", "num_scenarios");
@@ -37,7 +37,13 @@ pub(crate) fn translate(case: &Path, file: &str, json: &mut Json) {
 /// The table of limits of groups of units.
 pub(super) const GROUP_BOUNDS: &str = "constraints/hydro_unit_group_bounds.parquet";
 
-fn config(json: &mut Json) {
+fn config(case: &Path, json: &mut Json) {
+    if let Some(training) = json.get_mut("training") {
+        let is_newer = is_newer(case, training);
+        for rule in training.each("stopping_rules") {
+            tolerances_of_gap(rule, is_newer);
+        }
+    }
     for (part, key) in [
         ("training", "forward_passes"),
         ("simulation", "num_scenarios"),
@@ -56,9 +62,6 @@ fn config(json: &mut Json) {
             part.put(key, count);
         }
     }
-    if let Some(training) = json.get_mut("training") {
-        training.each("stopping_rules").for_each(gap_in_percent);
-    }
     let Some(cuts) = json
         .get_mut("training")
         .and_then(|part| part.get_mut("cut_selection"))
@@ -75,10 +78,37 @@ fn config(json: &mut Json) {
     }
 }
 
-/// Makes the relative tolerance of a rule `gap`, which 0.18 has in per cent, the one of 0.5.
-fn gap_in_percent(rule: &mut Json) {
-    if rule.text("type") == Some("gap")
-        && rule.get("tolerance").is_none_or(Json::is_nothing)
+/// True if settings of training are of 0.18. Both forms may have paths enumerated.
+fn is_newer(case: &Path, training: &Json) -> bool {
+    match training.get("selection").map(|own| own.text("method")) {
+        Some(Some("sampled")) => true,
+        Some(_) => {
+            let text = cobre_files::read(&case.join("stages.json"), cobre_files::MOST_TEXT_BYTES);
+            let json = text
+                .ok()
+                .and_then(|text| serde_json::from_slice::<Json>(&text).ok());
+            json.is_some_and(|json| counts_openings(&json))
+        }
+        None => false,
+    }
+}
+
+/// True if stages have the key of 0.18 for their openings.
+pub(super) fn counts_openings(stages: &Json) -> bool {
+    let mut stages = stages.all("stages").iter();
+    stages.any(|stage| stage.get("num_openings").is_some())
+}
+
+/// Makes the tolerances of a rule `gap` those of 0.5: 0.18 has the relative one in per cent, and `tolerance` is the
+/// absolute one.
+fn tolerances_of_gap(rule: &mut Json, is_newer: bool) {
+    if rule.text("type") != Some("gap") {
+        return;
+    }
+    if is_newer {
+        rule.rename("tolerance", "absolute_tolerance");
+    }
+    if rule.get("tolerance").is_none_or(Json::is_nothing)
         && let Some(percent) = rule.number("relative_tolerance")
     {
         rule.take("relative_tolerance");

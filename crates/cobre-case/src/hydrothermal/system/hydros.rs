@@ -13,6 +13,7 @@ use super::units::{self, UnitGroup};
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::Files;
 use crate::hydrothermal::files::constraints::HydroBounds;
+use crate::hydrothermal::files::inflow::InflowHistory;
 use crate::hydrothermal::files::penalties::HydroPenalties;
 use crate::hydrothermal::files::penalty_overrides::HydroOverrides;
 use crate::hydrothermal::files::scenarios::InflowStats;
@@ -374,7 +375,8 @@ pub(super) fn resolve(
             diverts_to,
             travel: travel::resolve(files, plant, stages, &at, findings),
         };
-        if plant.stores() && !plant.inflow.known {
+        // Of a history that cannot be read all is said.
+        if plant.stores() && !plant.inflow.known && !findings.any_in_table(InflowHistory::FILE) {
             let at = Place::file(InflowStats::FILE).rows(thing);
             findings.wrong(&at, "there is no inflow, but the plant has a reservoir");
         }

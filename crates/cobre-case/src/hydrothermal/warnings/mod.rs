@@ -1,6 +1,7 @@
 //! Warnings: input that is legal but suspicious.
 
 mod equipment;
+mod terminal;
 
 use cobre_sddp::{Magnitudes, Problem};
 
@@ -56,6 +57,7 @@ pub(crate) fn find(files: &Files, system: &System, lowest: &[Vec<f64>], findings
     dear_plants(files, system, findings);
     hours(files, system, findings);
     equipment::find(files, system, findings);
+    terminal::find(files, system, findings);
 }
 
 fn inflows(system: &System, plant: &Hydro, thing: &str, findings: &mut Findings) {
