@@ -220,8 +220,14 @@ fn two_collectives_of_one_call_are_no_stall() {
         .enumerate()
         .filter(|(rank, _)| *rank != 9)
     {
-        let calls = record.calls.iter().map(|(begin, end, _)| *end - *begin);
-        let waits = record.waits.iter().map(|(begin, end)| *end - *begin);
+        let calls = record
+            .calls
+            .iter()
+            .map(|(begin, end, _)| end.saturating_sub(*begin));
+        let waits = record
+            .waits
+            .iter()
+            .map(|(begin, end)| end.saturating_sub(*begin));
         (call, wait) = (
             calls.fold(call, Duration::max),
             waits.fold(wait, Duration::max),
