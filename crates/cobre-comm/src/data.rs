@@ -97,6 +97,20 @@ pub(crate) fn reduce<'a, T: Reducible>(
     ranks.for_each(|next| combine(into, next, op));
 }
 
+/// Goes on with what [`reduce`] has made of the ranks before: combines what further ranks bring, in rank order.
+#[allow(
+    dead_code,
+    reason = "of the backends only tcp hands on what is not finished"
+)]
+pub(crate) fn reduce_onto<'a, T: Reducible>(
+    so_far: &mut [T],
+    ranks: impl IntoIterator<Item = &'a [T]>,
+    op: ReduceOp,
+) {
+    let ranks = ranks.into_iter();
+    ranks.for_each(|next| combine(so_far, next, op));
+}
+
 macro_rules! integers {
     ($($t:ty)*) => {$(
         impl Reducible for $t {}

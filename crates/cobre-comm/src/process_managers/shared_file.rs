@@ -28,14 +28,19 @@ impl Drop for PublishedFile {
     }
 }
 
-/// The directory, made if it is missing, if only this user can change what is in it.
+/// The directory, made if it is missing, if only this user can change what is in it. The one around it must be there: a file
+/// system that is not mounted here would else be waited for in vain.
 pub(super) fn directory(path: Option<PathBuf>) -> Result<PathBuf, String> {
     let variable = env::JOB_DIR;
     let path = path.ok_or_else(|| format!("set {variable} to a directory that all hosts see"))?;
     let about = |what: &dyn std::fmt::Display| format!("{} ({variable}): {what}", path.display());
-    let mut maker = DirBuilder::new();
-    let made = maker.recursive(true).mode(0o700).create(&path);
-    made.map_err(|error| about(&error))?;
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(about(&"the directory around it is not on this host"));
+        }
+        Err(error) if !path.is_dir() => return Err(about(&error)),
+        _ => {}
+    }
     let found = fs::metadata(&path).map_err(|error| about(&error))?;
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own || found.mode() & 0o022 != 0 {
@@ -201,6 +206,15 @@ mod tests {
         fs::set_permissions(&place.0, fs::Permissions::from_mode(0o777)).unwrap();
         let error = directory(Some(place.0.clone())).unwrap_err();
         assert!(error.contains("mode 700"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_of_a_file_system_that_is_not_mounted_is_not_made() {
+        let place = Place::new("mounted");
+        let missing = place.0.join("shared");
+        let error = directory(Some(missing.join("jobs"))).unwrap_err();
+        assert!(error.contains("is not on this host"), "{error}");
+        assert!(!missing.exists());
     }
 
     #[test]

@@ -143,7 +143,7 @@ pub const BACKENDS: &[BackendRow] = &[
     tcp("star"),
     tcp("ring"),
     tcp_hosts(ONE_HOST, &[3]),
-    tcp_hosts(HOSTS_IN_A_ROW, &[4]),
+    tcp_hosts(HOSTS_IN_A_ROW, &[4, 5]),
     tcp_hosts(HOSTS_INTERLEAVED, &[7]),
     tcp_hosts(HOSTS_UNEVEN, &[5]),
     BackendRow {

@@ -30,6 +30,15 @@ fn a_killed_rank_that_does_not_lead_is_known_to_all() {
     all_learn(HOSTS_IN_A_ROW, "kill", "is gone", 3);
 }
 
+/// Where the ranks of a host follow one another, leaders hand long vectors on.
+#[test]
+fn a_killed_leader_of_ranks_in_a_row_is_known_to_all() {
+    for leader in [0, 2] {
+        let calls = ["large-allreduce", "allgatherv"];
+        all_learn_in(&calls, HOSTS_IN_A_ROW, "kill", "is gone", leader);
+    }
+}
+
 #[test]
 fn a_killed_rank_of_the_only_host_is_known_to_all() {
     let calls = ["allreduce", "allgatherv", "fence", "node"];

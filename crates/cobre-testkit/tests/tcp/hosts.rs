@@ -183,6 +183,24 @@ fn ranks_share_memory_inside_hosts_and_sockets_between_them() {
     }
 }
 
+/// Long sums go from host to host where ranks are numbered in a row, and by the leaders' shares where they are not: either way
+/// in rank order.
+#[test]
+fn two_to_four_hosts_of_two_to_four_ranks_reduce_in_rank_order() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for (hosts, per_host) in [(2, 4), (3, 2), (4, 4)] {
+        for is_in_a_row in [true, false] {
+            for contract in ["allreduce/rank-order", "program"] {
+                let program = [env!("CARGO_BIN_EXE_rank"), contract, "--calls", "20"];
+                let ranks = network.ranks_on(hosts, per_host, is_in_a_row, &program);
+                sockets::all_well(&finish(ranks));
+            }
+        }
+    }
+}
+
 /// The link of the host with ranks 1 and 3 goes down: the others name one of them, those two name rank 0.
 #[test]
 fn a_host_of_two_ranks_that_is_cut_off_is_known_to_all() {

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use cobre_comm::env::{TCP_BIND, TCP_COORDINATOR, TCP_SECRET_FILE};
+use cobre_comm::env::{TCP_BIND, TCP_COORDINATOR, TCP_HOST, TCP_SECRET_FILE, TCP_SHARED_MEMORY};
 use cobre_testkit::hosts::{HOSTS as TESTKIT_HOSTS, HOSTS_IN_A_ROW};
 
 use crate::sockets::{self, skip, start};
@@ -103,6 +103,31 @@ impl Network {
                 .args(program)
                 .env(TESTKIT_HOSTS, arrangement)
                 .envs(settings.iter().copied());
+            start(&mut command)
+        });
+        started.collect()
+    }
+
+    /// Starts so many ranks on each of so many hosts, numbered host by host or in turn, which must share memory there.
+    pub fn ranks_on(
+        &self,
+        hosts: usize,
+        per_host: usize,
+        is_in_a_row: bool,
+        program: &[&str],
+    ) -> Vec<Child> {
+        let size = hosts * per_host;
+        let started = (0..size).map(|rank| {
+            let host = if is_in_a_row {
+                rank / per_host
+            } else {
+                rank % hosts
+            };
+            let mut command = self.rank(host, rank, size);
+            command
+                .args(program)
+                .env(TCP_SHARED_MEMORY, "on")
+                .env(TCP_HOST, format!("host-{host}"));
             start(&mut command)
         });
         started.collect()

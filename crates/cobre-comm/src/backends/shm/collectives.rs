@@ -432,6 +432,37 @@ fn reduce_by_owners<T: Reducible>(
     Ok(())
 }
 
+/// Every rank's vector, at most a stage long, where rank 0 finds it until it calls [`hand_out_result`].
+pub(super) fn offer_to_leader<T: Reducible>(
+    group: &Group,
+    signature: &CallSignature,
+    send: &[T],
+) -> Result<(), TransportFault> {
+    if group.rank > 0 {
+        group.stage(0, send);
+    }
+    group.arrive(signature, &[]);
+    group.meet_all(signature)
+}
+
+/// Rank 0's result of what was offered, to all ranks. As in [`reduce_by_owners`] single areas suffice.
+pub(super) fn hand_out_result<T: Reducible>(
+    group: &Group,
+    signature: &CallSignature,
+    result: &mut [T],
+) -> Result<(), TransportFault> {
+    if group.rank == 0 {
+        group.deliver(0, result);
+    }
+    group.arrive(signature, &[]);
+    group.meet_all(signature)?;
+    if group.rank > 0 {
+        let into: &mut [u8] = bytemuck::cast_slice_mut(result);
+        copy::read(group.result(0, into.len()), into, StoreMode::Cached);
+    }
+    Ok(())
+}
+
 /// The elements of a block of `len` that `rank` reduces: equal shares on the borders of cache lines.
 fn segment<T>(group: &Group, len: usize, rank: usize) -> std::ops::Range<usize> {
     let grain = (GRAIN / size_of::<T>()).max(1);

@@ -101,8 +101,13 @@ impl SegmentLayout {
     /// Buffer sizes that measured best: rings that stay in cache together.
     pub(super) fn for_ranks(ranks: usize, cpus: usize, ring: Option<usize>) -> Self {
         let ring = ring.unwrap_or(if ranks <= cpus { 2 << 20 } else { 1 << 20 });
-        let stage = if ranks >= 8 { 1 << 18 } else { 1 << 20 };
+        let stage = Self::stage_bytes(ranks);
         Self::new(ranks, ring.next_multiple_of(PAGE), stage)
+    }
+
+    /// Bytes of the stage of each of so many ranks.
+    pub(super) const fn stage_bytes(ranks: usize) -> usize {
+        if ranks >= 8 { 1 << 18 } else { 1 << 20 }
     }
 
     /// The layout for these buffer sizes.

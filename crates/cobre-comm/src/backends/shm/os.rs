@@ -49,6 +49,11 @@ pub(super) fn await_message(messages: &Receiver<()>) {
     let _ = messages.recv();
 }
 
+/// Bytes of a stage in the segment of a host of so many ranks.
+pub(super) const fn stage_bytes(ranks: usize) -> usize {
+    SegmentLayout::stage_bytes(ranks)
+}
+
 /// The segment that `config` names: created by its rank 0, opened by the others once it is there.
 pub(super) fn segment(
     config: &ShmConfig,

@@ -166,6 +166,38 @@ impl HostGroup {
         collectives::allreduce(&self.0, signature, send, recv, op)
     }
 
+    /// Most bytes of a vector that [`offer_to_leader`](Self::offer_to_leader) takes on a host of so many ranks.
+    pub(in crate::backends) fn most_offered(ranks: usize) -> usize {
+        system::stage_bytes(ranks)
+    }
+
+    /// Every rank's vector for the leader, which finds the others' by [`offered`](Self::offered) until it hands out the result.
+    pub(in crate::backends) fn offer_to_leader<T: Reducible>(
+        &self,
+        signature: &CallSignature,
+        send: &[T],
+    ) -> Result<(), TransportFault> {
+        collectives::offer_to_leader(&self.0, signature, send)
+    }
+
+    /// Elements of the vector that another rank offers, on the leader.
+    pub(in crate::backends) fn offered<T: Reducible>(
+        &self,
+        rank: usize,
+        range: Range<usize>,
+    ) -> &[T] {
+        self.0.staged(rank, range)
+    }
+
+    /// The leader's result to all ranks.
+    pub(in crate::backends) fn hand_out_result<T: Reducible>(
+        &self,
+        signature: &CallSignature,
+        result: &mut [T],
+    ) -> Result<(), TransportFault> {
+        collectives::hand_out_result(&self.0, signature, result)
+    }
+
     pub(in crate::backends) fn broadcast(
         &self,
         signature: &CallSignature,

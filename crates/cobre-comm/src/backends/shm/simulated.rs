@@ -98,6 +98,10 @@ impl SimulatedSegment {
     }
 }
 
+pub(super) fn stage_bytes(ranks: usize) -> usize {
+    current().map_or(os::stage_bytes(ranks), |_| STAGE)
+}
+
 pub(super) fn segment(
     config: &ShmConfig,
 ) -> Result<(Arc<Mapping>, SegmentLayout, SegmentFile), String> {

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::frame::FrameKind;
-use super::group::RunningCall;
+use super::group::{Group, RunningCall};
 use super::link::{Incoming, Outgoing};
 use crate::arguments::{Partition, RootedPartition};
 use crate::communicator::ReduceOp;
@@ -28,8 +28,12 @@ const GRAIN: usize = 64;
 
 /// True if `bytes` go from rank to rank rather than through rank 0.
 pub(super) fn goes_direct(run: &RunningCall<'_>, bytes: usize) -> bool {
-    let group = run.group;
-    run.size() == 2 || group.direct && (group.always_direct || bytes > STAR)
+    goes_direct_among(run.group, run.size(), bytes)
+}
+
+/// As [`goes_direct`], among so many ranks of the group.
+pub(super) fn goes_direct_among(group: &Group, size: usize, bytes: usize) -> bool {
+    size == 2 || group.direct && (group.always_direct || bytes > STAR)
 }
 
 /// Returns when all ranks have arrived.

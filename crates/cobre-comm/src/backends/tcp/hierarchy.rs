@@ -1,7 +1,7 @@
 //! The collectives where ranks share memory, in three steps: inside every host, between the leaders of the hosts, and
 //! inside every host again. Each step carries the call signature, and no rank ends the last before all ranks have
 //! begun the first. Reductions are in rank order, however the ranks are spread over hosts: leaders exchange the ranks'
-//! vectors and not sums of them.
+//! vectors and not sums of them, but where a host's ranks follow one another (`chain.rs`).
 
 use std::ops::Range;
 use std::sync::MutexGuard;
@@ -382,6 +382,9 @@ impl HostCall<'_> {
                 recv.copy_from_slice(send);
             }
             return self.inside(|group| group.allreduce(self.run.signature, send, recv, op));
+        }
+        if self.can_chain(size_of_val(send)) {
+            return self.reduce_in_chain(send, recv, op);
         }
         let block = (BLOCK / size_of::<T>() / self.hosts.ranks()).max(1);
         // Without elements there is still a call to agree on.

@@ -1,6 +1,7 @@
 //! Processes of one or several hosts, over sockets.
 
 mod accept;
+mod chain;
 mod channel;
 mod collectives;
 mod connection;

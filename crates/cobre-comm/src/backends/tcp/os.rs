@@ -98,6 +98,13 @@ pub(super) const fn many_sockets() -> usize {
     MANY_SOCKETS
 }
 
+/// Bytes that go from leader to leader at a time.
+const CHAIN_PIECE: usize = 64 * 1024;
+
+pub(super) const fn chain_piece() -> usize {
+    CHAIN_PIECE
+}
+
 /// News of a socket since the last: that it may have something to read, or room.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SocketEvent {

@@ -41,6 +41,8 @@ pub(super) struct RankRecord {
     pub(super) topology: Option<String>,
     /// Each call: when it began, when it ended, and how.
     pub(super) calls: Vec<(Duration, Duration, CallResult)>,
+    /// Each collective of these calls, which may make several: when it began and ended.
+    pub(super) waits: Vec<(Duration, Duration)>,
     /// The call that it is in: its number and since when.
     pub(super) pending: Option<(usize, Duration)>,
     pub(super) acted: Option<Duration>,
@@ -193,7 +195,9 @@ impl Rank {
     fn make(&self, comm: &TcpBackend, number: usize, call: PlannedCall) -> bool {
         let begin = now();
         self.note(|record| record.pending = Some((number, begin)));
-        let outcome = call_and_compare(comm, number, call);
+        let mut times = CollectiveTimes(vec![begin]);
+        let outcome = call_and_compare(comm, number, call, &mut times);
+        times.note_end();
         let result = match outcome {
             Ok(None) => CallResult::Right,
             Ok(Some(difference)) => CallResult::Wrong(difference),
@@ -203,9 +207,20 @@ impl Rank {
         let is_right = result == CallResult::Right;
         self.note(|record| {
             record.pending = None;
+            let waits = times.0.windows(2).map(|pair| (pair[0], pair[1]));
+            record.waits.extend(waits);
             record.calls.push((begin, now(), result));
         });
         is_right
+    }
+}
+
+/// The beginning of a call, and the ends of its collectives.
+struct CollectiveTimes(Vec<Duration>);
+
+impl CollectiveTimes {
+    fn note_end(&mut self) {
+        self.0.push(now());
     }
 }
 
@@ -238,6 +253,7 @@ fn call_and_compare(
     comm: &TcpBackend,
     number: usize,
     call: PlannedCall,
+    times: &mut CollectiveTimes,
 ) -> Result<Option<String>, CommError> {
     let (rank, size) = (comm.rank(), comm.size());
     // Blocks of different lengths.
@@ -274,23 +290,31 @@ fn call_and_compare(
         PlannedCall::Region(length) => {
             let counts: Vec<usize> = (0..size).map(|rank| block(length, rank)).collect();
             let region = comm.create_partitioned_region::<f64>(&counts)?;
+            times.note_end();
             let own = vector(number, rank, counts[rank]);
             let right = (0..size).flat_map(|rank| vector(number, rank, counts[rank]));
-            write_and_read(region, &own, right)
+            write_and_read(region, &own, right, times)
         }
         PlannedCall::LeaderRegion(length) => {
             let region = comm.create_shared_region::<f64>(length)?;
+            times.note_end();
             let right = vector(number, 0, length);
             let own = if comm.is_leader() { &right[..] } else { &[] };
-            write_and_read(region, own, right.iter().copied())
+            write_and_read(region, own, right.iter().copied(), times)
         }
-        PlannedCall::Split => {
-            let host = comm.split_local()?;
-            let mut sum = [0.0];
-            host.allreduce(&[1.0], &mut sum, ReduceOp::Sum)?;
-            Ok(differs(&sum, std::iter::once(host.size() as f64)))
-        }
+        PlannedCall::Split => split_and_sum(comm, times),
     }
+}
+
+fn split_and_sum(
+    comm: &TcpBackend,
+    times: &mut CollectiveTimes,
+) -> Result<Option<String>, CommError> {
+    let host = comm.split_local()?;
+    times.note_end();
+    let mut sum = [0.0];
+    host.allreduce(&[1.0], &mut sum, ReduceOp::Sum)?;
+    Ok(differs(&sum, std::iter::once(host.size() as f64)))
 }
 
 /// Writes this rank's part of a region, and compares the whole with what it should be.
@@ -298,9 +322,11 @@ fn write_and_read(
     mut region: impl SharedRegion<f64>,
     own: &[f64],
     right: impl Iterator<Item = f64>,
+    times: &mut CollectiveTimes,
 ) -> Result<Option<String>, CommError> {
     region.as_mut_slice().copy_from_slice(own);
     region.fence()?;
+    times.note_end();
     let difference = differs(region.as_slice(), right);
     region.fence()?;
     Ok(difference)

@@ -151,7 +151,6 @@ impl Judge<'_> {
     /// Promise 5: long waits are reported, and nothing else is.
     fn stalls(&mut self) {
         let waits = |rank: usize| {
-            let calls = &self.outcome.ranks[rank].calls;
             let was_stopped = |begin: Duration, end: Duration| {
                 let mut faults = self.outcome.happened.iter();
                 faults.any(|(at, fault, _)| {
@@ -160,12 +159,9 @@ impl Judge<'_> {
                         && *at + Duration::from_secs(200) > begin
                 })
             };
-            let calls = calls
-                .iter()
-                .filter(move |(begin, end, _)| !was_stopped(*begin, *end));
-            calls
-                .map(|(begin, end, _)| end.saturating_sub(*begin))
-                .max()
+            let waits = self.outcome.ranks[rank].waits.iter();
+            let waits = waits.filter(|(begin, end)| !was_stopped(*begin, *end));
+            waits.map(|(begin, end)| end.saturating_sub(*begin)).max()
         };
         let alive = (0..self.plan.size).filter(|&rank| self.is_alive(rank));
         let longest = alive.filter_map(waits).max().unwrap_or_default();
@@ -181,7 +177,9 @@ impl Judge<'_> {
             });
         let surely = SURELY_STALLED + stops.sum::<Duration>();
         if longest >= surely && !is_reported && self.is_harmless() {
-            self.breach(format!("5: a call took {longest:?}, and nobody said so"));
+            self.breach(format!(
+                "5: a collective took {longest:?}, and nobody said so"
+            ));
         }
         let ends = self.outcome.now;
         if is_reported && ends < DEFAULT_STALL {

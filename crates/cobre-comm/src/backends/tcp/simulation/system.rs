@@ -434,6 +434,11 @@ pub(in super::super) fn many_sockets() -> usize {
     }
 }
 
+/// As small beside the stage of a simulated host as pieces are beside real stages.
+pub(in super::super) fn chain_piece() -> usize {
+    current().map_or(os::chain_piece(), |_| 1024)
+}
+
 pub(in super::super) type EventQueue = AnyEventQueue;
 
 /// A source in a simulated queue: its number there, and its events that were told.

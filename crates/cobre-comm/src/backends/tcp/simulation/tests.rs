@@ -206,6 +206,37 @@ fn seeds_that_failed_keep_the_contract() {
     }
 }
 
+/// The ranks of a host wait in `split_local` for one that computes, and then in a sum of theirs for rank 9, which is
+/// stopped: 33 s together, and no collective takes 30 s.
+#[test]
+fn two_collectives_of_one_call_are_no_stall() {
+    let secret = SimulationSecret::new("two");
+    let (plan, outcome, breaches) = secret.run_plan(JobPlan::by_hosts(3_001_345), None);
+    assert_eq!(breaches, [""; 0], "{plan:?}");
+    let (mut call, mut wait) = (Duration::ZERO, Duration::ZERO);
+    for (_, record) in outcome
+        .ranks
+        .iter()
+        .enumerate()
+        .filter(|(rank, _)| *rank != 9)
+    {
+        let calls = record
+            .calls
+            .iter()
+            .map(|(begin, end, _)| end.saturating_sub(*begin));
+        let waits = record
+            .waits
+            .iter()
+            .map(|(begin, end)| end.saturating_sub(*begin));
+        (call, wait) = (
+            calls.fold(call, Duration::max),
+            waits.fold(wait, Duration::max),
+        );
+    }
+    let limit = crate::env::DEFAULT_STALL;
+    assert!(wait < limit && limit < call, "{wait:?} {call:?}");
+}
+
 /// A job of hosts without faults, in a network with buffers of these sizes.
 fn of_hosts(hosts: &[usize], calls: Vec<PlannedCall>, room: usize) -> JobPlan {
     JobPlan {
@@ -414,6 +445,51 @@ fn deaths_on_one_host_and_on_two_end_in_one_record() {
     }
     println!("{failed:#?}");
     assert!(failed.values().all(|&jobs| jobs > 1), "{failed:#?}");
+}
+
+/// Long vectors go from leader to leader and back where ranks are numbered in a row: nothing happens, a rank of each host dies
+/// on the way, or makes another call.
+#[test]
+fn long_reductions_of_hosts_in_a_row_keep_the_contract() {
+    let secret = SimulationSecret::new("chain");
+    let calls = vec![PlannedCall::Allreduce(20_000); 2];
+    let mut failed = 0;
+    for hosts in [
+        &[0, 0, 1, 1][..],
+        &[0, 1, 1, 2, 2, 2],
+        &[0, 0, 1, 1, 1, 2, 3, 3],
+    ] {
+        let quiet = JobPlan {
+            topology: TcpTopology::Ring,
+            ..of_hosts(hosts, calls.clone(), 20_000)
+        };
+        let (plan, outcome, breaches) = secret.run_plan(quiet.clone(), None);
+        assert_eq!(breaches, [""; 0], "{plan:?} {outcome:#?}");
+        let leaders = (0..hosts.len()).filter(|&rank| rank == 0 || hosts[rank - 1] != hosts[rank]);
+        let last = hosts.len() - 1;
+        let mut plans: Vec<JobPlan> = Vec::new();
+        for rank in leaders.chain([last]) {
+            let disturbed = (1..5).map(|part| JobPlan {
+                faults: vec![(
+                    Trigger::Step(outcome.steps * part / 5),
+                    JobFault::Kill(rank),
+                )],
+                ..quiet.clone()
+            });
+            plans.extend(disturbed);
+            plans.push(JobPlan {
+                act: Some((1, rank, Act::OtherCall)),
+                ..quiet.clone()
+            });
+        }
+        for plan in plans {
+            let (plan, outcome, breaches) = secret.run_plan(plan, None);
+            assert_eq!(breaches, [""; 0], "{plan:?} {outcome:#?}");
+            let mut calls = outcome.ranks.iter().flat_map(|it| &it.calls);
+            failed += u32::from(calls.any(|it| it.2 != job::CallResult::Right));
+        }
+    }
+    assert!(failed > 20, "{failed}");
 }
 
 /// A job of three ranks whose second and third exchange large blocks when the way from one to the other is blocked.
