@@ -57,6 +57,30 @@ fn limits_of_spilled_and_diverted_flow_hold_where_they_can() {
     costs("diverted", &files, expected);
 }
 
+#[test]
+fn a_plant_may_enter_or_leave_after_the_study() {
+    for (key, stage, energy) in [
+        ("entry_stage_id", 9, 0.0),
+        ("exit_stage_id", 9, ALL),
+        ("exit_stage_id", 1, ALL),
+        ("entry_stage_id", -3, ALL),
+    ] {
+        let mut own = plant();
+        own[key] = json!(stage);
+        costs(&format!("{key} {stage}"), &with(&[own]), saving(energy));
+    }
+    // The targets of a filling follow from the stages up to the entry.
+    let mut filled = plant();
+    filled["filling"] = json!({"start_stage_id": 0});
+    let targets = "hydros[0].entry_stage_id: filling has its targets from the stages before it";
+    for (entry, errors_there) in [(1, 0), (2, 1)] {
+        filled["entry_stage_id"] = json!(entry);
+        let found = errors(&with(&[filled.clone()]));
+        let said = found.iter().filter(|error| error.contains(targets));
+        assert_eq!(said.count(), errors_there, "{found:#?}");
+    }
+}
+
 /// The plant with groups of units in place of a bus: of each least and most turbined flow, and the bus.
 fn grouped(groups: &[[f64; 3]]) -> Value {
     let groups = groups.iter().enumerate().map(|(id, [least, most, bus])| {

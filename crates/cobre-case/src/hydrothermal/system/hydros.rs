@@ -345,7 +345,7 @@ pub(super) fn resolve(
             .iter()
             .map(|blocks| blocks.first().copied().unwrap_or(whole))
             .collect();
-        let mut phases = phases::resolve(plant, stages, stage_index, &at, findings);
+        let mut phases = phases::resolve(plant, stages, &at, findings);
         set_targets(&mut phases, plant, stages, &limits, &bounds[place]);
         check_bounds(plant, stages, &bounds[place], findings);
         let plant = Hydro {
