@@ -35,6 +35,7 @@ pub(super) fn resolve(
     // Before the first stage or after the last one is right too: the study is a part of the plant's time.
     let window = StageWindow::new(plant.entry_stage_id, plant.exit_stage_id, at, findings);
     let (entry, exit) = (plant.entry_stage_id, plant.exit_stage_id);
+    let after = stages.last().map_or(0, |last| last.id.saturating_add(1));
     let start = plant.filling.as_ref().map(|filling| {
         let at_plant = at;
         let at = at_plant.key("filling");
@@ -46,7 +47,7 @@ pub(super) fn resolve(
         } else if entry.is_some_and(|entry| start >= entry) {
             let message = format!("{start} is not before entry_stage_id of the plant");
             findings.wrong(&key, message);
-        } else if entry.is_some_and(|entry| stages.last().is_some_and(|last| entry > last.id + 1)) {
+        } else if entry.is_some_and(|entry| entry > after) {
             let message =
                 "filling has its targets from the stages before it, and the study ends earlier";
             findings.wrong(&at_plant.key("entry_stage_id"), message);
