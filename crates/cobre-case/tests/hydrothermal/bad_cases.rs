@@ -146,7 +146,7 @@ system/hydros.json | /hydros/1/diversion | {"downstream_id": 0, "max_flow_m3s": 
 system/hydros.json | /hydros/1/travel_time_hours | 5 | hydros[1].travel_time_hours: water of this plant reaches no other
 system/hydros.json | /hydros/0/travel_time_hours | -5 | hydros[0].travel_time_hours: a number that is at least 0 is expected
 system/hydros.json | /hydros/0/filling | {"start_stage_id": 0} | hydros[0].filling: filling ends where entry_stage_id says
-system/hydros.json | /hydros/0/entry_stage_id | 99 | hydros[0].entry_stage_id: there is no stage 99
+system/hydros.json | /hydros/0/entry_stage_id | "soon" | hydros[0].entry_stage_id: a whole number
 stages.json | /stages/0/block_mode | "sequential" | stages[0].block_mode: "sequential" is not supported: use chronological
 initial_conditions.json | /filling_storage | [{"hydro_id": 0, "value_hm3": 5}] | filling_storage[0].hydro_id: hydro plant 0 has no filling
 initial_conditions.json | /past_defluences | [{"hydro_id": 0, "start_date": "2025-12-01", "end_date": "2026-01-01", "value_m3s": 5}] | past_defluences[0].hydro_id: hydro plant 0 has no travel_time_hours

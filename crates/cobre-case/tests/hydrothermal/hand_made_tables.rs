@@ -8,6 +8,9 @@ use cobre_case::{Options, load};
 use parquet::column::writer::ColumnWriter;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use serde_json::json;
+
+use crate::hand_base::{base, costs, stages};
 
 const LOADS: &str = "scenarios/load_seasonal_stats.parquet";
 
@@ -159,4 +162,19 @@ fn times_in_place_of_days_are_one_error_with_a_hint() {
         of_history[0].contains("column date: date32 is expected, int64 is found; times and texts"),
         "{found:#?}"
     );
+}
+
+#[test]
+fn a_source_needs_statistics_only_where_it_is_there() {
+    let mut files = base();
+    stages(&mut files, 3, "parallel");
+    files.json(
+        "system/non_controllable_sources.json",
+        json!({"non_controllable_sources": [{"id": 3, "name": "wind", "bus_id": 0, "max_generation_mw": 50,
+            "entry_stage_id": 1, "exit_stage_id": 2}]}),
+    );
+    let rows = "ncs_id,stage_id,mean,std\n3,1,0.4,0\n".to_owned();
+    files.insert("scenarios/non_controllable_stats.csv", rows);
+    // 20 MW in one of three stages.
+    costs("a stage", &files, 450_000.0 - 20.0 * 10.0 * 300.0);
 }

@@ -58,6 +58,83 @@ fn limits_of_spilled_and_diverted_flow_hold_where_they_can() {
 }
 
 #[test]
+fn a_plant_may_enter_or_leave_after_the_study() {
+    for (key, stage, energy) in [
+        ("entry_stage_id", 9, 0.0),
+        ("exit_stage_id", 9, ALL),
+        ("exit_stage_id", 1, ALL),
+        ("entry_stage_id", -3, ALL),
+    ] {
+        let mut own = plant();
+        own[key] = json!(stage);
+        costs(&format!("{key} {stage}"), &with(&[own]), saving(energy));
+    }
+    // The targets of a filling follow from the stages up to the entry.
+    let mut filled = plant();
+    filled["filling"] = json!({"start_stage_id": 0});
+    let targets = "hydros[0].entry_stage_id: filling has its targets from the stages before it";
+    for (entry, errors_there) in [(1, 0), (2, 1)] {
+        filled["entry_stage_id"] = json!(entry);
+        let found = errors(&with(&[filled.clone()]));
+        let said = found.iter().filter(|error| error.contains(targets));
+        assert_eq!(said.count(), errors_there, "{found:#?}");
+    }
+}
+
+/// The plant with groups of units in place of a bus: of each least and most turbined flow, and the bus.
+fn grouped(groups: &[[f64; 3]]) -> Value {
+    let groups = groups.iter().enumerate().map(|(id, [least, most, bus])| {
+        json!({"id": id, "name": format!("u{id}"), "bus_id": *bus as i32, "min_turbined_m3s": least,
+            "max_turbined_m3s": most, "min_generation_mw": 0, "max_generation_mw": most})
+    });
+    let mut own = plant();
+    own["unit_groups"] = groups.collect();
+    own.as_object_mut().expect("an object").remove("bus_id");
+    own
+}
+
+const GROUP_BOUNDS: &str = "constraints/hydro_unit_group_bounds.csv";
+
+#[test]
+fn one_group_of_units_has_the_stricter_limits_and_misses_them_once() {
+    // No water may be used, so that 5 m³/s are missed in 300 h.
+    let mut own = grouped(&[[5.0, 50.0, 0.0]]);
+    own["generation"]["min_turbined_m3s"] = json!(5);
+    own["reservoir"]["min_storage_hm3"] = json!(70);
+    own["penalties"] = json!({"storage_violation_below_cost": 1e8});
+    let missed = 150_000.0 + 5.0 * 300.0 * 1000.0;
+    costs("without a table", &with(&[own.clone()]), missed);
+    let mut files = with(&[own]);
+    let columns = "hydro_id,hydro_unit_group_id,stage_id,block_id,max_turbined_m3s\n";
+    files.insert(GROUP_BOUNDS, format!("{columns}0,0,0,,40\n"));
+    costs("with a table", &files, missed);
+    let mut files = with(&[grouped(&[[0.0, 50.0, 0.0]])]);
+    files.insert(GROUP_BOUNDS, format!("{columns}0,0,0,,3\n"));
+    costs("stricter", &files, saving(3.0 * 300.0));
+}
+
+#[test]
+fn limits_of_a_plant_are_those_of_its_groups_together_if_it_has_none() {
+    for (groups, energy, bounded) in [
+        (
+            &[[0.0, 30.0, 0.0], [0.0, 4.0, 1.0]][..],
+            34.0 * 300.0,
+            29.0 * 300.0,
+        ),
+        (&[[0.0, 30.0, 0.0], [0.0, 20.0, 1.0]], ALL, 45.0 * 300.0),
+        (&[[0.0, 30.0, 0.0]], 30.0 * 300.0, 25.0 * 300.0),
+    ] {
+        let mut own = grouped(groups);
+        own["generation"] = json!({"model": "constant_productivity", "productivity_mw_per_m3s": 1});
+        let mut files = with(&[own]);
+        costs("groups", &files, saving(energy));
+        let columns = "hydro_id,hydro_unit_group_id,stage_id,max_turbined_m3s\n";
+        files.insert(GROUP_BOUNDS, format!("{columns}0,0,0,25\n"));
+        costs("with a table", &files, saving(bounded));
+    }
+}
+
+#[test]
 fn a_limit_of_spillage_that_cannot_be_kept_is_missed_and_said() {
     // 20 hm³ must leave, and no turbine takes them.
     let mut idle = plant();

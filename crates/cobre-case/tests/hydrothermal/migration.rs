@@ -100,6 +100,26 @@ fn stages_in_no_range_and_things_that_enter_after_the_end_stay_what_they_are() {
 }
 
 #[test]
+fn plants_beside_one_with_bounded_groups_of_units_stay_what_they_are() {
+    let mut files = base();
+    let (mut own, mut other) = (plant(), plant());
+    own.as_object_mut().expect("an object").remove("bus_id");
+    own["unit_groups"] = json!([
+        {"id": 0, "name": "a", "bus_id": 0, "max_turbined_m3s": 30, "max_generation_mw": 30},
+        {"id": 1, "name": "b", "bus_id": 1, "max_turbined_m3s": 30, "max_generation_mw": 30}]);
+    other["id"] = json!(1);
+    other["name"] = json!("other");
+    with_plants(&mut files, &[own, other], 1);
+    files.insert(
+        "constraints/hydro_unit_group_bounds.csv",
+        "hydro_id,hydro_unit_group_id,stage_id,max_turbined_m3s\n0,1,0,10\n".to_owned(),
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    files.write(directory.path()).expect("it can be written");
+    assert!(there_and_back(directory.path()));
+}
+
+#[test]
 fn reference_cases_are_the_same_problem_there_and_back() {
     let Some(directory) = crate::reference_cases::reference() else {
         println!("skipped: no reference data");

@@ -31,7 +31,7 @@ stage_table! {
         ARRIVING_BELOW_HM3 arriving_below_hm3: f64, "hm³",
             "water turbined and spilled here, now or before, that reaches the plant below during the stage";
         UNDER_WAY_HM3 under_way_hm3: f64, "hm³",
-            "water turbined and spilled here that reaches the plant below after the stage";
+            "water turbined and spilled here that reaches the plant below after the stage, before the study ends";
     }
 }
 

@@ -258,11 +258,11 @@ fn hydros(files: &mut JsonFiles) {
         let bus = plant.take("bus_id").unwrap_or(Json::Null);
         let name = plant.get("name").cloned().unwrap_or(Json::Null);
         let mut group = Json::object([("id", Json::Integer(0)), ("name", name), ("bus_id", bus)]);
-        if let Some(generation) = plant.get_mut("generation") {
-            for key in LIMITS {
-                if let Some(limit) = generation.take(key) {
-                    group.put(key, limit);
-                }
+        // The limits of the plant stay beside those of the group.
+        for key in LIMITS {
+            let limit = plant.get("generation").and_then(|own| own.get(key));
+            if let Some(limit) = limit.cloned() {
+                group.put(key, limit);
             }
         }
         plant.put("unit_groups", Json::List(vec![group]));

@@ -29,8 +29,13 @@ pub(crate) fn translate(case: &Path, file: &str, json: &mut Json) {
     if let Some((_, list)) = ENTITIES.iter().find(|(of, _)| *of == file) {
         entities(case, json, list);
     }
-    if file == "system/hydros.json" && !case.join(GROUP_BOUNDS).exists() {
-        json.each("hydros").for_each(one_group);
+    if file == "system/hydros.json" {
+        // A table of limits refers to the groups.
+        let table = case.join(GROUP_BOUNDS);
+        if !table.exists() && !table.with_extension("csv").exists() {
+            json.each("hydros").for_each(one_group);
+        }
+        json.each("hydros").for_each(limits_of_groups);
     }
 }
 
@@ -195,6 +200,26 @@ pub(super) fn starts_of(stages: &Json) -> Vec<(Json, String)> {
         ))
     });
     starts.chain(after).collect()
+}
+
+/// Gives a plant without limits of its own those that its groups of units have together; their least ones hold for each.
+fn limits_of_groups(plant: &mut Json) {
+    let groups = plant.all("unit_groups").iter();
+    let together = LIMITS.map(|key| {
+        let most = if key.starts_with("max") { 1.0 } else { 0.0 };
+        let own = groups.clone().map(|group| group.number(key).unwrap_or(0.0));
+        (key, most * own.sum::<f64>())
+    });
+    if plant.all("unit_groups").is_empty() {
+        return;
+    }
+    if let Some(generation) = plant.get_mut("generation") {
+        for (key, limit) in together {
+            if generation.get(key).is_none_or(Json::is_nothing) {
+                generation.put(key, Json::Number(limit));
+            }
+        }
+    }
 }
 
 /// Makes a plant with one group of units one at a bus, if they have the same limits.

@@ -310,7 +310,7 @@ pub(super) fn resolve(
     let mut downstream = Vec::new();
     let given = inflows.into_iter().zip(productions).zip(by_block);
     let plants = files.hydros.hydros.iter().zip(given);
-    for (place, (plant, ((inflow, production), by_block))) in plants.enumerate() {
+    for (place, (plant, ((inflow, production), mut by_block))) in plants.enumerate() {
         let at = list.index(place);
         let thing = format!("hydro plant {} ({})", plant.id, plant.name);
         let bus = units::bus(plant, buses, &at, findings);
@@ -340,11 +340,12 @@ pub(super) fn resolve(
         let usual = costs(files, plant, &files.penalties.hydro);
         let costs = overrides[place].iter();
         let costs = costs.map(|row| row.map_or(usual, |row| usual.changed(&row)));
+        let units = merge_one(std::mem::take(&mut units[place]), &mut by_block);
         let limits: Vec<HydroLimits> = by_block
             .iter()
             .map(|blocks| blocks.first().copied().unwrap_or(whole))
             .collect();
-        let mut phases = phases::resolve(plant, stages, stage_index, &at, findings);
+        let mut phases = phases::resolve(plant, stages, &at, findings);
         set_targets(&mut phases, plant, stages, &limits, &bounds[place]);
         check_bounds(plant, stages, &bounds[place], findings);
         let plant = Hydro {
@@ -356,7 +357,7 @@ pub(super) fn resolve(
             costs: costs.collect(),
             limits,
             block_limits: by_block,
-            units: std::mem::take(&mut units[place]),
+            units,
             initial_storage: check_storage(
                 (plant, &phases),
                 place,
@@ -423,6 +424,23 @@ fn block_limits(
         findings,
     );
     found
+}
+
+/// The groups of units that share a plant's flow: one alone has all of it, so that the stricter of its limits and those of
+/// the plant hold, and what they miss costs once.
+fn merge_one(units: Vec<UnitGroup>, by_block: &mut [Vec<HydroLimits>]) -> Vec<UnitGroup> {
+    let [only] = &units[..] else {
+        return units;
+    };
+    for (limits, own) in by_block.iter_mut().zip(&only.limits) {
+        for (limits, own) in limits.iter_mut().zip(own) {
+            limits.min_turbined = limits.min_turbined.max(own.min_turbined);
+            limits.max_turbined = limits.max_turbined.min(own.max_turbined);
+            limits.min_generation = limits.min_generation.max(own.min_generation);
+            limits.max_generation = limits.max_generation.min(own.max_generation);
+        }
+    }
+    Vec::new()
 }
 
 /// Sets the targets of filling.

@@ -1,7 +1,7 @@
 //! Phases of a plant: not there yet, filling, in operation, gone.
 
-use super::index::Index;
 use super::time::Stage;
+use super::window::StageWindow;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::files::system;
 
@@ -29,23 +29,16 @@ impl HydroPhase {
 pub(super) fn resolve(
     plant: &system::Hydro,
     stages: &[Stage],
-    index: &Index,
     at: &Place,
     findings: &mut Findings,
 ) -> Vec<HydroPhase> {
-    let find = |id: Option<i32>, key: &str, findings: &mut Findings| {
-        id.and_then(|id| index.find(id, &at.key(key), findings).map(|_| id))
-    };
-    let entry = find(plant.entry_stage_id, "entry_stage_id", findings);
-    let exit = find(plant.exit_stage_id, "exit_stage_id", findings);
-    if let (Some(entry), Some(exit)) = (entry, exit)
-        && exit <= entry
-    {
-        let message = format!("{exit} is not after entry_stage_id, {entry}");
-        findings.wrong(&at.key("exit_stage_id"), message);
-    }
+    // Before the first stage or after the last one is right too: the study is a part of the plant's time.
+    let window = StageWindow::new(plant.entry_stage_id, plant.exit_stage_id, at, findings);
+    let (entry, exit) = (plant.entry_stage_id, plant.exit_stage_id);
+    let after = stages.last().map_or(0, |last| last.id.saturating_add(1));
     let start = plant.filling.as_ref().map(|filling| {
-        let at = at.key("filling");
+        let at_plant = at;
+        let at = at_plant.key("filling");
         let key = at.key("start_stage_id");
         let start = filling.start_stage_id;
         if plant.entry_stage_id.is_none() {
@@ -54,6 +47,10 @@ pub(super) fn resolve(
         } else if entry.is_some_and(|entry| start >= entry) {
             let message = format!("{start} is not before entry_stage_id of the plant");
             findings.wrong(&key, message);
+        } else if entry.is_some_and(|entry| entry > after) {
+            let message =
+                "filling has its targets from the stages before it, and the study ends earlier";
+            findings.wrong(&at_plant.key("entry_stage_id"), message);
         }
         if filling.filling_inflow_m3s.is_some() && filling.filling_min_rate_m3s.is_some() {
             let message = "it is another name of filling_inflow_m3s; keep one of them";
@@ -62,10 +59,10 @@ pub(super) fn resolve(
         start
     });
     let phase = |stage: &Stage| {
-        if exit.is_some_and(|exit| stage.id >= exit) {
-            HydroPhase::Retired
-        } else if entry.is_none_or(|entry| stage.id >= entry) {
+        if window.has(stage.id) {
             HydroPhase::Operating
+        } else if exit.is_some_and(|exit| stage.id >= exit) {
+            HydroPhase::Retired
         } else if start.is_some_and(|start| stage.id >= start) {
             HydroPhase::Filling { target: 0.0 }
         } else {

@@ -129,10 +129,12 @@ pub(super) fn resolve(
         let bus = buses.find(source.bus_id, &at.key("bus_id"), findings);
         let thing = format!("source {} ({})", source.id, source.name);
         let mut given = std::mem::take(&mut given[place]);
-        let availability = availability(&stats[place], &mut given, &thing, stage_index, findings);
         let window = StageWindow::new(source.entry_stage_id, source.exit_stage_id, &at, findings);
+        let there = window.of(stages);
+        let known = (&stats[place][..], &there[..]);
+        let availability = availability(known, &mut given, &thing, stage_index, findings);
         let mut factors = std::mem::take(&mut factors[place]);
-        for (there, factors) in window.of(stages).into_iter().zip(&mut factors) {
+        for (there, factors) in there.into_iter().zip(&mut factors) {
             if !there {
                 factors.fill(0.0);
             }
@@ -156,9 +158,9 @@ pub(super) fn resolve(
 }
 
 /// The availability of a source by stage: its statistics, else what a bound gives, else its capacity. Bounds of stages
-/// that have statistics are dropped.
+/// that have statistics are dropped. Stages in which it is not there need none.
 fn availability(
-    stats: &[Option<Spread>],
+    (stats, there): (&[Option<Spread>], &[bool]),
     given: &mut [Vec<Option<f64>>],
     thing: &str,
     stages: &Index,
@@ -166,9 +168,9 @@ fn availability(
 ) -> Vec<Spread> {
     let bounded = |given: &[Option<f64>]| given.iter().all(Option::is_some);
     let whole = spread(1.0, 0.0);
-    let filled = stats.iter().zip(given.iter());
+    let filled = stats.iter().zip(given.iter()).zip(there);
     let filled: Vec<Option<Spread>> = filled
-        .map(|(stats, given)| stats.or(bounded(given).then_some(whole)))
+        .map(|((stats, given), there)| stats.or((bounded(given) || !there).then_some(whole)))
         .collect();
     for (stats, given) in stats.iter().zip(given) {
         if stats.is_some() {
