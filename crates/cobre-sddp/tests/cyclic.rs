@@ -251,8 +251,8 @@ fn enclosed(problem: Problem, iterations: usize, every: usize) -> (f64, f64, Vec
 #[test]
 fn upper_bounds_fall_to_the_value_of_value_iteration_and_never_below() {
     let optimum = value_iteration();
-    let (bound, upper, on_the_way) = enclosed(cyclic(Risk::EXPECTATION), 150, 15);
-    assert_eq!(on_the_way.len(), 10);
+    let (bound, upper, on_the_way) = enclosed(cyclic(Risk::EXPECTATION), 150, 50);
+    assert_eq!(on_the_way.len(), 3);
     let below = |upper: &&f64| **upper < optimum - 1e-6;
     assert_eq!(on_the_way.iter().find(below), None, "{optimum}");
     assert!(
@@ -269,7 +269,7 @@ fn upper_bounds_fall_to_the_value_of_value_iteration_and_never_below() {
 
 #[test]
 fn the_upper_bound_of_a_cycle_holds_under_risk() {
-    for risk in ["cvar:0.5,0.4", "cvar:1,0.2", "cvar:0.3,0"] {
+    for risk in ["cvar:0.5,0.4", "cvar:0.3,0"] {
         let risk: Risk = risk.parse().expect("a measure");
         // What follows 40 stages is worth 0.6^40, about a billionth, of the value.
         let long = run(
@@ -279,7 +279,7 @@ fn the_upper_bound_of_a_cycle_holds_under_risk() {
             &mut (),
         );
         let long = long.expect("it runs").trained.bound;
-        let (bound, upper, on_the_way) = enclosed(cyclic_with(risk, 0.6), 200, 40);
+        let (bound, upper, on_the_way) = enclosed(cyclic_with(risk, 0.6), 200, 100);
         assert!(
             on_the_way.iter().all(|upper| *upper > long - 1e-6),
             "{on_the_way:?}"

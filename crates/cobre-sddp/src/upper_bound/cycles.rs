@@ -18,7 +18,7 @@ use crate::training::Trainer;
 /// The most rounds of an evaluation. What they leave out makes the bound larger, not wrong.
 const MOST_ROUNDS: usize = 200;
 /// The change of bounds, relative to the largest, that ends the rounds.
-const SETTLED: f64 = 1e-9;
+const SETTLED: f64 = 1e-8;
 /// The most rounds in which shifts are found, each a sum per node.
 const MOST_SUMS: usize = 100_000;
 /// The change of shifts, relative to the largest, that ends these.

@@ -195,15 +195,27 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// The slopes and the anchors of all nodes.
     fn fixed(&self) -> Fixed {
         let shared = self.work.read();
-        let (slopes, reach) = if shared.problem.graph.is_cyclic() {
+        let problem = shared.problem;
+        let cyclic = problem.graph.is_cyclic();
+        let (mut slopes, reach) = if cyclic {
             (slopes::of_cycles(&shared), reach::of_cycles(&shared))
         } else {
             (slopes::of_nodes(&shared), reach::of_nodes(&shared))
         };
-        let anchors = slopes.iter().zip(&reach);
-        let anchors = anchors.map(|(slopes, reach)| states::anchors(slopes, reach));
+        let anchors = |slopes: &[Slopes]| -> Vec<Vec<Vec<f64>>> {
+            let of_nodes = slopes.iter().zip(&reach);
+            of_nodes
+                .map(|(slopes, reach)| states::anchors(slopes, reach))
+                .collect()
+        };
+        let mut found = anchors(&slopes);
+        let mut open = (0..problem.nodes.len()).filter(|&node| found[node].is_empty());
+        if cyclic && open.any(|node| problem.has_successors(node) && !slopes[node].are_finite()) {
+            slopes::of_endless_ranges(&shared, &mut slopes);
+            found = anchors(&slopes);
+        }
         Fixed {
-            anchors: anchors.collect(),
+            anchors: found,
             slopes,
         }
     }

@@ -40,6 +40,14 @@ impl Slopes {
         }
     }
 
+    /// True if there is one in every direction.
+    pub(super) fn are_finite(&self) -> bool {
+        self.up
+            .iter()
+            .chain(&self.down)
+            .all(|slope| slope.is_finite())
+    }
+
     /// Those of the terminal value of a node.
     fn terminal(problem: &Problem, node: usize) -> Self {
         let mut slopes = Self::none(problem.states.len());
@@ -75,11 +83,8 @@ pub(super) fn of_nodes<C: Backend>(shared: &TrainingState<'_, C>) -> Vec<Slopes>
 }
 
 /// The same in a graph with cycles. Infinite slopes claim nothing and hold; what follows from slopes that hold, holds too.
-/// Where these stay infinite, slopes that grow from zero and that no further step exceeds hold as well: those of all finite
-/// horizons are below them.
 pub(super) fn of_cycles<C: Backend>(shared: &TrainingState<'_, C>) -> Vec<Slopes> {
-    let problem = shared.problem;
-    let mut slopes = ends(problem, f64::INFINITY);
+    let mut slopes = ends(shared.problem, f64::INFINITY);
     for _ in 0..ROUNDS {
         let mut next = step(shared, &slopes);
         least(&mut next, &slopes);
@@ -87,18 +92,15 @@ pub(super) fn of_cycles<C: Backend>(shared: &TrainingState<'_, C>) -> Vec<Slopes
             break;
         }
     }
-    let infinite = |own: &Slopes| {
-        own.up
-            .iter()
-            .chain(&own.down)
-            .any(|slope| !slope.is_finite())
-    };
-    if slopes.iter().any(infinite)
-        && let Some(grown) = grown(shared)
-    {
-        least(&mut slopes, &grown);
-    }
     slopes
+}
+
+/// The same where states have ranges without an end: slopes that grow from zero, and that no further step exceeds, hold as
+/// well. Those of all finite horizons are below them.
+pub(super) fn of_endless_ranges<C: Backend>(shared: &TrainingState<'_, C>, known: &mut [Slopes]) {
+    if let Some(grown) = grown(shared) {
+        least(known, &grown);
+    }
 }
 
 /// Slopes that grow from zero, with a margin that a further step stays within.
@@ -162,19 +164,22 @@ fn ends(problem: &Problem, other: f64) -> Vec<Slopes> {
     (0..problem.nodes.len()).map(of_node).collect()
 }
 
-/// The slopes of all nodes, where these are the slopes of what follows them.
-fn step<C: Backend>(shared: &TrainingState<'_, C>, slopes: &[Slopes]) -> Vec<Slopes> {
+/// The slopes of all nodes, where these are the slopes of what follows them; those of later nodes are new already.
+fn step<C: Backend>(shared: &TrainingState<'_, C>, before: &[Slopes]) -> Vec<Slopes> {
     let (problem, graph) = (shared.problem, &shared.problem.graph);
+    let mut slopes = before.to_vec();
     let mut incoming: Vec<Option<Slopes>> = vec![None; problem.nodes.len()];
-    let of_node = |node: usize| match problem.has_successors(node) {
-        true => following(graph.successors(node), problem.states.len(), |next| {
-            incoming[next]
-                .get_or_insert_with(|| of_incoming(shared, next, &slopes[next]))
-                .clone()
-        }),
-        false => slopes[node].clone(),
-    };
-    (0..problem.nodes.len()).map(of_node).collect()
+    for node in (0..problem.nodes.len()).rev() {
+        if problem.has_successors(node) {
+            slopes[node] = following(graph.successors(node), problem.states.len(), |next| {
+                incoming[next]
+                    .get_or_insert_with(|| of_incoming(shared, next, &slopes[next]))
+                    .clone()
+            });
+            incoming[node] = None;
+        }
+    }
+    slopes
 }
 
 /// The slopes of a node with these successors, given those of a successor's cost by its incoming state.
