@@ -264,18 +264,21 @@ impl PlantInflow<'_> {
     /// Says how mean and deviation of a lag can be given.
     fn unknown_lag(&self, number: usize, lag: usize) -> String {
         let stage = self.stages[number].id;
-        let timeline = self.sources.timeline;
-        match timeline.and_then(|timeline| timeline.before(number, lag)) {
-            Some(Period {
-                start,
-                end,
-                season: Some(season),
-                ..
-            }) => format!(
+        let period = self.sources.timeline.and_then(|timeline| {
+            let period = timeline.before(number, lag)?;
+            // Seasons before the first stage's have the numbers of stages before it.
+            let counted = (1..=lag).any(|back| timeline.before(0, back) == Some(period));
+            period
+                .season
+                .filter(|_| !counted)
+                .map(|season| (season, period))
+        });
+        match period {
+            Some((season, Period { start, end, .. })) => format!(
                 "lag {lag} of stage {stage} needs mean and deviation of season {season}, which no stage has: add it to \
-                 pre_study_stages of stages.json, from {start} to {end}, and a row for its number below zero"
+                 pre_study_stages of stages.json, from {start} to {end}, and a row of its number"
             ),
-            _ => format!(
+            None => format!(
                 "lag {lag} of stage {stage} needs mean and deviation of a stage before the first: add a row for stage \
                  {}, or its season to pre_study_stages of stages.json",
                 number.cast_signed() - lag.cast_signed()
