@@ -132,11 +132,7 @@ pub(super) fn resolve(
         let availability = availability(&stats[place], &mut given, &thing, stage_index, findings);
         let window = StageWindow::new(source.entry_stage_id, source.exit_stage_id, &at, findings);
         let mut factors = std::mem::take(&mut factors[place]);
-        for (there, factors) in window.of(stages).into_iter().zip(&mut factors) {
-            if !there {
-                factors.fill(0.0);
-            }
-        }
+        window.close(stages, &mut factors, |factor| *factor = 0.0);
         let default = files.penalties.non_controllable_source.curtailment_cost;
         let usual = source.curtailment_cost.unwrap_or(default).0;
         let overrides = costs[place].iter();
