@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cobre_results::layout;
 use cobre_sddp::{Policy, Problem, TerminalValue, read_policy};
 use serde::Deserialize;
 
@@ -75,12 +76,25 @@ impl Boundary {
         serde_json::Value::Object(all).to_string()
     }
 
+    /// The fictitious cost of the run whose output directory this is: prices that nobody pays and that its cuts
+    /// contain. 0 where no `run.json` says so.
+    pub(crate) fn fictitious_cost(&self) -> f64 {
+        let above = self.path.join("..");
+        let places = [self.path.as_path(), &above].map(|place| place.join(layout::RUN));
+        let run = places
+            .iter()
+            .find_map(|place| cobre_files::read_text(place).ok());
+        let run = run.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+        run.and_then(|run| run["fictitious_cost"].as_f64())
+            .unwrap_or(0.0)
+    }
+
     /// The cuts on the cost after the last stage.
     pub(crate) fn read(&self, last: &LastStage<'_>) -> Result<TerminalValue, String> {
         let shown = self.path.display();
         let said = |problem: String| format!("{shown}: {problem}");
         if self.path.is_dir() {
-            let below = self.path.join(cobre_results::layout::POLICY);
+            let below = self.path.join(layout::POLICY);
             let place = if below.is_dir() {
                 below
             } else {

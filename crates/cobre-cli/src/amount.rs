@@ -44,6 +44,15 @@ impl Scale {
         format!("{value:.digits$} ± {half:.digits$}{}", self.unit(unit))
     }
 
+    /// A bound, with the half width of its interval if it has one that these digits show.
+    pub(crate) fn bound(self, value: f64, half: Option<f64>, unit: &str) -> String {
+        let seen = |half: &f64| *half / self.factor >= 0.5 * 0.1_f64.powi(self.digits as i32);
+        match half.filter(seen) {
+            Some(half) => self.told_within(value, half, unit),
+            None => self.told(value, unit),
+        }
+    }
+
     fn unit(self, unit: &str) -> String {
         let words = [self.word, unit].into_iter();
         let words = words.filter(|word| !word.is_empty());
@@ -64,5 +73,8 @@ mod tests {
         assert_eq!(told(0.0, "$"), "0.0000 $");
         let within = Scale::of(15.4e6).told_within(15.4e6, 0.43e6, "$");
         assert_eq!(within, "15.400 ± 0.430 million $");
+        let bound = |half| Scale::of(15.4e6).bound(15.4e6, half, "$");
+        assert_eq!(bound(Some(430_000.0)), within);
+        assert_eq!(bound(Some(40.0)), bound(None));
     }
 }

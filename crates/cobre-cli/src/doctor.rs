@@ -21,7 +21,7 @@ struct MachineCheck {
     warning: Option<String>,
 }
 
-/// Tells what this machine and this build can do, and what will get in the way
+/// Reports what this machine and this build can do, and what would get in the way
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Prints one line of JSON instead

@@ -16,8 +16,8 @@ const NAME: &str = "cobre fit";
 
 /// Shows what is fitted to the data of a case: hyperplanes of production functions, and inflow models of a history
 ///
-/// Hyperplanes are told with their largest and mean distance from the exact function without spillage, on a grid four
-/// times as fine as that of the fit. Inflow models are told with the autocorrelation that is left in their residuals,
+/// Hyperplanes are shown with their largest and mean distance from the exact function without spillage, on a grid four
+/// times as fine as that of the fit. Inflow models are shown with the autocorrelation that is left in their residuals,
 /// whether these are normal, and whether the model is stationary; --output writes them as tables of a case, with a
 /// page of diagnostics. The exit code is 0 if the case can be read, 1 if it is wrong, and 2 if it cannot be read at all.
 #[derive(clap::Args)]

@@ -8,7 +8,7 @@ use cobre_comm::terminal;
 
 use crate::exit;
 
-/// Writes the completions of a shell to standard output.
+/// Writes the completions of a shell to standard output
 ///
 /// bash: cobre completions bash > ~/.local/share/bash-completion/completions/cobre
 ///

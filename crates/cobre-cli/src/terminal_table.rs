@@ -74,16 +74,27 @@ pub(crate) fn title(text: &str, first: bool) {
 
 /// Prints what something is and what it says, on as many lines as that takes.
 pub(crate) fn fact(name: &str, text: &str) {
-    let mut line = format!("  {name:<11}");
+    for line in wrapped(&format!("  {name:<11}"), 13, text) {
+        say!("{line}");
+    }
+}
+
+/// The lines of a text after the words `start`, none wider than a terminal if its words allow that; those after the
+/// first are indented.
+pub(crate) fn wrapped(start: &str, indent: usize, text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = start.to_owned();
     for word in one_line(text).split_whitespace() {
         if line.chars().count() + 1 + word.chars().count() > WIDTH {
-            say!("{line}");
-            line = " ".repeat(13);
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
         }
-        line.push(' ');
+        if !line.is_empty() {
+            line.push(' ');
+        }
         line += word;
     }
-    say!("{line}");
+    lines.push(line);
+    lines
 }
 
 /// Amounts of one magnitude: what they are divided by, and what that is called.
@@ -111,4 +122,20 @@ pub(crate) fn number(value: f64) -> String {
         _ => 4,
     };
     format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn long_texts_go_on_in_a_further_line() {
+        let text = "word ".repeat(30);
+        let lines = wrapped("what        ", 12, &text);
+        assert_eq!(lines.len(), 3, "{lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80));
+        assert!(lines[0].starts_with("what         word"), "{lines:#?}");
+        assert!(lines[1].starts_with("             word"), "{lines:#?}");
+        assert_eq!(wrapped("", 2, "short"), ["short"]);
+    }
 }

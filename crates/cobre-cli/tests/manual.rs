@@ -67,3 +67,24 @@ fn a_page_that_is_not_there_is_named() {
     assert_eq!(output.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cobre-lightning"));
 }
+
+#[test]
+fn every_option_of_a_run_is_in_the_table_of_the_book() {
+    let page = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../book/src/guide/running.md"
+    );
+    let page = std::fs::read_to_string(page).unwrap();
+    let help = cobre(&["run", "--help"]);
+    let options = help.lines().filter_map(|line| {
+        let words = line.split([' ', ',']).filter(|word| !word.is_empty());
+        let mut options = words.take(2).filter(|word| word.starts_with("--"));
+        let is_option = line.trim_start().starts_with('-');
+        options.next().filter(|_| is_option)
+    });
+    let options: Vec<&str> = options.filter(|option| *option != "--help").collect();
+    assert!(options.len() > 30, "{options:?}");
+    for option in options {
+        assert!(page.contains(&format!("`{option}")), "{option}");
+    }
+}

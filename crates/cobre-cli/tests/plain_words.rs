@@ -84,6 +84,21 @@ fn a_simulation_alone_names_the_policy_it_simulates() {
     let policy = trained["policy_sha256"].as_str().expect("a text");
     assert_eq!(json(&run)["policy_sha256"], policy);
     assert!(told.contains(policy), "{told}");
+    assert!(told.contains("trained      nothing"), "{told}");
+    assert!(!told.contains("iteration "), "{told}");
+    let summary = done(&finish(cobre(&["summary"]).arg(&second)));
+    assert!(summary.contains("training    none"), "{summary}");
+    assert!(!summary.contains("iteration"), "{summary}");
+    done(&finish(cobre(&["report"]).arg(&second)));
+    let page = std::fs::read_to_string(second.join("report.html")).expect("it is there");
+    for part in [
+        "<dt>lower bound</dt>",
+        "<dt>mean above bound</dt>",
+        "trained nothing",
+    ] {
+        assert!(page.contains(part), "{part} is not in the report");
+    }
+    assert!(!page.contains("<dt>iterations</dt>"));
     let manifest = |of: &Path| std::fs::read(of.join("policy/manifest.json")).expect("it is there");
     assert_eq!(manifest(&first), manifest(&second));
 }
@@ -254,6 +269,55 @@ fn the_words_of_a_run_fit_eighty_columns_and_say_what_to_do_next() {
 }
 
 #[test]
+fn long_names_and_bounds_from_both_sides_fit_eighty_columns() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let case = directory
+        .path()
+        .join("a-rather-long-name-of-a-problem.sof.json");
+    std::os::unix::fs::symlink(example("two_reservoirs.sof.json"), &case).expect("a link");
+    let name = case.file_name().expect("a name");
+    let mut command = cobre(&[
+        "run",
+        "--bound=0",
+        "--iterations=3",
+        "--forward-passes=2",
+        "--upper-bound=1",
+        "--risk=cvar:0.5,0.3",
+        "--simulate=1",
+        "--output=out",
+    ]);
+    let told = done(&finish(command.arg(name).current_dir(directory.path())));
+    for line in told.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    // Under a risk measure the bound can be on either side of the mean.
+    assert!(
+        told.contains("risk-adjusted") && !told.contains("above the mean"),
+        "{told}"
+    );
+    assert!(told.contains("mean of 1 simulated scenario\n"), "{told}");
+    let summary = done(&finish(
+        cobre(&["summary", "out"]).current_dir(directory.path()),
+    ));
+    for part in [
+        "1 scenario ",
+        "3 iterations in",
+        "risk-adjusted",
+        "iteration limit",
+    ] {
+        assert!(summary.contains(part), "{part}: {summary}");
+    }
+    done(&finish(
+        cobre(&["report", "out"]).current_dir(directory.path()),
+    ));
+    let page = std::fs::read_to_string(directory.path().join("out/report.html"));
+    assert!(
+        page.expect("it is there")
+            .contains("<dt>lower bound, risk-adjusted</dt>")
+    );
+}
+
+#[test]
 fn the_price_of_truncation_is_in_no_figure() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = directory.path().join("out");
@@ -343,9 +407,14 @@ fn a_bar_shows_training_and_simulation_also_of_ranks_and_after_a_resume() {
 fn a_bound_above_the_optimum_is_noticed() {
     let mut command = cobre(&["run", "--bound=5840", "--iterations=12", "--simulate=200"]);
     let run = finish(command.arg(example("two_reservoirs.sof.json")));
-    done(&run);
+    let told = done(&run);
     assert!(
         text(&run.stderr).contains("wrong side of the estimate"),
         "{run:?}"
+    );
+    // A bound that does not hold is not praised as one.
+    assert!(
+        told.contains("not valid") && !told.contains("no policy"),
+        "{told}"
     );
 }

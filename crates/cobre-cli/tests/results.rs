@@ -70,7 +70,11 @@ fn a_summary_shows_the_essentials_in_eighty_columns() {
     let run: serde_json::Value = serde_json::from_str(&run).expect("it is JSON");
     let found = |place: &str| run.pointer(place).and_then(serde_json::Value::as_f64);
     for place in ["/bound", "/estimate/mean"] {
-        let value = format!("{:.6e}", found(place).expect("a number"));
+        // Five digits, in millions or billions.
+        let value = found(place).expect("a number");
+        let unit = if value.abs() < 1e9 { 1e6 } else { 1e9 };
+        let digits = 4 - (value / unit).abs().log10().floor() as usize;
+        let value = format!("{:.digits$}", value / unit);
         assert!(text.contains(&value), "{place} is missing in\n{text}");
     }
     let path = case.display().to_string();

@@ -10,13 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// An error to be raised as a class of `cobre/errors.py`, with its kind and its fields.
-struct Raise {
+struct PythonError {
     kind: ErrorKind,
     message: String,
     fields: Fields,
 }
 
-impl Raise {
+impl PythonError {
     fn class(&self) -> &'static str {
         match self.kind {
             ErrorKind::Usage | ErrorKind::Input => "ValidationError",
@@ -48,8 +48,8 @@ impl Raise {
     }
 }
 
-impl From<Raise> for PyErr {
-    fn from(raise: Raise) -> Self {
+impl From<PythonError> for PyErr {
+    fn from(raise: PythonError) -> Self {
         Python::attach(|py| raise.exception(py).unwrap_or_else(|error| error))
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn invalid(findings: &[String]) -> PyErr {
         [one] => one.clone(),
         many => format!("{} errors\n  {}", many.len(), many.join("\n  ")),
     };
-    Raise {
+    PythonError {
         kind: ErrorKind::Input,
         message,
         fields: Fields::default().with(FieldName::Errors, findings.to_vec()),
@@ -77,7 +77,7 @@ pub(crate) fn invalid(findings: &[String]) -> PyErr {
 
 /// An error of Cobre.
 pub(crate) fn of(error: &impl ClassifiedError) -> PyErr {
-    Raise {
+    PythonError {
         kind: error.kind(),
         message: told(error),
         fields: error.fields(),
@@ -91,7 +91,7 @@ pub(crate) fn of_results(error: &ResultsError) -> PyErr {
         ResultsError::Io { .. } => ErrorKind::Io,
         _ => ErrorKind::Input,
     };
-    Raise {
+    PythonError {
         kind,
         message: told(error),
         fields: Fields::default(),
@@ -106,7 +106,7 @@ pub(crate) fn of_table(place: &str, error: &TableError) -> PyErr {
         _ => ErrorKind::Input,
     };
     let message = format!("{place}: {}", told(error));
-    Raise {
+    PythonError {
         kind,
         message,
         fields: Fields::default(),
@@ -116,7 +116,7 @@ pub(crate) fn of_table(place: &str, error: &TableError) -> PyErr {
 
 /// An error of another rank, which that rank knows the details of.
 pub(crate) fn of_rank(rank: usize, what: &str) -> PyErr {
-    Raise {
+    PythonError {
         kind: ErrorKind::Communication,
         message: format!("rank {rank} {what}"),
         fields: Fields::default().with(FieldName::Rank, rank),
@@ -126,7 +126,7 @@ pub(crate) fn of_rank(rank: usize, what: &str) -> PyErr {
 
 /// An error of the system before a job began.
 pub(crate) fn of_system(error: &std::io::Error) -> PyErr {
-    Raise {
+    PythonError {
         kind: ErrorKind::Io,
         message: format!("cannot start workers: {error}"),
         fields: Fields::default(),

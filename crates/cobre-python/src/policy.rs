@@ -12,7 +12,7 @@ use crate::errors;
 /// A policy as Python holds it: what it belongs to, and a row per cut, to be minimised.
 #[derive(IntoPyObject, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Bare<'py> {
+pub(crate) struct PolicyFields<'py> {
     sense: String,
     risk: String,
     seed: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Bare<'py> {
     gradient: Bound<'py, PyArray2<f64>>,
 }
 
-impl<'py> Bare<'py> {
+impl<'py> PolicyFields<'py> {
     pub(crate) fn new(py: Python<'py>, policy: Policy) -> PyResult<Self> {
         let Policy { manifest, cuts } = policy;
         let (mut node, mut slot) = (Vec::new(), Vec::new());
@@ -113,17 +113,17 @@ impl<'py> Bare<'py> {
 
 /// Reads a policy from its directory.
 #[pyfunction]
-pub(crate) fn load_policy(py: Python<'_>, path: PathBuf) -> PyResult<Bare<'_>> {
+pub(crate) fn load_policy(py: Python<'_>, path: PathBuf) -> PyResult<PolicyFields<'_>> {
     let policy = py.detach(|| {
         let inside = path.join(layout::POLICY);
         read_policy(if inside.is_dir() { &inside } else { &path })
     });
-    Bare::new(py, policy.map_err(|error| errors::of(&error))?)
+    PolicyFields::new(py, policy.map_err(|error| errors::of(&error))?)
 }
 
 /// Writes a policy into a directory.
 #[pyfunction]
-pub(crate) fn save_policy(py: Python<'_>, policy: Bare<'_>, path: PathBuf) -> PyResult<()> {
+pub(crate) fn save_policy(py: Python<'_>, policy: PolicyFields<'_>, path: PathBuf) -> PyResult<()> {
     let policy = policy.policy()?;
     py.detach(|| write_policy(&path, &policy))
         .map_err(|error| errors::of(&error))

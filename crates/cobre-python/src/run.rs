@@ -17,7 +17,7 @@ use pyo3::types::PyBytes;
 use crate::communicator::Communicator;
 use crate::errors;
 use crate::job::first_rank;
-use crate::policy::Bare;
+use crate::policy::PolicyFields;
 use crate::source::{Given, parse};
 
 /// Paths that a policy is tried on if neither the caller nor the case says how many.
@@ -161,7 +161,7 @@ impl Estimate {
 
 /// The fields of a `cobre.TrainingResult`.
 #[derive(IntoPyObject)]
-pub(crate) struct Found<'py> {
+pub(crate) struct TrainingFields<'py> {
     sense: &'static str,
     bound: f64,
     upper_bound: Option<f64>,
@@ -181,11 +181,16 @@ pub(crate) struct Found<'py> {
     values: Bound<'py, PyArray1<f64>>,
     tables: Vec<(String, Bound<'py, PyBytes>)>,
     /// On the first rank.
-    policy: Option<Bare<'py>>,
+    policy: Option<PolicyFields<'py>>,
 }
 
-impl<'py> Found<'py> {
-    fn new(py: Python<'py>, sense: &'static str, results: Results, told: Told) -> PyResult<Self> {
+impl<'py> TrainingFields<'py> {
+    fn new(
+        py: Python<'py>,
+        sense: &'static str,
+        results: Results,
+        events: RunEvents,
+    ) -> PyResult<Self> {
         let (estimate, source) = match results.simulated {
             Some(estimate) => (estimate, "simulation"),
             None => (results.trained.estimate, "training"),
@@ -208,13 +213,13 @@ impl<'py> Found<'py> {
                 .iter()
                 .map(IterationFields::from)
                 .collect(),
-            resumed_from: told.resumed_from,
-            warnings: told.warnings,
+            resumed_from: events.resumed_from,
+            warnings: events.warnings,
             values: results.values.into_pyarray(py),
-            tables: bytes_of(py, told.tables),
+            tables: bytes_of(py, events.tables),
             policy: results
                 .policy
-                .map(|policy| Bare::new(py, policy))
+                .map(|policy| PolicyFields::new(py, policy))
                 .transpose()?,
         })
     }
@@ -222,7 +227,7 @@ impl<'py> Found<'py> {
 
 /// The fields of a `cobre.SimulationResult`.
 #[derive(IntoPyObject)]
-pub(crate) struct Tried<'py> {
+pub(crate) struct SimulationFields<'py> {
     sense: &'static str,
     estimate: Option<Estimate>,
     values: Bound<'py, PyArray1<f64>>,
@@ -239,7 +244,7 @@ fn bytes_of(py: Python<'_>, tables: Vec<(String, Vec<u8>)>) -> Vec<(String, Boun
 }
 
 /// Events of a run that its result reports.
-struct Told {
+struct RunEvents {
     resumed_from: Option<usize>,
     warnings: Vec<String>,
     /// Tables of simulated paths: the bytes of Parquet, by name.
@@ -247,14 +252,14 @@ struct Told {
 }
 
 /// Tells Python how far a run is, and ends it when Python raises.
-struct Teller {
+struct ProgressReporter {
     callback: Option<Py<PyAny>>,
     raised: Option<PyErr>,
     keeps_tables: bool,
-    told: Told,
+    events: RunEvents,
 }
 
-impl Teller {
+impl ProgressReporter {
     fn tell(&mut self, call: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>) {
         if let (Some(callback), None) = (&self.callback, &self.raised) {
             self.raised = Python::attach(|py| call(py, callback).err());
@@ -262,7 +267,7 @@ impl Teller {
     }
 }
 
-impl Observer for Teller {
+impl Observer for ProgressReporter {
     fn iteration(&mut self, iteration: &Iteration) {
         self.tell(|py, callback| callback.call1(py, (IterationFields::from(iteration),)));
     }
@@ -272,11 +277,11 @@ impl Observer for Teller {
     }
 
     fn resumed(&mut self, iterations: usize) {
-        self.told.resumed_from = Some(iterations);
+        self.events.resumed_from = Some(iterations);
     }
 
     fn warning(&mut self, text: &str) {
-        self.told.warnings.push(text.to_owned());
+        self.events.warnings.push(text.to_owned());
     }
 
     fn keeps_tables(&self) -> bool {
@@ -284,7 +289,7 @@ impl Observer for Teller {
     }
 
     fn table(&mut self, name: &str, parquet: Vec<u8>) {
-        self.told.tables.push((name.to_owned(), parquet));
+        self.events.tables.push((name.to_owned(), parquet));
     }
 
     fn interrupted(&mut self) -> bool {
@@ -309,8 +314,8 @@ fn connected<T: Send>(
     comm: Option<&Communicator>,
     (given, request): (Given, Request),
     progress: Option<Py<PyAny>>,
-    job: impl FnOnce(&CommBackend, Loaded, &mut Teller) -> Result<T, SddpError> + Send,
-) -> PyResult<(T, Told)> {
+    job: impl FnOnce(&CommBackend, Loaded, &mut ProgressReporter) -> Result<T, SddpError> + Send,
+) -> PyResult<(T, RunEvents)> {
     let comm = match comm {
         Some(comm) => comm.backend_of_run(),
         None => Arc::new(CommBackend::Local(LocalBackend)),
@@ -318,23 +323,23 @@ fn connected<T: Send>(
     let keeps_tables = request.tables && request.output.is_none();
     let loaded = agreed(py, &comm, Loaded::new(py, given, request), NOT_LOADED)?;
     let warnings = loaded.case.warnings.iter();
-    let mut teller = Teller {
+    let mut reporter = ProgressReporter {
         callback: progress,
         raised: None,
         keeps_tables,
-        told: Told {
+        events: RunEvents {
             resumed_from: None,
             warnings: warnings.map(ToString::to_string).collect(),
             tables: Vec::new(),
         },
     };
-    let result = py.detach(|| job(&comm, loaded, &mut teller));
-    match (result, teller.raised) {
+    let result = py.detach(|| job(&comm, loaded, &mut reporter));
+    match (result, reporter.raised) {
         (Err(_), Some(raised)) => Err(raised),
         // Whoever can be told of this error knows it.
         (Err(error), None) => Err(errors::of(&error)),
         (Ok(found), raised) => {
-            let own = raised.map_or(Ok((found, teller.told)), Err);
+            let own = raised.map_or(Ok((found, reporter.events)), Err);
             agreed(py, &comm, own, ENDED)
         }
     }
@@ -395,23 +400,25 @@ pub(crate) fn train<'py>(
     py: Python<'py>,
     given: Given,
     request: Request,
-    policy: Option<Bare<'py>>,
+    policy: Option<PolicyFields<'py>>,
     comm: Option<&Communicator>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Found<'py>> {
-    let policy = policy.map(Bare::policy).transpose()?;
+) -> PyResult<TrainingFields<'py>> {
+    let policy = policy.map(PolicyFields::policy).transpose()?;
     let asked = (given, request);
-    let ((sense, results), told) = connected(py, comm, asked, progress, |comm, loaded, teller| {
-        let case = loaded.case;
-        let sense = case.problem.sense.name();
-        let start = Start {
-            about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
-            policy: policy.as_ref().map(Into::into),
-        };
-        let found = cobre_sddp::run_from(comm, case.problem, &loaded.settings, &start, teller);
-        Ok((sense, found?))
-    })?;
-    Found::new(py, sense, results, told)
+    let ((sense, results), events) =
+        connected(py, comm, asked, progress, |comm, loaded, reporter| {
+            let case = loaded.case;
+            let sense = case.problem.sense.name();
+            let start = Start {
+                about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
+                policy: policy.as_ref().map(Into::into),
+            };
+            let found =
+                cobre_sddp::run_from(comm, case.problem, &loaded.settings, &start, reporter);
+            Ok((sense, found?))
+        })?;
+    TrainingFields::new(py, sense, results, events)
 }
 
 /// Tries a policy in this process, as [`train`] trains one.
@@ -420,34 +427,35 @@ pub(crate) fn simulate<'py>(
     py: Python<'py>,
     given: Given,
     request: Request,
-    policy: Bare<'py>,
+    policy: PolicyFields<'py>,
     comm: Option<&Communicator>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Tried<'py>> {
+) -> PyResult<SimulationFields<'py>> {
     let policy = policy.policy()?;
     let asked = (given, request);
-    let ((sense, tried), told) = connected(py, comm, asked, progress, |comm, loaded, teller| {
-        let (case, mut settings) = (loaded.case, loaded.settings);
-        let sense = case.problem.sense.name();
-        if settings.simulate == 0 {
-            settings.simulate = PATHS;
-        }
-        let start = Start {
-            about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
-            policy: Some((&policy).into()),
-        };
-        let found = cobre_sddp::simulate(comm, case.problem, &settings, &start, teller);
-        Ok((sense, found?))
-    })?;
+    let ((sense, tried), events) =
+        connected(py, comm, asked, progress, |comm, loaded, reporter| {
+            let (case, mut settings) = (loaded.case, loaded.settings);
+            let sense = case.problem.sense.name();
+            if settings.simulate == 0 {
+                settings.simulate = PATHS;
+            }
+            let start = Start {
+                about: About::new(&*case.tables, &loaded.name, case.kind, comm.name()),
+                policy: Some((&policy).into()),
+            };
+            let found = cobre_sddp::simulate(comm, case.problem, &settings, &start, reporter);
+            Ok((sense, found?))
+        })?;
     let estimate = tried.simulated;
-    Ok(Tried {
+    Ok(SimulationFields {
         sense,
         estimate: estimate.map(|estimate| Estimate::new(estimate, "simulation")),
         values: tried.values.into_pyarray(py),
         validation: tried.validation,
         lp_solves: tried.lp.solves,
         seconds: tried.seconds.simulate,
-        warnings: told.warnings,
-        tables: bytes_of(py, told.tables),
+        warnings: events.warnings,
+        tables: bytes_of(py, events.tables),
     })
 }

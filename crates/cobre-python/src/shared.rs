@@ -36,7 +36,7 @@ enum Epoch {
 /// An array that ranks share, in a write epoch or a read epoch; `fence` passes from one to the other.
 #[pyclass(frozen, weakref, module = "cobre")]
 pub(crate) struct SharedArray {
-    inside: Mutex<Inside>,
+    inside: Mutex<RegionState>,
     /// The shape that readers see.
     shape: Vec<usize>,
     kind: Kind,
@@ -44,7 +44,7 @@ pub(crate) struct SharedArray {
     own: Option<Vec<usize>>,
 }
 
-struct Inside {
+struct RegionState {
     region: Region,
     epoch: Epoch,
     /// The array handed out in this write epoch, while somebody has it: the fence makes it read-only.
@@ -147,7 +147,7 @@ impl SharedArray {
                 (vec![counts.iter().sum()], Some(vec![counts[comm.rank()]]))
             }
         };
-        let inside = Inside {
+        let inside = RegionState {
             region,
             epoch: Epoch::Write,
             view: None,
@@ -162,7 +162,7 @@ impl SharedArray {
 
     /// The contents, for `look`. While a thread is in a fence the others wait here, and let the
     /// interpreter go on meanwhile.
-    fn inside<T>(&self, py: Python<'_>, look: impl FnOnce(&mut Inside) -> T) -> T {
+    fn inside<T>(&self, py: Python<'_>, look: impl FnOnce(&mut RegionState) -> T) -> T {
         let inside = self.inside.lock_py_attached(py);
         look(&mut inside.unwrap_or_else(PoisonError::into_inner))
     }

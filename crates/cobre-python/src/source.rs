@@ -362,13 +362,13 @@ pub(crate) struct Described {
     nodes: Vec<DescribedNode>,
     start: Vec<(String, f64)>,
     validation_scenarios: usize,
-    settings: Option<Asked>,
+    settings: Option<CaseSettings>,
     warnings: Vec<String>,
 }
 
 /// Settings of training and simulation in a case.
 #[derive(IntoPyObject)]
-struct Asked {
+struct CaseSettings {
     forward_passes: usize,
     seed: u64,
     simulate: usize,
@@ -427,7 +427,7 @@ pub(crate) fn describe(py: Python<'_>, given: Given) -> PyResult<Described> {
         validation_scenarios: problem.validation.len(),
         settings: (settings != Overrides::default()).then(|| {
             let settings = Settings::default().with(settings);
-            Asked {
+            CaseSettings {
                 forward_passes: settings.passes.get(),
                 seed: settings.seed,
                 simulate: settings.simulate,

@@ -176,6 +176,8 @@ def test_resuming_without_a_checkpoint_starts_from_the_beginning_and_says_so(tmp
         cobre.train(CASE, iterations=3, resume=True)
     with pytest.raises(cobre.ValidationError, match="checkpoint"):
         cobre.train(CASE, iterations=3, output=tmp_path / "out", checkpoint="daily")
+    with pytest.raises(cobre.ValidationError, match="in output: give one"):
+        cobre.train(CASE, iterations=3, checkpoint="iterations:1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cobre.train(CASE, iterations=3, output=tmp_path / "other")

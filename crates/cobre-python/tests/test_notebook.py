@@ -52,7 +52,8 @@ def test_the_quickstart_notebook_runs_with_the_packages_of_the_wheel_and_ends_in
     drawings = [html for html in shown if html.startswith("<svg")]
     assert len(drawings) == 2 and all(html.count("<polygon") == 2 for html in drawings)
     said = "".join("".join(output.get("text", "")) for output in outputs)
-    assert "Decision for the first month" in said and "m³/s at" in said
+    # Stages have the numbers of the case: that of the first month is 0.
+    assert "Decision for the first month (2026-01-01)" in said and "m³/s at" in said
 
 
 def test_progress_in_a_notebook_is_one_live_line(tmp_path):

@@ -124,6 +124,9 @@ def test_summaries_are_those_of_the_command(written, program):
     assert any(whole / unit == pytest.approx(shown, abs=6e-4) for unit in [1.0, 1e3, 1e6, 1e9])
     assert found.costs["share"][:-1].sum() == pytest.approx(1.0)
     assert list(found.storage["stage"]) == sorted(set(written.tables["hydros"]["stage"]))
+    # Every table that has a stage has its first day, and so has the command.
+    assert list(found.storage["start_date"]) == sorted(set(written.tables["hydros"]["start_date"]))
+    assert found.storage["start_date"][0] in told
     assert "<table>" in found._repr_html_() and "costs" in repr(found)
     assert found.facts["policy"] == written.policy_sha256
     with pytest.raises(cobre.CobreError, match="nowhere"):
@@ -154,6 +157,7 @@ def test_bands_are_percentiles_over_scenarios(written):
     frame = hydros.to_pandas().groupby(["stage", "scenario"])["storage_hm3"].sum().groupby("stage")
     assert np.allclose(found["p95"], frame.quantile(0.95)) and np.allclose(found["mean"], frame.mean())
     assert list(found["stage"]) == sorted(set(hydros["stage"]))
+    assert list(found["start_date"]) == sorted(set(hydros["start_date"]))
     buses = written.tables["buses"]
     one = buses.where(bus_id=int(buses["bus_id"][0]), scenario=1)
     assert set(one["scenario"]) == {1} and one.num_rows < buses.num_rows
@@ -161,6 +165,7 @@ def test_bands_are_percentiles_over_scenarios(written):
     assert np.allclose(price["p5"], price["p95"])
     drawn = found._repr_html_()
     assert drawn.startswith("<svg") and drawn.count("<polygon") == 2
+    assert f">{found['start_date'][0][:7]}</text>" in drawn
     assert pickle.loads(pickle.dumps(found))._repr_html_() == drawn
     for call in [
         lambda: cobre.bands(hydros, "lightning"),

@@ -71,6 +71,8 @@ pub struct Results {
     pub lp: LpStatistics,
     /// The cost that nobody pays and that no figure contains.
     pub fictitious: Fictitious,
+    /// True if the bound is on the wrong side of the estimate by more than sampling explains.
+    pub contradiction: bool,
     /// Bytes of cuts and openings that ranks share.
     pub shared_bytes: usize,
     /// The time of its parts.
@@ -82,10 +84,24 @@ const CONTRADICTION: &str = "the bound is on the wrong side of the estimate by m
      go never below the bound that was given (--bound, bound=; for a revenue: above)?";
 
 impl Results {
-    /// Warns of a bound that contradicts the estimate.
-    fn warn(&self, problem: &Problem, settings: &Settings, observer: &mut dyn Observer) {
+    /// The half width of the bound's 95 % interval, where the mean of costs that nobody pays is sampled; none if it is
+    /// exact.
+    pub fn bound_half_width_95(&self) -> Option<f64> {
+        let error = self.fictitious.standard_error;
+        (error > 0.0).then_some(1.96 * error)
+    }
+
+    /// Notes a bound that contradicts the estimate, and warns of it.
+    fn note_contradiction(
+        &mut self,
+        problem: &Problem,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) {
         // Paths that are cut short lack a part of the cost.
-        if settings.cut_short(&problem.graph).is_none() && self.contradicts(problem) {
+        self.contradiction =
+            settings.cut_short(&problem.graph).is_none() && self.contradicts(problem);
+        if self.contradiction {
             observer.warning(CONTRADICTION);
         }
     }
@@ -384,7 +400,7 @@ fn run_job<C: Backend>(
         )?;
         results.seconds.simulate = start.elapsed().as_secs_f64();
     }
-    results.warn(problem, settings, observer);
+    results.note_contradiction(problem, settings, observer);
     results.lp = job.statistics()?;
     let (hosts, threads) = machines(job.ranks, settings)?;
     // The last checkpoint was written in the meantime.
@@ -439,6 +455,7 @@ fn results_of_training<C: Backend>(
         policy: None,
         lp: LpStatistics::default(),
         fictitious: problem.fictitious,
+        contradiction: false,
         shared_bytes: pool.bytes() + size_of_val(shared.values.read()),
         interrupted: trained.reason == StopReason::Interrupted,
         trained,

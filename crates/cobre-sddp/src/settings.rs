@@ -154,7 +154,7 @@ impl Settings {
             return Err(SddpError::Setting {
                 key: "stop",
                 value: rule.to_string(),
-                expected: "the rule compares the bound with a mean, and under a risk measure the bound is none on the mean".to_owned(),
+                expected: "the rule compares the bound with a mean, and under a risk measure the bound does not hold for the mean".to_owned(),
             });
         }
         Ok(())

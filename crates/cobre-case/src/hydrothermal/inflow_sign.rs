@@ -1,5 +1,7 @@
 //! Inflows below zero: what can still be, and what may not be asked for.
 
+use cobre_sddp::Risk;
+
 use super::files::config::{self, NonNegativity};
 use super::files::scenarios::InflowStats;
 use super::sampling::OpeningSampler;
@@ -13,6 +15,13 @@ const NOISE: f64 = 1e-9;
 /// The part of outcomes at the bound from which it is worth a warning.
 const MANY: f64 = 0.25;
 
+/// The first risk measure of a stage that is no expectation.
+pub(super) fn risk_measure(system: &System, options: &Options) -> Option<Risk> {
+    let risks = system.stages.iter();
+    let mut risks = risks.map(|stage| options.risk.unwrap_or(stage.risk));
+    risks.find(|risk| !risk.is_expectation())
+}
+
 /// Refuses truncation that depends on the past under a risk measure: its price, which nobody pays, would decide
 /// which outcomes count as the worst.
 pub(super) fn refuse(system: &System, options: &Options, findings: &mut Findings) {
@@ -20,12 +29,7 @@ pub(super) fn refuse(system: &System, options: &Options, findings: &mut Findings
         .hydros
         .iter()
         .find(|plant| !plant.inflow.past.is_empty());
-    let risks = system
-        .stages
-        .iter()
-        .map(|stage| options.risk.unwrap_or(stage.risk));
-    let mut averse = risks.filter(|risk| !risk.is_expectation());
-    let (Some(plant), Some(risk)) = (remembers, averse.next()) else {
+    let (Some(plant), Some(risk)) = (remembers, risk_measure(system, options)) else {
         return;
     };
     if system.non_negativity == NonNegativity::Truncation {

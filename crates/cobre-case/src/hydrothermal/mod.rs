@@ -93,7 +93,7 @@ struct Resolved {
 impl Resolved {
     fn read(path: &Path, options: &Options, overrides: Option<&str>) -> Result<Self, Vec<Finding>> {
         let (files, mut system, mut findings) = resolve_system(path, overrides)?;
-        system.terminal = terminal::resolve(path, &files, &system, &mut findings);
+        system.terminal = terminal::resolve(path, &files, &system, options, &mut findings);
         let mut settings = settings::resolve(
             &files.config,
             files.stages.policy_graph.r#type,

@@ -7,8 +7,10 @@ use cobre_sddp::{Problem, TerminalValue};
 
 use super::files::terminal::TerminalWaterValues;
 use super::files::{Files, config};
+use super::inflow_sign;
 use super::system::System;
 use super::table::Row;
+use crate::Options;
 use crate::boundary::{Boundary, LastStage};
 use crate::finding::{Findings, Place};
 
@@ -25,6 +27,7 @@ pub(super) fn resolve(
     case: &Path,
     files: &Files,
     system: &System,
+    options: &Options,
     findings: &mut Findings,
 ) -> Vec<NodeTerminal> {
     let policy = files.config.policy.as_ref();
@@ -54,6 +57,9 @@ pub(super) fn resolve(
         path: case.join(&boundary.path),
         source_stage: boundary.source_stage.as_ref().map(|stage| stage.0.clone()),
     };
+    if source.fictitious_cost() > 0.0 {
+        prices(&source, system, options, &at, findings);
+    }
     let last = system.nodes.iter().enumerate();
     let last = last.filter(|(_, node)| node.stage + 1 == system.stages.len());
     // Each regime takes the cuts of its own.
@@ -71,6 +77,32 @@ pub(super) fn resolve(
         findings.wrong(&at, wrong);
         Vec::new()
     })
+}
+
+/// Says that cuts contain prices of truncation that nobody pays: they move all figures of an expectation, and under a risk
+/// measure they would decide which outcomes are the worst.
+fn prices(
+    source: &Boundary,
+    system: &System,
+    options: &Options,
+    at: &Place,
+    findings: &mut Findings,
+) {
+    let shown = source.path.display();
+    let averse = inflow_sign::risk_measure(system, options);
+    if let Some(risk) = averse {
+        let message = format!(
+            "the cuts of {shown} contain the price of truncated inflows, which nobody pays, and under {risk} that price \
+             would decide which outcomes are the worst: train that study with \"bounded_noise\""
+        );
+        findings.wrong(at, message);
+    } else {
+        let message = format!(
+            "the cuts of {shown} contain the price of truncated inflows after the end of this study, which nobody pays: \
+             bound and estimate contain it, decisions do not depend on it; \"bounded_noise\" there has no such price"
+        );
+        findings.doubtful(at, message);
+    }
 }
 
 /// The cuts of a table of water values, one after the other.

@@ -117,6 +117,16 @@ fn keys(prefix: &str, schema: &Value, page: &mut String) {
     }
 }
 
+#[test]
+fn every_template_is_in_the_book() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/src/guide/cases.md");
+    let page = std::fs::read_to_string(page).expect("it is there");
+    for template in cobre_case::template::TEMPLATES {
+        let row = format!("| `{}` |", template.name);
+        assert!(page.contains(&row), "{row}");
+    }
+}
+
 fn page() -> String {
     let mut page = HEAD.to_owned();
     page.push_str("\n## JSON files\n");

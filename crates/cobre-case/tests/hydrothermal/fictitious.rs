@@ -6,7 +6,9 @@ use std::path::Path;
 use cobre_case::template::{CaseFiles, Template, TemplateColumn};
 use cobre_case::{CaseError, Options, load};
 use cobre_comm::LocalBackend;
-use cobre_sddp::{Problem, Results, Risk, Settings, StopRule, Stopping, run};
+use cobre_sddp::{
+    About, Cadence, Problem, Results, Risk, Settings, Start, StopRule, Stopping, run, run_from,
+};
 use serde_json::{Value, json};
 
 use crate::tree;
@@ -218,6 +220,46 @@ fn bounded_noise_under_cvar_reaches_the_extensive_form_and_pays_no_price() {
         bounds.push(bound);
     }
     assert!((bounds[0] / bounds[1] - 1.0).abs() < 1e-9, "{bounds:?}");
+}
+
+#[test]
+fn cuts_with_a_price_that_nobody_pays_are_warned_of_and_refused_under_a_risk_measure() {
+    let source = on_disk(&small("truncation", 9000.0, 0.6));
+    let case = with_risk(source.path(), None).expect("it is sound");
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("out");
+    let settings = Settings {
+        stopping: Stopping::any(vec![StopRule::Iterations(2)]),
+        checkpoints: Cadence::Never,
+        output: Some(output.clone()),
+        ..Settings::default()
+    };
+    let start = Start {
+        about: About::new(&*case.tables, "case", case.kind, "local"),
+        policy: None,
+    };
+    run_from(&LocalBackend, case.problem, &settings, &start, &mut ()).expect("it runs");
+    for place in [output.clone(), output.join("policy")] {
+        let mut files = small("bounded_noise", 9000.0, 0.6);
+        let config = files.remove("config.json").expect("it is there");
+        let mut config: Value = serde_json::from_slice(&config).expect("it is JSON");
+        config["policy"] = json!({"boundary": {"path": place, "source_stage": 1}});
+        files.insert("config.json", config.to_string());
+        let directory = on_disk(&files);
+        let case = with_risk(directory.path(), None).expect("it is legal");
+        let said: Vec<String> = case.warnings.iter().map(ToString::to_string).collect();
+        let said = said.join("\n");
+        assert!(
+            said.contains("policy.boundary") && said.contains("nobody pays"),
+            "{said}"
+        );
+        let refused = with_risk(directory.path(), Some(cvar())).expect_err("it is refused");
+        let said = refused.errors().join("\n");
+        assert!(
+            said.contains("policy.boundary") && said.contains("bounded_noise"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

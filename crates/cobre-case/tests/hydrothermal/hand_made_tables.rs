@@ -65,6 +65,33 @@ fn one_missing_column_is_one_error() {
 }
 
 #[test]
+fn a_csv_file_with_an_index_or_other_separators_is_one_error_with_a_hint() {
+    let mut files = sound();
+    files.remove(LOADS);
+    let directory = written(&files);
+    let path = directory.path().join("scenarios/load_seasonal_stats.csv");
+    for (text, hint) in [
+        (
+            ",bus_id,stage_id,mean_mw,std_mw\n0,0,0,150,1\n",
+            "index=False",
+        ),
+        (
+            "bus_id;stage_id;mean_mw;std_mw\n0;0;150;1\n",
+            "separated by commas",
+        ),
+        (
+            "bus_id;stage_id;mean_mw;std_mw\n0;0;150,5;1\n",
+            "separated by commas",
+        ),
+    ] {
+        std::fs::write(&path, text).expect("it can be written");
+        let found = errors(directory.path());
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].contains(hint), "{found:#?}");
+    }
+}
+
+#[test]
 fn whole_numbers_are_taken_where_numbers_are_expected() {
     let mut files = sound();
     files.table(LOADS, &loads("", &[]));

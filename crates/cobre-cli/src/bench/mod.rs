@@ -23,15 +23,15 @@ use crate::{job, launch};
 /// In front of every message.
 const NAME: &str = "cobre bench";
 
-/// Measures what this machine and this build reach
+/// Measures training and collectives on this machine
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    measurement: Measurement,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Measurement {
     Collectives(CollectivesArgs),
     Peers(peers::Args),
     Sddp(sddp::Args),
@@ -71,20 +71,22 @@ struct CollectivesArgs {
 
 /// Runs the benchmark and returns the code to exit with.
 pub(crate) fn run(args: Args) -> u8 {
-    match args.what {
-        What::Collectives(args) if args.op == Some(Operation::Barrier) && args.bytes.is_some() => {
+    match args.measurement {
+        Measurement::Collectives(args)
+            if args.op == Some(Operation::Barrier) && args.bytes.is_some() =>
+        {
             exit::fail(
                 exit::USAGE,
                 NAME,
                 "a barrier has no size: leave out --bytes",
             )
         }
-        What::Collectives(args) => match args.ranks {
+        Measurement::Collectives(args) => match args.ranks {
             Some(ranks) => start(ranks, &args),
             None => join(&args),
         },
-        What::Peers(args) => peers::run(&args),
-        What::Sddp(args) => sddp::run(&args),
+        Measurement::Peers(args) => peers::run(&args),
+        Measurement::Sddp(args) => sddp::run(&args),
     }
 }
 

@@ -28,7 +28,7 @@ use cobre_sddp::{
     read_policy_manifest, run_from, simulate,
 };
 
-use self::report::{Failure, Voice};
+use self::report::{Failure, ReportChannel};
 use self::show::{OutputChoices, Show};
 use self::trace::TraceFile;
 use crate::hosts::HostArgs;
@@ -38,7 +38,7 @@ use crate::{aborts, exit, job, launch};
 /// In front of every message.
 const NAME: &str = "cobre run";
 
-/// Trains a policy for a problem under uncertainty, and tells what it is worth.
+/// Trains a policy for a problem under uncertainty, and reports its bound and its cost.
 ///
 /// PATH is the directory of a hydrothermal case, or a StochOptFormat file (*.sof.json). A case says
 /// in its config.json how it wants to be trained and simulated; options given here override that.
@@ -123,8 +123,7 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     spoken_for: bool,
 
-    /// Where the paths of forward passes and of the simulation come from [default: as the case says,
-    /// else 0]
+    /// Seed of the random paths of forward passes and of the simulation [default: as the case says, else 0]
     #[arg(long, value_name = "S", value_parser = seed)]
     seed: Option<u64>,
 
@@ -204,7 +203,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Prints also the ranges of numbers, and what solvers and ranks were busy with
+    /// Prints also the ranges of numbers, the counters of the solvers and the parts of the time
     #[arg(long, short)]
     verbose: bool,
 
@@ -238,12 +237,12 @@ fn unwound(spoken_for: bool, json: bool, work: impl FnOnce() -> u8) -> u8 {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let message = format!("internal error: panicked: {}", text.unwrap_or("no message"));
-        let voice = Voice {
+        let channel = ReportChannel {
             spoken_for,
             first: job::is_first(),
             json,
         };
-        voice.fail_if(true, Failure::new(ErrorKind::Rank, message))
+        channel.fail_if(true, Failure::new(ErrorKind::Rank, message))
     })
 }
 
@@ -505,16 +504,16 @@ fn join(args: &Args) -> u8 {
     let comm = match connected {
         Ok(comm) => comm,
         Err(error) => {
-            let voice = Voice {
+            let channel = ReportChannel {
                 spoken_for: args.spoken_for,
                 first: job::is_first(),
                 json: args.json,
             };
             // No rank knows what another one met.
-            return voice.fail_if(true, Failure::of_start(&error));
+            return channel.fail_if(true, Failure::of_start(&error));
         }
     };
-    let voice = Voice {
+    let channel = ReportChannel {
         spoken_for: args.spoken_for,
         first: comm.rank() == 0,
         json: args.json,
@@ -526,12 +525,12 @@ fn join(args: &Args) -> u8 {
             "--backend {asked}, but this process is a rank of a {} job",
             comm.name()
         );
-        return voice.fail(Failure::new(ErrorKind::Usage, problem));
+        return channel.fail(Failure::new(ErrorKind::Usage, problem));
     }
-    solve(&comm, args, voice)
+    solve(&comm, args, channel)
 }
 
-fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
+fn solve(comm: &CommBackend, args: &Args, channel: ReportChannel) -> u8 {
     let start = Instant::now();
     let brought = cobre_case::load_bounded(&args.path, &options(args), boundary(args).as_ref());
     let brought = brought.map_err(|error| Failure::of(&error));
@@ -542,11 +541,11 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     });
     let (case, settings, policy) = match brought {
         Ok(brought) => brought,
-        Err(failure) => return voice.fail(failure),
+        Err(failure) => return channel.fail(failure),
     };
     let trace = match trace_file(args, comm) {
         Ok(trace) => trace,
-        Err(problem) => return voice.fail_if(true, Failure::new(ErrorKind::Io, problem)),
+        Err(problem) => return channel.fail_if(true, Failure::new(ErrorKind::Io, problem)),
     };
     let Case {
         kind,
@@ -560,10 +559,11 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
     let interrupt = Interrupt::catch().ok().flatten();
     let mut show = Show::new(
         &OutputChoices {
-            first: voice.first,
+            first: channel.first,
             quiet: args.quiet,
             verbose: args.verbose,
             spoken_for: args.spoken_for,
+            only_simulates: args.simulate_only,
             // StochOptFormat has no units.
             unit: if kind == "hydrothermal" { "$" } else { "" },
         },
@@ -598,7 +598,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
             };
             let total = start.elapsed().as_secs_f64();
             let line = report::results(sense, &results, load, total);
-            let code = voice.succeed(&line, code);
+            let code = channel.succeed(&line, code);
             if results.interrupted && !args.spoken_for && comm.size() == 1 {
                 advise(args);
             }
@@ -613,7 +613,7 @@ fn solve(comm: &CommBackend, args: &Args, voice: Voice) -> u8 {
                     | SddpError::Disagreement { .. }
                     | SddpError::Divergence { .. }
             );
-            voice.fail_if(voice.first || !all_know, Failure::of_run(&error))
+            channel.fail_if(channel.first || !all_know, Failure::of_run(&error))
         }
     }
 }

@@ -90,7 +90,7 @@ const SECOND_HAND: &str = "second_hand";
 /// The channel on which a process reports its end: to the command that started it as one of its ranks and reports for all of
 /// them, else itself.
 #[derive(Clone, Copy)]
-pub(super) struct Voice {
+pub(super) struct ReportChannel {
     /// True if `cobre run -n` has started this process.
     pub(super) spoken_for: bool,
     /// True on the first rank of a job, which reports for the others.
@@ -98,7 +98,7 @@ pub(super) struct Voice {
     pub(super) json: bool,
 }
 
-impl Voice {
+impl ReportChannel {
     /// Tells of a failure that all ranks know of; returns the code to exit with.
     pub(super) fn fail(self, failure: Failure) -> u8 {
         self.fail_if(self.first, failure)
@@ -264,6 +264,7 @@ pub(super) fn results(sense: Sense, results: &Results, load: f64, total: f64) ->
     json!({
             "sense": sense.name(),
             "bound": results.trained.bound,
+            "bound_half_width_95": results.bound_half_width_95(),
             "upper_bound": results.trained.upper_bound,
             "estimate": {
                 "mean": estimate.mean,

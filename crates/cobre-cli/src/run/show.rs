@@ -14,7 +14,7 @@ use super::trace::TraceFile;
 use super::{Args, NAME};
 use crate::amount::Scale;
 use crate::exit::{self, say};
-use crate::terminal_table::plural;
+use crate::terminal_table::{plural, wrapped};
 
 /// The choices of a run about its output.
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
@@ -25,6 +25,8 @@ pub(super) struct OutputChoices {
     pub(super) verbose: bool,
     /// True if the command that has started this rank has the terminal.
     pub(super) spoken_for: bool,
+    /// True if nothing is trained.
+    pub(super) only_simulates: bool,
     /// The unit of costs.
     pub(super) unit: &'static str,
 }
@@ -47,6 +49,8 @@ pub(super) struct Show {
     risk_neutral: bool,
     /// True if lines have the bound from the other side.
     has_upper_bound: bool,
+    /// True if nothing is trained.
+    only_simulates: bool,
     trace: Option<TraceFile>,
 }
 
@@ -72,6 +76,7 @@ impl Show {
             limit: limit.unwrap_or(0),
             risk_neutral,
             has_upper_bound: settings.upper_bound > 0,
+            only_simulates: told.only_simulates,
             trace: None,
         }
     }
@@ -95,21 +100,30 @@ impl Show {
 
     /// A fact of the summary.
     fn fact(&self, name: &str, text: &str) {
+        for line in wrapped(&format!("{name:<12}"), 12, text) {
+            self.line(&line);
+        }
+    }
+
+    /// A fact that a user may copy: it stays on one line.
+    fn copied(&self, name: &str, text: &str) {
         self.line(&format!("{name:<12} {text}"));
     }
 
     /// The problem's size, and the range of its numbers if asked for.
     pub(super) fn header(&self, path: &Path, problem: &Problem, backend: &str, ranks: usize) {
         let size = problem.summary();
-        self.line(&format!(
-            "{}: {}imise, {}, {}, {}, {}",
-            path.display(),
+        let sizes = format!(
+            "{}imise, {}, {}, {}, {}",
             problem.sense.name(),
             plural(size.nodes, "node"),
             plural(size.stages, "stage"),
             plural(size.states, "state"),
             plural(size.openings, "opening"),
-        ));
+        );
+        for line in wrapped(&format!("{}:", path.display()), 1, &sizes) {
+            self.line(&line);
+        }
         self.line(&format!(
             "{}; {} on {backend}",
             problem.risk_name(),
@@ -128,15 +142,30 @@ impl Show {
                 range(size.bounds),
             ));
         }
-        let upper = if self.has_upper_bound {
-            format!(" {:>13}", other_side(problem.sense))
+        if self.only_simulates {
+            return;
+        }
+        let upper = other_side(problem.sense);
+        let headings = [
+            "iteration",
+            "bound",
+            upper,
+            "estimate",
+            "gap",
+            "cuts",
+            "seconds",
+        ];
+        self.row(headings.map(str::to_owned));
+    }
+
+    /// A line of the table of iterations.
+    fn row(&self, [iteration, bound, upper, estimate, gap, cuts, seconds]: [String; 7]) {
+        // 80 columns at most.
+        self.line(&if self.has_upper_bound {
+            format!("{iteration:>9} {bound:>13} {upper:>13} {estimate:>15} {gap:>10} {cuts:>6} {seconds:>8}")
         } else {
-            String::new()
-        };
-        self.line(&format!(
-            "{:>9} {:>13}{upper} {:>20} {:>10} {:>7} {:>9}",
-            "iteration", "bound", "estimate", "gap", "cuts", "seconds"
-        ));
+            format!("{iteration:>9} {bound:>13} {estimate:>20} {gap:>10} {cuts:>7} {seconds:>9}")
+        });
     }
 
     /// Prints the warnings about the case.
@@ -159,6 +188,23 @@ impl Show {
         for (number, value) in results.validation.iter().enumerate() {
             self.fact("validation", &format!("scenario {}: {value}", number + 1));
         }
+        match &args.warm_start {
+            Some(given) if self.only_simulates => {
+                let text = format!("nothing: the policy is that of {}", given.display());
+                self.fact("trained", &text);
+            }
+            _ => self.stopped(results),
+        }
+        let lp = results.lp;
+        if self.verbose || lp.fallbacks > 0 || lp.retries > 0 {
+            self.counters(results);
+        }
+        self.copied("policy", &results.policy_sha256);
+        self.next(results, args);
+    }
+
+    /// The rule that ended training, after how many iterations.
+    fn stopped(&self, results: &Results) {
         let trained = &results.trained;
         let reason = trained.reason.to_string().replace('_', " ");
         let seconds = trained
@@ -172,12 +218,6 @@ impl Show {
                 plural(trained.iterations.len(), "iteration")
             ),
         );
-        let lp = results.lp;
-        if self.verbose || lp.fallbacks > 0 || lp.retries > 0 {
-            self.counters(results);
-        }
-        self.fact("policy", &results.policy_sha256);
-        self.next(results, args);
     }
 
     /// The bound, the estimate and the gap.
@@ -187,20 +227,20 @@ impl Show {
             Sense::Minimize => ("lower bound", "no policy costs less on average"),
             Sense::Maximize => ("upper bound", "no policy earns more on average"),
         };
-        let meaning = if self.risk_neutral {
+        let meaning = if results.contradiction {
+            "not valid, as the estimate contradicts it"
+        } else if self.risk_neutral {
             none
         } else {
-            "with risk weighed in, so above the mean"
+            "of the risk-adjusted value, not of the mean"
         };
         let scale = Scale::of(bound);
-        self.fact(
-            side,
-            &format!("{}: {meaning}", scale.told(bound, self.unit)),
-        );
+        let told = scale.bound(bound, results.bound_half_width_95(), self.unit);
+        self.fact(side, &format!("{told}: {meaning}"));
         self.upper_bound(sense, results);
         let (told, source) = match results.simulated {
-            Some(simulated) => (simulated, "simulated scenarios"),
-            None => (trained.estimate, "latest forward paths"),
+            Some(simulated) => (simulated, "simulated scenario"),
+            None => (trained.estimate, "latest forward path"),
         };
         let fixed = results.simulated.and(results.simulated_stages);
         let stages = fixed.map(|stages| format!(" of {stages} stages"));
@@ -212,7 +252,7 @@ impl Show {
         };
         self.fact(
             "estimate",
-            &format!("{value}: mean of {} {source}{stages}", told.paths),
+            &format!("{value}: mean of {}{stages}", plural(told.paths, source)),
         );
         if self.risk_neutral && fixed.is_none() {
             let gap = 100.0 * gap(sense, bound, told.mean);
@@ -258,7 +298,7 @@ impl Show {
         self.fact(
             "time",
             &format!(
-                "forward {:.1} %, backward {:.1} %, communication {:.1} %",
+                "forward {:.1} %, backward {:.1} %; in both, communication {:.1} %",
                 share(time.forward),
                 share(time.backward),
                 share(time.communication)
@@ -273,14 +313,14 @@ impl Show {
             return;
         };
         let output = output.display();
-        self.fact("results", &output.to_string());
+        self.copied("results", &output.to_string());
         if results.simulated.is_none() && !results.interrupted {
             self.fact("next", "add --simulate N to see what the policy does, or");
-            self.fact("", &format!("cobre summary {output}"));
+            self.copied("", &format!("cobre summary {output}"));
             return;
         }
-        self.fact("next", &format!("cobre summary {output}"));
-        self.fact("", &format!("cobre report {output}"));
+        self.copied("next", &format!("cobre summary {output}"));
+        self.copied("", &format!("cobre report {output}"));
     }
 }
 
@@ -290,22 +330,16 @@ impl Observer for Show {
     }
 
     fn iteration(&mut self, iteration: &Iteration) {
-        let upper = if self.has_upper_bound {
-            let upper = iteration.upper_bound;
-            let upper = upper.map_or_else(String::new, |upper| format!("{upper:.6e}"));
-            format!(" {upper:>13}")
-        } else {
-            String::new()
-        };
-        self.line(&format!(
-            "{:>9} {:>13.6e}{upper} {:>20} {:>10} {:>7} {:>9.2}",
-            iteration.number,
-            iteration.bound,
+        let upper = iteration.upper_bound;
+        self.row([
+            iteration.number.to_string(),
+            format!("{:.6e}", iteration.bound),
+            upper.map_or_else(String::new, |upper| format!("{upper:.6e}")),
             estimate(iteration.estimate),
             percent(iteration.gap),
-            iteration.cuts,
-            iteration.time.total
-        ));
+            iteration.cuts.to_string(),
+            format!("{:.2}", iteration.time.total),
+        ]);
         let limit = self
             .limit
             .max(if self.limit > 0 { iteration.number } else { 0 });

@@ -14,8 +14,9 @@ use cobre_results::statistics::{mean, percentile, sorted};
 use cobre_results::{Results, ResultsError};
 use serde_json::Value;
 
+use crate::amount::Scale;
 use crate::exit;
-use crate::terminal_table::{TerminalTable, fact, number, title};
+use crate::terminal_table::{TerminalTable, fact, number, plural, title};
 
 const NAME: &str = "cobre summary";
 
@@ -41,11 +42,16 @@ fn show(results: &Results) -> Result<(), ResultsError> {
     facts(results);
     convergence(results)?;
     if results.table(paths::TABLE)?.is_none() {
-        let why = match results.run["interrupted"].as_str() {
-            Some("simulation") => "the simulation was interrupted",
-            _ => "no scenarios were simulated",
-        };
-        title(&format!("{why}: cobre run --simulate N"), false);
+        title(
+            match results.run["interrupted"].as_str() {
+                Some("simulation") => {
+                    "the simulation was interrupted: cobre run --resume goes on with it"
+                }
+                Some(_) => "nothing was simulated, as training was interrupted",
+                None => "no scenarios were simulated: cobre run --simulate N does",
+            },
+            false,
+        );
         return Ok(());
     }
     if results.hydrothermal() {
@@ -99,10 +105,10 @@ fn facts(results: &Results) {
     fact(
         "ranks",
         &format!(
-            "{} on {}, threads {}, on {}",
+            "{} on {}, {}, on {}",
             said("/ranks"),
             said("/backend"),
-            said("/threads"),
+            threads(&results.run["threads"]),
             hosts.join(", ")
         ),
     );
@@ -110,22 +116,25 @@ fn facts(results: &Results) {
         let what = format!("in the {part}, which is not complete; go on with cobre run --resume");
         fact("interrupted", &what);
     }
-    fact(
-        "training",
-        &format!(
-            "{} iterations in {} s, ended by {}",
-            said("/iterations"),
-            trained_for(results).map_or_else(|| said("/seconds/train"), number),
-            said("/stop_reason")
-        ),
-    );
+    fact("training", &training(results));
     if let Some(bound) = results.run["bound"].as_f64() {
-        fact("bound", &format!("{bound:.6e}"));
+        let scale = Scale::of(bound);
+        let half = results.run["bound_half_width_95"].as_f64();
+        let told = scale.bound(bound, half, unit(results));
+        let meaning = if neutral(results) {
+            ""
+        } else {
+            ", risk-adjusted"
+        };
+        fact("bound", &format!("{told}{meaning}"));
         if let Some(upper) = results.run["upper_bound"].as_f64() {
             let apart = 100.0 * (upper - bound).abs() / bound.abs().max(1e-9);
             fact(
                 "other side",
-                &format!("{upper:.6e}, {apart:.3} % from the bound"),
+                &format!(
+                    "{}, {apart:.3} % from the bound",
+                    scale.told(upper, unit(results))
+                ),
             );
         }
     }
@@ -145,8 +154,55 @@ fn facts(results: &Results) {
             said("/settings/risk")
         ),
     );
-    fact("stop", &said("/settings/stop"));
+    if !trained_nothing(results) {
+        fact("stop", &said("/settings/stop"));
+    }
     fact("policy", &said("/policy_sha256"));
+}
+
+/// Threads of each rank, once if all have as many.
+fn threads(of_ranks: &Value) -> String {
+    let list = of_ranks.as_array().map_or(&[][..], Vec::as_slice);
+    match list {
+        [one] => plural(one.as_u64().unwrap_or(0) as usize, "thread"),
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => {
+            format!(
+                "{} each",
+                plural(first.as_u64().unwrap_or(0) as usize, "thread")
+            )
+        }
+        _ => format!("threads {}", told(of_ranks, "")),
+    }
+}
+
+/// The unit of costs: StochOptFormat has none.
+fn unit(results: &Results) -> &'static str {
+    if results.hydrothermal() { "$" } else { "" }
+}
+
+/// True if the bound holds for the mean: under a risk measure it does not.
+fn neutral(results: &Results) -> bool {
+    results.manifest["risk"] == "expectation"
+}
+
+/// True if the policy is that of another run.
+fn trained_nothing(results: &Results) -> bool {
+    results.run["iterations"] == 0 && results.run["warm_start_sha256"].is_string()
+}
+
+/// Iterations and time of training, and the rule that ended it.
+fn training(results: &Results) -> String {
+    if trained_nothing(results) {
+        return "none: the policy is that of another run".to_owned();
+    }
+    let said = |place: &str| told(&results.run, place);
+    let iterations = results.run["iterations"].as_u64().unwrap_or(0) as usize;
+    format!(
+        "{} in {} s, ended by {}",
+        plural(iterations, "iteration"),
+        trained_for(results).map_or_else(|| said("/seconds/train"), number),
+        said("/stop_reason").replace('_', " ")
+    )
 }
 
 /// The counters of the solvers, where something went wrong.
@@ -176,28 +232,31 @@ fn simulation(results: &Results) -> String {
     let Some(mean) = found("/estimate/mean") else {
         return "none".to_owned();
     };
-    let half = found("/estimate/half_width_95");
-    let half = half.map(|half| format!(" ± {} (95 %)", number(half)));
-    // Under a measure of risk the bound is not one of the mean.
-    let neutral = results.manifest["risk"] == "expectation";
+    let scale = Scale::of(mean);
+    let value = match found("/estimate/half_width_95") {
+        Some(half) => format!("{} (95 %)", scale.told_within(mean, half, unit(results))),
+        None => scale.told(mean, unit(results)),
+    };
     // Paths of so many stages lack the cost of what follows.
     let stages = results
         .run
         .pointer("/settings/simulate_stages")
         .and_then(Value::as_u64);
-    let bound = found("/bound").filter(|bound| neutral && stages.is_none() && *bound != 0.0);
+    let bound = found("/bound");
+    let bound = bound.filter(|bound| neutral(results) && stages.is_none() && *bound != 0.0);
     let gap = bound.map(|bound| {
         let gap = 100.0 * (mean - bound) / bound.abs();
         let side = if gap < 0.0 { "below" } else { "above" };
         format!(", {:.3} % {side} the bound", gap.abs())
     });
-    let (half, gap) = (half.unwrap_or_default(), gap.unwrap_or_default());
+    let gap = gap.unwrap_or_default();
     let told = |place: &str| told(&results.run, place);
-    let (count, seconds) = (told("/estimate/paths"), told("/seconds/simulate"));
+    let count = found("/estimate/paths").unwrap_or(0.0) as usize;
+    let (count, seconds) = (plural(count, "scenario"), told("/seconds/simulate"));
     let stages = stages
         .map(|stages| format!(" of {stages} stages"))
         .unwrap_or_default();
-    format!("{mean:.6e}{half}{gap}; {count} scenarios{stages} in {seconds} s")
+    format!("{value}{gap}; {count}{stages} in {seconds} s")
 }
 
 /// About ten iterations, the first and the last among them.
@@ -213,6 +272,9 @@ fn convergence(results: &Results) -> Result<(), ResultsError> {
         column(convergence::GAP)?,
     );
     let (iterations, cuts) = (column(convergence::ITERATION)?, column(convergence::CUTS)?);
+    if iterations.is_empty() {
+        return Ok(());
+    }
     title("convergence", false);
     let mut table = TerminalTable::new(["iteration", "bound", "estimate", "± 95 %", "gap", "cuts"]);
     for row in some(bounds.len()) {

@@ -34,7 +34,7 @@ const ENCODINGS: [i64; 6] = [0, 2, 3, 5, 8, 9];
 
 /// The contents of a chunk of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum ChunkContent {
     Numbers,
     Texts,
 }
@@ -45,7 +45,7 @@ pub(super) struct Chunk {
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) rows: u64,
-    pub(super) holds: Holds,
+    pub(super) holds: ChunkContent,
 }
 
 fn cut_off() -> String {
@@ -236,8 +236,8 @@ pub(super) fn check_pages(file: &File, chunk: Chunk) -> Result<(), String> {
             ));
         }
         let most = match chunk.holds {
-            Holds::Numbers => count * NUMBER_BYTES + PAGE_SLACK,
-            Holds::Texts => {
+            ChunkContent::Numbers => count * NUMBER_BYTES + PAGE_SLACK,
+            ChunkContent::Texts => {
                 texts = texts.saturating_add(plain);
                 TEXT_SLACK + chunk.rows * TEXT_BYTES
             }

@@ -18,7 +18,7 @@ use thiserror::Error;
 
 pub use self::cells::{Cells, Values};
 use self::guard::guard;
-use self::headers::{Chunk, Holds};
+use self::headers::{Chunk, ChunkContent};
 
 /// Error of reading a table.
 #[derive(Debug, Error)]
@@ -180,8 +180,8 @@ impl Table {
     pub fn read(&self, group: usize, column: usize) -> Result<Cells, TableError> {
         let TableColumn { name, kind, .. } = &self.columns[column];
         let holds = match kind {
-            ColumnKind::Integers | ColumnKind::Numbers => Holds::Numbers,
-            ColumnKind::Texts => Holds::Texts,
+            ColumnKind::Integers | ColumnKind::Numbers => ChunkContent::Numbers,
+            ColumnKind::Texts => ChunkContent::Texts,
             ColumnKind::Other(other) => {
                 let what = format!("{other} is found where numbers or texts are expected");
                 return Err(Self::wrong(name, what));

@@ -19,7 +19,7 @@ const LONGEST_LINE: usize = 300;
 
 /// The way of a host to the address at which ranks meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Route {
     Untried,
     Open,
     /// It is closed, and why.
@@ -43,7 +43,7 @@ pub(super) struct HostConnection {
     bad: bool,
     pub(super) greeted: bool,
     /// It reaches the address at which ranks meet.
-    pub(super) way: Way,
+    pub(super) way: Route,
     /// Its ranks are gone; whether something survives.
     pub(super) done: Option<bool>,
     pub(super) heard: Instant,
@@ -73,7 +73,7 @@ impl HostConnection {
             said: Vec::new(),
             bad: false,
             greeted: false,
-            way: Way::Untried,
+            way: Route::Untried,
             done: None,
             heard: Instant::now(),
             closed: None,

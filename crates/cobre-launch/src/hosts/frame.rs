@@ -132,9 +132,9 @@ impl FieldWriter {
 }
 
 /// Reads fields that may be anything.
-struct Rest<'a>(&'a [u8]);
+struct FieldReader<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> FieldReader<'a> {
     fn number(&mut self) -> Option<usize> {
         let (word, rest) = self.0.split_first_chunk::<8>()?;
         self.0 = rest;
@@ -200,7 +200,7 @@ impl Frame for ToHost {
     }
 
     fn decode(kind: u8, fields: &[u8]) -> Option<Self> {
-        let mut rest = Rest(fields);
+        let mut rest = FieldReader(fields);
         Some(match kind {
             8 => Self::Reach {
                 address: rest.text()?,
@@ -247,7 +247,7 @@ impl Frame for FromHost {
     }
 
     fn decode(kind: u8, fields: &[u8]) -> Option<Self> {
-        let mut rest = Rest(fields);
+        let mut rest = FieldReader(fields);
         Some(match kind {
             1 => Self::Hello {
                 version: rest.text()?,
@@ -276,7 +276,7 @@ impl Frame for FromHost {
                     machine: rest.text()?,
                     address: rest.text()?,
                 },
-                ranks: rest.all(Rest::text)?,
+                ranks: rest.all(FieldReader::text)?,
             },
             _ => return None,
         })
@@ -298,10 +298,10 @@ impl HostJob {
         })
     }
 
-    fn read(rest: &mut Rest<'_>) -> Option<Self> {
+    fn read(rest: &mut FieldReader<'_>) -> Option<Self> {
         Some(Self {
             program: rest.os()?,
-            args: rest.all(Rest::os)?,
+            args: rest.all(FieldReader::os)?,
             directory: rest.os()?,
             environment: rest.all(|rest| Some((rest.os()?, rest.os()?)))?,
             bind: rest.text()?,

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::connection::{HostConnection, Way};
+use super::connection::{HostConnection, Route};
 use super::frame::{FromHost, ToHost};
 use super::job::RemoteJob;
 use super::start::START;
@@ -253,7 +253,7 @@ impl Relay {
         let rank_of = |rank: usize| (rank < ranks).then_some(first + rank);
         match frame {
             FromHost::Heartbeat | FromHost::Event(Event::NotStarted { .. }) => {}
-            FromHost::Done => return self.tried(number, Way::Open),
+            FromHost::Done => return self.tried(number, Route::Open),
             FromHost::Hello { version } if version == VERSION => {
                 self.connections[number].greeted = true;
                 self.greet();
@@ -263,7 +263,7 @@ impl Relay {
                 return Err(self.refused(number, reason));
             }
             FromHost::Failed { reason } if self.phase == StartPhase::Reaching => {
-                return self.tried(number, Way::Closed(reason));
+                return self.tried(number, Route::Closed(reason));
             }
             FromHost::Failed { reason } => return Err(self.refused(number, reason)),
             FromHost::Lost { reason } => return Err(self.lost(number, reason)),
@@ -327,18 +327,18 @@ impl Relay {
             let address = address.to_owned();
             host.send(&ToHost::Reach { address, port });
         }
-        self.tried(0, Way::Open)
+        self.tried(0, Route::Open)
     }
 
     /// Once all hosts have tried the way to the first: starts the ranks, or names the host that is cut off. If no other
     /// host reaches the first, it is that.
-    fn tried(&mut self, number: usize, way: Way) -> Result<(), LaunchError> {
+    fn tried(&mut self, number: usize, way: Route) -> Result<(), LaunchError> {
         self.connections[number].way = way;
-        let untried = |host: &HostConnection| host.way == Way::Untried;
+        let untried = |host: &HostConnection| host.way == Route::Untried;
         if self.phase != StartPhase::Reaching || self.connections.iter().any(untried) {
             return Ok(());
         }
-        let closed = |host: &HostConnection| matches!(host.way, Way::Closed(_));
+        let closed = |host: &HostConnection| matches!(host.way, Route::Closed(_));
         let Some(cut_off) = self.connections.iter().position(closed) else {
             self.start();
             return Ok(());
@@ -350,8 +350,8 @@ impl Relay {
             return Err(self.lost(0, reason.to_owned()));
         }
         let reason = match &self.connections[cut_off].way {
-            Way::Closed(reason) => reason.clone(),
-            Way::Untried | Way::Open => String::new(),
+            Route::Closed(reason) => reason.clone(),
+            Route::Untried | Route::Open => String::new(),
         };
         Err(self.lost(cut_off, reason))
     }
@@ -403,7 +403,7 @@ impl Relay {
             // The first host finds its address before ranks start; names may take long.
             let awaited = !host.greeted
                 || (self.phase == StartPhase::Listening && number == 0)
-                || (self.phase == StartPhase::Reaching && host.way == Way::Untried);
+                || (self.phase == StartPhase::Reaching && host.way == Route::Untried);
             let absent = awaited && now > self.started + START;
             let reason = if ended {
                 host.end(&self.job.shell.to_string_lossy())

@@ -16,7 +16,7 @@ use crate::error::LaunchError;
 use crate::link::SupervisorLink;
 
 /// Agents of hosts that have no ranks to start.
-struct Conversation {
+struct IdleAgents {
     /// The remote shells, which end with this.
     _shells: SupervisorLink,
     connections: Vec<HostConnection>,
@@ -40,7 +40,7 @@ pub fn answers(
         hosts.list.without(&others)
     };
     // Those that are left are asked only if there is something to ask.
-    let ready = Conversation::begin(&only(&[name]), hosts, within)
+    let ready = IdleAgents::begin(&only(&[name]), hosts, within)
         .and_then(|mut conversation| conversation.sees_this_directory());
     if ready.is_err() {
         return false;
@@ -54,7 +54,7 @@ pub fn answers(
         ..hosts.clone()
     };
     let talk = || {
-        let mut conversation = Conversation::begin(&pair.list, &pair, within)?;
+        let mut conversation = IdleAgents::begin(&pair.list, &pair, within)?;
         conversation.meet(&pair)?;
         // A host that is not ready yet would write below the place where the output belongs.
         let mut hosts = pair.list.hosts().iter();
@@ -72,14 +72,14 @@ pub fn answers(
 /// # Errors
 /// [`LaunchError::HostRefused`] with the host that does not see it; [`LaunchError::HostLost`] with one that does not answer.
 pub fn check_shared(hosts: &Hosts, directory: &Path) -> Result<(), LaunchError> {
-    Conversation::begin(&hosts.list, hosts, START)?.see_same(0, directory)
+    IdleAgents::begin(&hosts.list, hosts, START)?.see_same(0, directory)
 }
 
 fn here() -> Result<PathBuf, LaunchError> {
     std::env::current_dir().map_err(LaunchError::system("find this directory"))
 }
 
-impl Conversation {
+impl IdleAgents {
     fn begin(list: &HostList, hosts: &Hosts, within: Duration) -> Result<Self, LaunchError> {
         let (shells, connections) = connect(list, &hosts.shell, getrlimit(Resource::Nofile))?;
         let mut conversation = Self {

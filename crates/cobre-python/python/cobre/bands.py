@@ -8,6 +8,7 @@ from typing import Any
 
 from cobre.errors import ValidationError
 from cobre.table import Table
+from cobre.tables import START_DATE, dates_of
 
 LEVELS = (5.0, 25.0, 50.0, 75.0, 95.0)
 WIDTH, HEIGHT = 640.0, 280.0
@@ -36,7 +37,11 @@ def bands(table: Table, column: str, *, by: str = "stage", combine: str = "sum")
     steps = np.unique(keys[:, 0])
     of_steps = [values[keys[:, 0] == step] for step in steps]
     percentiles = [np.percentile(of_step, LEVELS) for of_step in of_steps]
-    columns: dict[str, Any] = {by: steps, "mean": [of_step.mean() for of_step in of_steps]}
+    columns: dict[str, Any] = {by: steps}
+    # Stages of StochOptFormat have no dates.
+    if by == "stage" and START_DATE in table and all(table[START_DATE]):
+        columns[START_DATE] = dates_of(table, steps.tolist())
+    columns["mean"] = [of_step.mean() for of_step in of_steps]
     for number, level in enumerate(LEVELS):
         columns[f"p{level:.0f}"] = [found[number] for found in percentiles]
     return Bands(columns, column)
@@ -79,8 +84,14 @@ def drawing(found: Bands) -> str:
         parts.append(f'<path d="M{LEFT} {y(tick):.1f}H{WIDTH - RIGHT}" stroke="currentColor" opacity="0.15"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>')
     every = max(1, math.ceil(len(steps) / 12))
-    for step in steps[::every]:
-        parts.append(f'<text x="{x(step):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{step:g}</text>')
+    labels = [f"{step:g}" for step in steps]
+    if START_DATE in found:
+        # Months, unless stages are shorter.
+        months = [str(date)[:7] for date in found[START_DATE]]
+        labels = months if len(set(months)) == len(months) else list(found[START_DATE])
+        every = max(1, math.ceil(len(steps) / 6))
+    for step, label in list(zip(steps, labels))[::every]:
+        parts.append(f'<text x="{x(step):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{label}</text>')
     for lower, upper, opacity in (("p5", "p95", 0.25), ("p25", "p75", 0.4)):
         outline = " ".join(points(lower) + points(upper)[::-1])
         parts.append(f'<polygon points="{outline}" fill="{COLOUR}" fill-opacity="{opacity}"/>')

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cobre import _native
 from cobre.errors import IOError, ValidationError
 from cobre.table import Table
-from cobre.tables import Tables, in_directory, results_directory
+from cobre.tables import START_DATE, Tables, dates_of, in_directory, results_directory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,6 +148,7 @@ def _storage(hydros: Table) -> Table:
     return Table(
         {
             "stage": stages,
+            START_DATE: dates_of(hydros, stages),
             "mean": [spread[0] for spread in spreads],
             "p5": [spread[1] for spread in spreads],
             "p95": [spread[2] for spread in spreads],

@@ -65,7 +65,7 @@ class Table(Mapping[str, "npt.NDArray[Any]"]):
         return next((len(column) for column in self._columns.values()), 0)
 
     def where(self, **values: Any) -> Table:
-        """The rows whose columns have these values: ``table.where(stage=1, bus="North")``."""
+        """The rows whose columns have these values: ``table.where(stage=0, bus="North")``."""
         import numpy as np
 
         kept = np.ones(self.num_rows, bool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from cobre import _native
@@ -12,6 +12,9 @@ from cobre.table import Table
 
 SIMULATION = "simulation"
 """The part of a run's results that they are in."""
+
+START_DATE = "start_date"
+"""The column with the first day of a row's stage."""
 
 
 class Tables(Mapping[str, Table]):
@@ -57,6 +60,15 @@ def in_directory(output: str) -> Tables:
     names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
     tables = (name.removesuffix(".parquet") for name in names if name.endswith(".parquet"))
     return Tables({name: os.path.join(directory, f"{name}.parquet") for name in tables})
+
+
+def dates_of(table: Table, stages: Iterable[int]) -> list[str]:
+    """The first day of stages: of each, as its first row has it."""
+    import numpy as np
+
+    there, first = np.unique(table["stage"], return_index=True)
+    dates = dict(zip(there.tolist(), table[START_DATE][first]))
+    return [str(dates[stage]) for stage in stages]
 
 
 def results_directory(results: Any) -> str:

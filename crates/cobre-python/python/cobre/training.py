@@ -39,7 +39,7 @@ def train(
     progress: bool | Callback | None = None,
     resume: bool = False,
     retries: int = 0,
-    checkpoint: str = "minutes:1",
+    checkpoint: str | None = None,
     forward_passes: int | None = None,
     risk: str | None = None,
     cut_selection: str | None = None,
@@ -73,7 +73,7 @@ def train(
     it has to ``output``, and the exception is raised.
 
     With ``output``, the state of training is kept there as ``checkpoint`` says (``"minutes:M"``,
-    ``"iterations:K"`` or ``"none"``), and when it is interrupted. ``resume=True`` goes on from the newest
+    ``"iterations:K"`` or ``"none"``; every minute if not given), and when it is interrupted. ``resume=True`` goes on from the newest
     one, with the bits of a run that was never interrupted; ``retries`` is how often workers that have lost one of
     theirs do so by themselves. ``csv=True`` writes every table as CSV as well.
 
@@ -98,6 +98,9 @@ def train(
     workers = count("num_workers", num_workers)
     if resume and output is None:
         raise ValidationError("resume=True: output, the directory with the checkpoints, is needed")
+    kept = text("checkpoint", "minutes:1" if checkpoint is None else checkpoint)
+    if output is None and checkpoint is not None and kept != "none":
+        raise ValidationError(f'checkpoint="{kept}" keeps the state of training in output: give one')
     again = count("retries", retries, least=0)
     if again and (output is None or workers == 1):
         raise ValidationError(f"retries={again} starts workers again: num_workers of at least 2 and output are needed")
@@ -114,7 +117,7 @@ def train(
         "upper_bound_states": maybe("upper_bound_states", upper_bound_states),
         "simulate_stages": maybe("simulate_stages", simulate_stages),
         "path_stages": maybe("path_stages", path_stages),
-        "checkpoint": text("checkpoint", checkpoint),
+        "checkpoint": kept,
         "resume": bool(resume),
     }
     callback: Callback | None = listener(progress, lambda: Bar(request["iterations"]))

@@ -16,7 +16,11 @@ pub(super) fn section(input: &ReportInput) -> Result<Section, ResultsError> {
     let cuts = table.all_numbers(convergence::CUTS)?;
     let mut section = Section::new("convergence", "Convergence");
     if iterations.is_empty() {
-        let text = "Training has made no iteration.";
+        let text = if input.results.run["warm_start_sha256"].is_string() {
+            "This run trained nothing: it simulated a policy of another run."
+        } else {
+            "Training has made no iteration."
+        };
         section.text.push(text.to_owned());
         return Ok(section);
     }

@@ -97,6 +97,25 @@ fn short(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
+/// The bound: its side, and what it is of.
+fn bound_name(input: &ReportInput) -> String {
+    let side = if input.maximised { "upper" } else { "lower" };
+    let of = if input.neutral { "" } else { ", risk-adjusted" };
+    format!("{side} bound{of}")
+}
+
+/// The gap of a mean to the bound, relative to the bound as `cobre run` has it.
+fn gap(maximised: bool, bound: f64, mean: f64) -> (String, String) {
+    let (what, beyond) = if maximised {
+        ("mean below bound", bound - mean)
+    } else {
+        ("mean above bound", mean - bound)
+    };
+    let gap = (beyond * 1e4 / bound.abs()).round() / 100.0;
+    // Adding zero leaves no zero with a sign.
+    (what.to_owned(), format!("{:.2} %", gap + 0.0))
+}
+
 /// The figures at the head of the page: what they are, and what they say.
 pub(crate) fn headline(input: &ReportInput) -> Result<Vec<(String, String)>, ResultsError> {
     let table = &input.convergence;
@@ -107,14 +126,16 @@ pub(crate) fn headline(input: &ReportInput) -> Result<Vec<(String, String)>, Res
         text.trim_end().to_owned()
     };
     let mut figures = Vec::new();
-    let bounds = table.all_numbers(convergence::BOUND)?;
-    let sided = if input.maximised {
-        "upper bound"
-    } else {
-        "lower bound"
-    };
-    if let Some(bound) = bounds.last() {
-        figures.push((sided.to_owned(), told(*bound)));
+    let iterations = table.all_numbers(convergence::BOUND)?.len();
+    // The best of all iterations, also of those of the run that trained the policy.
+    let run = &input.results.run;
+    let bound = run["bound"].as_f64();
+    if let Some(bound) = bound {
+        let half = run["bound_half_width_95"].as_f64();
+        // Where the digits do not show it, it is left out.
+        let half = half.filter(|half| *half > 1e-4 * bound.abs());
+        let half = half.map(|half| format!("\u{a0}±\u{a0}{}", told(half)));
+        figures.push((bound_name(input), told(bound) + &half.unwrap_or_default()));
     }
     if let Some(simulation) = &input.simulation {
         let level = mean(simulation.totals.iter().copied());
@@ -137,25 +158,17 @@ pub(crate) fn headline(input: &ReportInput) -> Result<Vec<(String, String)>, Res
         let part = part.unwrap_or_default();
         let name = format!("simulated {word}{part}{what}");
         figures.push((name, text.trim_end().to_owned()));
-        if let Some(bound) = bounds
-            .last()
-            .filter(|bound| input.neutral && input.path_stages.is_none() && **bound != 0.0)
+        if let Some(bound) =
+            bound.filter(|bound| input.neutral && input.path_stages.is_none() && *bound != 0.0)
         {
-            let (what, beyond) = if input.maximised {
-                ("mean below bound", bound - level)
-            } else {
-                ("mean above bound", level - bound)
-            };
-            // As cobre run has it: relative to the bound.
-            let gap = (beyond * 1e4 / bound.abs()).round() / 100.0;
-            // Adding zero leaves no zero with a sign.
-            figures.push((what.to_owned(), format!("{:.2} %", gap + 0.0)));
+            figures.push(gap(input.maximised, bound, level));
         }
-        let count = simulation.scenarios().to_string();
-        figures.push(("scenarios".to_owned(), count));
+        figures.push(("scenarios".to_owned(), simulation.scenarios().to_string()));
         figures.push(("stages".to_owned(), simulation.stages.len().to_string()));
     }
-    figures.push(("iterations".to_owned(), bounds.len().to_string()));
+    if iterations > 0 {
+        figures.push(("iterations".to_owned(), iterations.to_string()));
+    }
     Ok(figures)
 }
 

@@ -121,7 +121,10 @@ fn infeasible(lp: &Template, rows: &[(usize, f64)]) -> String {
     } else {
         String::new()
     };
-    format!("the least that must give way: {}{more}", told.join(", "))
+    format!(
+        "the least relaxation that makes it feasible: {}{more}",
+        told.join(", ")
+    )
 }
 
 /// Names the columns that reach a huge bound put on all columns.

@@ -11,6 +11,7 @@ mod failure;
 mod highs;
 mod highs_basis;
 mod highs_node;
+mod highs_options;
 mod statistics;
 
 pub(crate) use directions::least_costs;

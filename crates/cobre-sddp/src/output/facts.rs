@@ -61,6 +61,7 @@ impl Facts<'_> {
             "seed": settings.seed,
             "iterations": trained.iterations.len(),
             "bound": trained.bound,
+            "bound_half_width_95": results.bound_half_width_95(),
             "upper_bound": trained.upper_bound,
             "estimate": results.simulated.map(|estimate| json!({
                 "mean": estimate.mean,

@@ -48,18 +48,18 @@ pub fn sum_of(terms: impl IntoIterator<Item = f64>) -> f64 {
     if is_rest { 0.0 } else { sum }
 }
 
-/// The numbers beside which a coefficient or a cost is judged.
+/// The scale by which a coefficient or a cost is judged: the numbers beside it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Beside {
+pub(crate) struct CoefficientScale {
     /// The largest of them.
     pub(crate) largest: f64,
     /// The largest value that the column can have, either way; may be infinite.
     pub(crate) reach: f64,
 }
 
-impl Beside {
+impl CoefficientScale {
     /// True if rounding left a number: it is of the size of rounding errors in the numbers beside it, and no value that
-    /// the column can have makes it count. Such a number is taken for zero. Beside a column without bounds, any counts.
+    /// the column can have makes it count. Such a number is taken for zero. CoefficientScale a column without bounds, any counts.
     pub(crate) fn is_rest(self, value: f64) -> bool {
         let value = value.abs();
         let is_small = value < SMALLEST && value <= f64::EPSILON * self.largest;
@@ -71,7 +71,7 @@ impl Beside {
 pub(crate) fn check_small(
     what: impl FnOnce() -> String,
     value: f64,
-    beside: Beside,
+    beside: CoefficientScale,
 ) -> Option<String> {
     if value == 0.0 || value.abs() >= SMALLEST || beside.is_rest(value) {
         return None;
@@ -91,7 +91,7 @@ pub(crate) fn check_small(
 pub(crate) fn check_coefficient(
     what: impl Fn() -> String,
     value: f64,
-    beside: Beside,
+    beside: CoefficientScale,
 ) -> Option<String> {
     if value.abs() > LARGEST_COEFFICIENT && value.is_finite() {
         let what = what();
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_number_too_small_for_solvers_is_a_rest_or_an_error() {
         let said = |value: f64, largest: f64, reach: f64| {
-            let beside = Beside { largest, reach };
+            let beside = CoefficientScale { largest, reach };
             check_coefficient(|| "it".to_owned(), value, beside)
         };
         for (value, largest, reach) in [

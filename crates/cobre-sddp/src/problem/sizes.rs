@@ -1,7 +1,7 @@
 //! The sizes of the numbers of a linear program, beside which small ones are judged.
 
 use super::draft::Change;
-use super::limits::Beside;
+use super::limits::CoefficientScale;
 use super::template::Template;
 
 /// The sizes of the numbers of a linear program.
@@ -42,18 +42,18 @@ impl NumberSizes {
     }
 
     /// The numbers beside the cost of a column.
-    pub(crate) fn beside_cost(&self, column: usize) -> Beside {
+    pub(crate) fn beside_cost(&self, column: usize) -> CoefficientScale {
         self.beside(self.cost, column)
     }
 
     /// The numbers beside the coefficient of a column in a row.
-    pub(crate) fn beside_coefficient(&self, row: usize, column: usize) -> Beside {
+    pub(crate) fn beside_coefficient(&self, row: usize, column: usize) -> CoefficientScale {
         self.beside(self.rows.get(row).copied().unwrap_or(0.0), column)
     }
 
-    fn beside(&self, largest: f64, column: usize) -> Beside {
+    fn beside(&self, largest: f64, column: usize) -> CoefficientScale {
         let reach = self.reach.get(column).copied();
-        Beside {
+        CoefficientScale {
             largest,
             reach: reach.unwrap_or(f64::INFINITY),
         }

@@ -3,13 +3,13 @@
 use cobre_results::Rows;
 use cobre_results::layout::{CostKind, constraints};
 
-use super::Scene;
+use super::PathStage;
 
 /// Adds a row for each block in which a constraint holds; one that holds for the stage as a whole is in all of them.
-pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
-    let (visited, stage) = (scene.visited, scene.stage);
+pub(super) fn fill(path_stage: &mut PathStage<'_>, rows: &mut Rows) {
+    let (visited, stage) = (path_stage.visited, path_stage.stage);
     for layout in &stage.layout.constraints {
-        let constraint = &scene.results.constraints[layout.constraint];
+        let constraint = &path_stage.results.constraints[layout.constraint];
         let terms = layout.terms.iter();
         let value: f64 = terms
             .map(|(column, factor)| factor * visited.value(*column))
@@ -19,7 +19,7 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
         for (amount, column) in amounts.iter_mut().zip([layout.below, layout.above]) {
             if let Some(column) = column {
                 *amount = visited.value(column);
-                cost += scene.cost(CostKind::Constraint, column);
+                cost += path_stage.cost(CostKind::Constraint, column);
             }
         }
         let [lower, upper] = layout.bounds.map(|bound| {

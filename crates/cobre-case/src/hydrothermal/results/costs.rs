@@ -3,7 +3,7 @@
 use cobre_results::Rows;
 use cobre_results::layout::{CostKind, costs};
 
-use super::Scene;
+use super::PathStage;
 
 /// The costs of a stage, by kind.
 #[derive(Debug, Default)]
@@ -15,14 +15,14 @@ impl Costs {
     }
 }
 
-pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
-    let visited = scene.visited;
+pub(super) fn fill(path_stage: &mut PathStage<'_>, rows: &mut Rows) {
+    let visited = path_stage.visited;
     let row = costs::Row {
         scenario: visited.scenario,
         stage: visited.stage,
         start_date: visited.start_date,
         discount: visited.discount,
-        kinds: scene.costs.0,
+        kinds: path_stage.costs.0,
         stage_cost: visited.cost(),
         future_cost: visited.answer.future,
     };

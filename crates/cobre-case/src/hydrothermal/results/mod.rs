@@ -33,10 +33,10 @@ pub(crate) struct SimulationTables {
     /// The place of the stage of each node.
     nodes: Vec<usize>,
     hydros: Vec<SimulatedHydro>,
-    thermals: Vec<Thing>,
-    sources: Vec<Thing>,
+    thermals: Vec<NamedEntity>,
+    sources: Vec<NamedEntity>,
     lines: Vec<SimulatedLine>,
-    buses: Vec<Thing>,
+    buses: Vec<NamedEntity>,
     pumping: Vec<SimulatedPumping>,
     contracts: Vec<SimulatedContract>,
     batteries: Vec<SimulatedBattery>,
@@ -58,9 +58,9 @@ struct SimulatedStage {
     volume: f64,
 }
 
-/// A thing of the case: its number and name there, and the number of its bus.
+/// An entity of the case: its number and name there, and the number of its bus.
 #[derive(Debug)]
-struct Thing {
+struct NamedEntity {
     id: Id,
     name: String,
     bus: Id,
@@ -68,31 +68,31 @@ struct Thing {
 
 #[derive(Debug)]
 struct SimulatedHydro {
-    thing: Thing,
+    entity: NamedEntity,
     /// The capacity of the reservoir by stage, hm³.
     capacity: Vec<f64>,
     /// The exact production function, if hyperplanes stand for it in some stage and there is a level curve.
     exact: Option<ProductionFunction>,
     /// Groups of units that feed buses of their own.
-    units: Vec<Thing>,
+    units: Vec<NamedEntity>,
 }
 
 #[derive(Debug)]
 struct SimulatedPumping {
-    thing: Thing,
+    entity: NamedEntity,
     /// MW/(m³/s).
     consumption: f64,
 }
 
 #[derive(Debug)]
 struct SimulatedContract {
-    thing: Thing,
+    entity: NamedEntity,
     kind: ContractKind,
 }
 
 #[derive(Debug)]
 struct SimulatedBattery {
-    thing: Thing,
+    entity: NamedEntity,
     charge_efficiency: f64,
     discharge_efficiency: f64,
 }
@@ -106,16 +106,16 @@ struct SimulatedConstraint {
 #[derive(Debug)]
 struct SimulatedLine {
     /// Its bus is the one at its beginning.
-    thing: Thing,
+    entity: NamedEntity,
     to: Id,
     arrives: f64,
 }
 
 impl SimulationTables {
-    /// Those of a system, given where things are in each stage.
+    /// Those of a system, given where entities are in each stage.
     pub(crate) fn new(files: &Files, system: &System, layouts: Vec<Layout>) -> Self {
         let bus = |place: usize| files.buses.buses[place].id;
-        let thing = |id: Id, name: &str, bus: Id| Thing {
+        let entity = |id: Id, name: &str, bus: Id| NamedEntity {
             id,
             name: name.to_owned(),
             bus,
@@ -131,7 +131,7 @@ impl SimulationTables {
         });
         let hydros = files.hydros.hydros.iter().zip(&system.hydros);
         let hydros = hydros.map(|(file, plant)| SimulatedHydro {
-            thing: thing(file.id, &file.name, bus(plant.bus)),
+            entity: entity(file.id, &file.name, bus(plant.bus)),
             capacity: plant
                 .limits
                 .iter()
@@ -145,38 +145,38 @@ impl SimulationTables {
             units: file
                 .groups()
                 .iter()
-                .map(|group| thing(group.id, &group.name, group.bus_id))
+                .map(|group| entity(group.id, &group.name, group.bus_id))
                 .collect(),
         });
         let thermals = files.thermals.thermals.iter().zip(&system.thermals);
-        let thermals = thermals.map(|(file, plant)| thing(file.id, &file.name, bus(plant.bus)));
+        let thermals = thermals.map(|(file, plant)| entity(file.id, &file.name, bus(plant.bus)));
         let sources = files.sources.iter();
         let sources = sources.flat_map(|file| &file.non_controllable_sources);
         let sources = sources.zip(&system.sources);
-        let sources = sources.map(|(file, source)| thing(file.id, &file.name, bus(source.bus)));
+        let sources = sources.map(|(file, source)| entity(file.id, &file.name, bus(source.bus)));
         let lines = files.lines.lines.iter().zip(&system.lines);
         let lines = lines.map(|(file, line)| SimulatedLine {
-            thing: thing(file.id, &file.name, bus(line.from)),
+            entity: entity(file.id, &file.name, bus(line.from)),
             to: bus(line.to),
             arrives: line.arrives,
         });
         let buses = files.buses.buses.iter();
-        let buses = buses.map(|bus| thing(bus.id, &bus.name, bus.id));
+        let buses = buses.map(|bus| entity(bus.id, &bus.name, bus.id));
         let pumping = files.pumping.iter().flat_map(|file| &file.pumping_stations);
         let pumping = pumping.zip(&system.pumping);
         let pumping = pumping.map(|(file, station)| SimulatedPumping {
-            thing: thing(file.id, &file.name, file.bus_id),
+            entity: entity(file.id, &file.name, file.bus_id),
             consumption: station.consumption,
         });
         let contracts = files.contracts.iter().flat_map(|file| &file.contracts);
         let contracts = contracts.map(|file| SimulatedContract {
-            thing: thing(file.id, &file.name, file.bus_id),
+            entity: entity(file.id, &file.name, file.bus_id),
             kind: file.r#type,
         });
         let batteries = files.batteries.iter().flat_map(|file| &file.batteries);
         let batteries = batteries.zip(&system.batteries);
         let batteries = batteries.map(|(file, battery)| SimulatedBattery {
-            thing: thing(file.id, &file.name, file.bus_id),
+            entity: entity(file.id, &file.name, file.bus_id),
             charge_efficiency: battery.charge_efficiency,
             discharge_efficiency: battery.discharge_efficiency,
         });
@@ -204,29 +204,29 @@ impl SimulationTables {
         }
     }
 
-    /// The tables that this system has things for.
+    /// The tables that this system has entities for.
     fn writers(&self) -> impl Iterator<Item = &'static Writer> {
-        WRITERS.iter().filter(|writer| (writer.things)(self) > 0)
+        WRITERS.iter().filter(|writer| (writer.entities)(self) > 0)
     }
 }
 
 /// The description of one table.
 struct Writer {
     /// The number of plants, buses or lines in it.
-    things: fn(&SimulationTables) -> usize,
+    entities: fn(&SimulationTables) -> usize,
     schema: fn() -> TableSchema,
     /// Adds the rows of a stage.
-    fill: fn(&mut Scene<'_>, &mut Rows),
+    fill: fn(&mut PathStage<'_>, &mut Rows),
 }
 
 impl Writer {
     const fn new(
-        things: fn(&SimulationTables) -> usize,
+        entities: fn(&SimulationTables) -> usize,
         schema: fn() -> TableSchema,
-        fill: fn(&mut Scene<'_>, &mut Rows),
+        fill: fn(&mut PathStage<'_>, &mut Rows),
     ) -> Self {
         Self {
-            things,
+            entities,
             schema,
             fill,
         }
@@ -302,14 +302,14 @@ pub fn simulation_tables() -> Vec<TableSchema> {
 }
 
 /// A stage of a path, with its costs so far.
-struct Scene<'a> {
+struct PathStage<'a> {
     results: &'a SimulationTables,
     stage: &'a SimulatedStage,
     visited: &'a Visited<'a>,
     costs: Costs,
 }
 
-impl Scene<'_> {
+impl PathStage<'_> {
     /// The cost of a column; counts it as a cost of this kind.
     fn cost(&mut self, kind: CostKind, column: ColumnId) -> f64 {
         // Nothing is plain zero, not one with a sign.
@@ -342,14 +342,14 @@ impl Tables for SimulationTables {
     }
 
     fn fill(&self, visited: &Visited<'_>, rows: &mut [Rows]) {
-        let mut scene = Scene {
+        let mut path_stage = PathStage {
             results: self,
             stage: &self.stages[self.nodes[visited.node]],
             visited,
             costs: Costs::default(),
         };
         for (writer, rows) in self.writers().zip(rows) {
-            (writer.fill)(&mut scene, rows);
+            (writer.fill)(&mut path_stage, rows);
         }
     }
 }

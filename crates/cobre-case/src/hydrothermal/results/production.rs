@@ -3,13 +3,13 @@
 use cobre_results::Rows;
 use cobre_results::layout::production;
 
-use super::Scene;
+use super::PathStage;
 use crate::hydrothermal::model::Generation;
 
-pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
-    let (visited, stage) = (scene.visited, scene.stage);
+pub(super) fn fill(path_stage: &mut PathStage<'_>, rows: &mut Rows) {
+    let (visited, stage) = (path_stage.visited, path_stage.stage);
     for (block, &hours) in stage.hours.iter().enumerate() {
-        for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
+        for (plant, layout) in path_stage.results.hydros.iter().zip(&stage.layout.hydros) {
             let (Some(exact), Generation::Columns(generation)) = (&plant.exact, &layout.generation)
             else {
                 continue;
@@ -31,8 +31,8 @@ pub(super) fn fill(scene: &mut Scene<'_>, rows: &mut Rows) {
                 start_date: visited.start_date,
                 block: stage.blocks[block],
                 hours,
-                hydro_id: plant.thing.id,
-                hydro: &plant.thing.name,
+                hydro_id: plant.entity.id,
+                hydro: &plant.entity.name,
                 storage_mean_hm3: storage,
                 turbined_m3s: turbined,
                 net_head_m: exact.net_head(storage, turbined + spilled),

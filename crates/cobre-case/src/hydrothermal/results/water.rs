@@ -5,12 +5,12 @@ use cobre_results::layout::{CostKind, hydro_blocks, hydros};
 
 use cobre_sddp::ColumnId;
 
-use super::Scene;
+use super::PathStage;
 use crate::hydrothermal::model::HydroLayout;
 
-pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
-    let (visited, stage) = (scene.visited, scene.stage);
-    for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
+pub(super) fn fill_hydros(path_stage: &mut PathStage<'_>, rows: &mut Rows) {
+    let (visited, stage) = (path_stage.visited, path_stage.stage);
+    for (plant, layout) in path_stage.results.hydros.iter().zip(&stage.layout.hydros) {
         let [before, after] = layout.storage.map_or([0.0; 2], |[before, after]| {
             [before, after].map(|column| visited.value(column))
         });
@@ -19,19 +19,19 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
             .inflow
             .map_or(drawn / stage.volume, |column| visited.value(column));
         if let Some(column) = layout.truncated {
-            scene.cost(CostKind::InflowTruncation, column);
+            path_stage.cost(CostKind::InflowTruncation, column);
         }
-        let lifted = scene.beyond(CostKind::InflowAdded, layout.lifted.as_slice(), 0);
-        let added = scene.beyond(CostKind::InflowAdded, layout.added.as_slice(), 0) + lifted;
-        let below = scene.beyond(CostKind::MinStorage, layout.storage_below.as_slice(), 0);
-        let evaporation = evaporation(scene, layout);
+        let lifted = path_stage.beyond(CostKind::InflowAdded, layout.lifted.as_slice(), 0);
+        let added = path_stage.beyond(CostKind::InflowAdded, layout.added.as_slice(), 0) + lifted;
+        let below = path_stage.beyond(CostKind::MinStorage, layout.storage_below.as_slice(), 0);
+        let evaporation = evaporation(path_stage, layout);
         let (wanted, slacks) = layout.withdrawal.unzip();
         let (wanted, slacks) = (
             wanted.unwrap_or(0.0),
             slacks.as_ref().map_or(&[][..], |own| own),
         );
-        let withdrawal = [0, 1].map(|place| scene.beyond(CostKind::Withdrawal, slacks, place));
-        let filling = scene.beyond(CostKind::Filling, layout.filling_below.as_slice(), 0);
+        let withdrawal = [0, 1].map(|place| path_stage.beyond(CostKind::Withdrawal, slacks, place));
+        let filling = path_stage.beyond(CostKind::Filling, layout.filling_below.as_slice(), 0);
         let sum = |terms: &[(ColumnId, f64)]| -> f64 {
             let values = terms
                 .iter()
@@ -40,7 +40,7 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
         };
         let arriving = match &layout.arriving {
             Some(terms) => sum(terms),
-            None => released(scene, layout),
+            None => released(path_stage, layout),
         };
         let under_way: f64 = layout.under_way.iter().map(|own| visited.value(*own)).sum();
         let dual = layout.water.first().map_or(0.0, |&row| visited.dual(row));
@@ -48,11 +48,11 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
             scenario: visited.scenario,
             stage: visited.stage,
             start_date: visited.start_date,
-            hydro_id: plant.thing.id,
-            hydro: &plant.thing.name,
+            hydro_id: plant.entity.id,
+            hydro: &plant.entity.name,
             storage_initial_hm3: before,
             storage_hm3: after,
-            storage_max_hm3: plant.capacity[scene.results.nodes[visited.node]],
+            storage_max_hm3: plant.capacity[path_stage.results.nodes[visited.node]],
             inflow_m3s: inflow - lifted,
             inflow_added_m3s: added,
             water_value_per_hm3: 0.0 - dual,
@@ -72,8 +72,8 @@ pub(super) fn fill_hydros(scene: &mut Scene<'_>, rows: &mut Rows) {
 }
 
 /// Evaporation of a stage, and how much it is too little and too much, m³/s: the mean over periods by their hours.
-fn evaporation(scene: &mut Scene<'_>, layout: &HydroLayout) -> [f64; 3] {
-    let (visited, stage) = (scene.visited, scene.stage);
+fn evaporation(path_stage: &mut PathStage<'_>, layout: &HydroLayout) -> [f64; 3] {
+    let (visited, stage) = (path_stage.visited, path_stage.stage);
     let count = layout.evaporation.len();
     let mut means = [0.0; 3];
     for period in 0..count {
@@ -85,15 +85,15 @@ fn evaporation(scene: &mut Scene<'_>, layout: &HydroLayout) -> [f64; 3] {
         means[0] += share * visited.value(layout.evaporation[period]);
         let slacks = [&layout.evaporation_below, &layout.evaporation_above];
         for (mean, columns) in means[1..].iter_mut().zip(slacks) {
-            *mean += share * scene.beyond(CostKind::Evaporation, columns, period);
+            *mean += share * path_stage.beyond(CostKind::Evaporation, columns, period);
         }
     }
     means
 }
 
 /// Water turbined and spilled in a stage, hm³.
-fn released(scene: &Scene<'_>, layout: &HydroLayout) -> f64 {
-    let (visited, stage) = (scene.visited, scene.stage);
+fn released(path_stage: &PathStage<'_>, layout: &HydroLayout) -> f64 {
+    let (visited, stage) = (path_stage.visited, path_stage.stage);
     let hours = stage.hours.iter();
     let flows = layout.turbined.iter().zip(&layout.spilled);
     let volumes = hours.zip(flows).map(|(hours, (turbined, spilled))| {
@@ -102,27 +102,27 @@ fn released(scene: &Scene<'_>, layout: &HydroLayout) -> f64 {
     0.0 + volumes.sum::<f64>()
 }
 
-pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
-    let (visited, stage) = (scene.visited, scene.stage);
+pub(super) fn fill_blocks(path_stage: &mut PathStage<'_>, rows: &mut Rows) {
+    let (visited, stage) = (path_stage.visited, path_stage.stage);
     for (block, &hours) in stage.hours.iter().enumerate() {
-        for (plant, layout) in scene.results.hydros.iter().zip(&stage.layout.hydros) {
+        for (plant, layout) in path_stage.results.hydros.iter().zip(&stage.layout.hydros) {
             let limits = [
                 &layout.spilled_below,
                 &layout.spilled_above,
                 &layout.diverted_below,
             ];
-            let limits = limits.map(|own| scene.beyond(CostKind::FlowLimit, own, block));
+            let limits = limits.map(|own| path_stage.beyond(CostKind::FlowLimit, own, block));
             let missed = [
                 (CostKind::MinTurbined, &layout.turbined_below),
                 (CostKind::MinGeneration, &layout.generation_below),
                 (CostKind::MinOutflow, &layout.outflow_below),
                 (CostKind::MaxOutflow, &layout.outflow_above),
             ];
-            let missed = missed.map(|(kind, own)| scene.beyond(kind, own, block));
-            let turbined = scene.beyond(CostKind::Turbined, &layout.turbined, block);
+            let missed = missed.map(|(kind, own)| path_stage.beyond(kind, own, block));
+            let turbined = path_stage.beyond(CostKind::Turbined, &layout.turbined, block);
             let levels = layout.levels.get(block).or(layout.levels.last());
             let level = levels.map_or(0.0, |column| visited.value(*column));
-            let spilled = scene.beyond(CostKind::Spillage, &layout.spilled, block);
+            let spilled = path_stage.beyond(CostKind::Spillage, &layout.spilled, block);
             let (column, factor) = layout.generation(block);
             let generation = 0.0 + factor * visited.value(column);
             let row = hydro_blocks::Row {
@@ -131,9 +131,9 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                 start_date: visited.start_date,
                 block: stage.blocks[block],
                 hours,
-                hydro_id: plant.thing.id,
-                hydro: &plant.thing.name,
-                bus_id: plant.thing.bus,
+                hydro_id: plant.entity.id,
+                hydro: &plant.entity.name,
+                bus_id: plant.entity.bus,
                 turbined_m3s: turbined,
                 spilled_m3s: spilled,
                 outflow_m3s: turbined + spilled,
@@ -142,9 +142,9 @@ pub(super) fn fill_blocks(scene: &mut Scene<'_>, rows: &mut Rows) {
                 min_generation_violation_mw: missed[1],
                 min_outflow_violation_m3s: missed[2],
                 max_outflow_violation_m3s: missed[3],
-                diverted_m3s: scene.beyond(CostKind::Diversion, &layout.diverted, block),
+                diverted_m3s: path_stage.beyond(CostKind::Diversion, &layout.diverted, block),
                 storage_hm3: level,
-                production_violation_mw: scene.beyond(
+                production_violation_mw: path_stage.beyond(
                     CostKind::Production,
                     &layout.production_above,
                     block,

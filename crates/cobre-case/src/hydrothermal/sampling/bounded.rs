@@ -30,13 +30,13 @@ impl BoundedNoise {
         let (mut low, mut high) = (NEAREST, FURTHEST);
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
-            if Above::new(middle).relative_variance() < wanted {
+            if CutNormal::new(middle).relative_variance() < wanted {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        if Above::new(NEAREST).relative_variance() >= wanted {
+        if CutNormal::new(NEAREST).relative_variance() >= wanted {
             return Some(Self {
                 least,
                 shift: 0.0,
@@ -46,7 +46,7 @@ impl BoundedNoise {
             });
         }
         let cut = high;
-        let above = Above::new(cut);
+        let above = CutNormal::new(cut);
         let scale = -least / above.mean;
         Some(Self {
             least,
@@ -68,13 +68,13 @@ impl BoundedNoise {
     }
 }
 
-/// Mean and mean square of max(η − cut, 0).
-struct Above {
+/// Moments of max(η − cut, 0) for standard normal η: mean and mean square.
+struct CutNormal {
     mean: f64,
     square: f64,
 }
 
-impl Above {
+impl CutNormal {
     fn new(cut: f64) -> Self {
         let density = libm::exp(-0.5 * cut * cut) / libm::sqrt(std::f64::consts::TAU);
         let above = below(-cut);

@@ -25,12 +25,12 @@ pub(super) struct FactoredGroup {
 
 /// The groups of each profile, and the profile of each stage.
 #[derive(Debug, Default)]
-pub(super) struct Together {
+pub(super) struct CorrelationProfiles {
     profiles: Vec<Vec<FactoredGroup>>,
     of_stage: Vec<usize>,
 }
 
-impl Together {
+impl CorrelationProfiles {
     /// The groups that hold in a stage.
     pub(super) fn groups(&self, stage: usize) -> &[FactoredGroup] {
         let profile = self.of_stage.get(stage);
@@ -39,10 +39,14 @@ impl Together {
 }
 
 /// Which series move together; says what is wrong with it.
-pub(super) fn resolve(files: &Files, system: &System, findings: &mut Findings) -> Together {
+pub(super) fn resolve(
+    files: &Files,
+    system: &System,
+    findings: &mut Findings,
+) -> CorrelationProfiles {
     let given = files.correlation.as_ref();
     let Some(correlation) = given.or(system.correlation.as_ref()) else {
-        return Together::default();
+        return CorrelationProfiles::default();
     };
     let at = Place::file(CORRELATION);
     let of_stage = schedule(correlation, system, &at, findings);
@@ -51,7 +55,7 @@ pub(super) fn resolve(files: &Files, system: &System, findings: &mut Findings) -
         let at = at.key("profiles").key(name);
         groups(profile, correlation.method, system, &at, findings)
     });
-    Together {
+    CorrelationProfiles {
         profiles: profiles.collect(),
         of_stage: of_stage.unwrap_or_default(),
     }

@@ -15,7 +15,7 @@ use std::ops::Range;
 use cobre_sddp::{Noise, Purpose};
 
 pub(crate) use self::bounded::BoundedNoise;
-use self::correlation::Together;
+use self::correlation::CorrelationProfiles;
 use self::given::GivenOpenings;
 use self::sequence::Sequence;
 use self::shared::SharedNoise;
@@ -53,7 +53,7 @@ impl Kinds {
 pub(crate) struct OpeningSampler {
     noise: Noise,
     kinds: Kinds,
-    together: Together,
+    together: CorrelationProfiles,
     /// By stage.
     shared: Vec<SharedNoise>,
     given: Option<GivenOpenings>,

@@ -75,12 +75,7 @@ pub(super) fn resolve(
         let bus = buses.find(battery.bus_id, &at.key("bus_id"), findings);
         check_levels(battery, &at, findings);
         let window = StageWindow::new(battery.entry_stage_id, battery.exit_stage_id, &at, findings);
-        let is_there = window.of(stages);
-        for (there, limits) in is_there.iter().zip(&mut limits) {
-            if !there {
-                limits.fill([0.0; 2]);
-            }
-        }
+        let is_there = window.close(stages, &mut limits, |limits| *limits = [0.0; 2]);
         found.push(Battery {
             label: index.labels[place].clone(),
             bus: bus.unwrap_or(0),

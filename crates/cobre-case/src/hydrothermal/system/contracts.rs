@@ -79,13 +79,9 @@ pub(super) fn resolve(
             &at,
             findings,
         );
-        for (there, terms) in window.of(stages).into_iter().zip(&mut terms) {
-            if !there {
-                for terms in terms {
-                    (terms.min, terms.max) = (0.0, 0.0);
-                }
-            }
-        }
+        window.close(stages, &mut terms, |terms| {
+            (terms.min, terms.max) = (0.0, 0.0)
+        });
         found.push(ResolvedContract {
             label: index.labels[place].clone(),
             bus: bus.unwrap_or(0),

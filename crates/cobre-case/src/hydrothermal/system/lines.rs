@@ -85,11 +85,7 @@ pub(super) fn resolve(
             findings.wrong(&at.key("target_bus_id"), "it is the source bus as well");
         }
         let window = StageWindow::new(line.entry_stage_id, line.exit_stage_id, &at, findings);
-        for (there, capacity) in window.of(stages).into_iter().zip(&mut capacity) {
-            if !there {
-                capacity.fill([0.0; 2]);
-            }
-        }
+        window.close(stages, &mut capacity, |capacity| *capacity = [0.0; 2]);
         let default = files.penalties.line.exchange_cost;
         let usual = line.exchange_cost.unwrap_or(default).0;
         let costs = costs[place].iter();

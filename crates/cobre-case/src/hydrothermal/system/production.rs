@@ -127,7 +127,7 @@ pub(crate) struct PlantProduction {
 }
 
 /// A model of a file, and where it is.
-struct Wanted<'f> {
+struct ModelEntry<'f> {
     model: GenerationModel,
     config: Option<&'f FphaConfig>,
     productivity: Option<Positive>,
@@ -347,7 +347,7 @@ impl<'f> PlantResolver<'f, '_> {
     }
 
     /// The models of an entry: its ranges or its seasons, and the default.
-    fn models(&mut self, (number, entry): (usize, &'f ProductionModel)) -> Vec<Wanted<'f>> {
+    fn models(&mut self, (number, entry): (usize, &'f ProductionModel)) -> Vec<ModelEntry<'f>> {
         let at = Place::file(PRODUCTION_MODELS)
             .key("production_models")
             .index(number);
@@ -377,7 +377,7 @@ impl<'f> PlantResolver<'f, '_> {
                 let message = format!("it is before start_stage_id, {}", range.start_stage_id);
                 self.findings.wrong(&at.key("end_stage_id"), message);
             }
-            found.push(Wanted {
+            found.push(ModelEntry {
                 model: range.model,
                 config: range.fpha_config.as_ref(),
                 productivity: range.productivity_override,
@@ -397,7 +397,7 @@ impl<'f> PlantResolver<'f, '_> {
                 let message = format!("season {} has a model already", season.season_id);
                 self.findings.wrong(&at.key("season_id"), message);
             }
-            found.push(Wanted {
+            found.push(ModelEntry {
                 model: season.model,
                 config: season.fpha_config.as_ref(),
                 productivity: season.productivity_override,
@@ -407,7 +407,7 @@ impl<'f> PlantResolver<'f, '_> {
             });
         }
         if let Some(model) = entry.default_model.filter(|_| !ranges) {
-            found.push(Wanted {
+            found.push(ModelEntry {
                 model,
                 config: None,
                 productivity: None,
@@ -422,7 +422,7 @@ impl<'f> PlantResolver<'f, '_> {
         found
     }
 
-    fn check(&mut self, wanted: &Wanted<'_>) {
+    fn check(&mut self, wanted: &ModelEntry<'_>) {
         let fpha = wanted.model == GenerationModel::Fpha;
         let config = wanted.at.key("fpha_config");
         if let Some(given) = wanted.reference
@@ -492,7 +492,7 @@ impl<'f> PlantResolver<'f, '_> {
     fn function(
         &mut self,
         number: usize,
-        wanted: &Wanted<'_>,
+        wanted: &ModelEntry<'_>,
         stage: usize,
         conversion: &EnergyConversion,
     ) -> Option<Production> {

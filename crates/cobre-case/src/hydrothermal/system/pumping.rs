@@ -72,11 +72,7 @@ pub(super) fn resolve(
             check_order(PumpingBounds::FILE, &what, &limits, stages, range, findings);
         }
         let window = StageWindow::new(station.entry_stage_id, station.exit_stage_id, &at, findings);
-        for (there, limits) in window.of(stages).into_iter().zip(&mut limits) {
-            if !there {
-                limits.fill([0.0; 2]);
-            }
-        }
+        window.close(stages, &mut limits, |limits| *limits = [0.0; 2]);
         found.push(Pumping {
             label: index.labels[place].clone(),
             bus: bus.unwrap_or(0),

@@ -130,15 +130,10 @@ pub(super) fn resolve(
         let thing = format!("source {} ({})", source.id, source.name);
         let mut given = std::mem::take(&mut given[place]);
         let window = StageWindow::new(source.entry_stage_id, source.exit_stage_id, &at, findings);
-        let there = window.of(stages);
+        let mut factors = std::mem::take(&mut factors[place]);
+        let there = window.close(stages, &mut factors, |factor| *factor = 0.0);
         let known = (&stats[place][..], &there[..]);
         let availability = availability(known, &mut given, &thing, stage_index, findings);
-        let mut factors = std::mem::take(&mut factors[place]);
-        for (there, factors) in there.into_iter().zip(&mut factors) {
-            if !there {
-                factors.fill(0.0);
-            }
-        }
         let default = files.penalties.non_controllable_source.curtailment_cost;
         let usual = source.curtailment_cost.unwrap_or(default).0;
         let overrides = costs[place].iter();

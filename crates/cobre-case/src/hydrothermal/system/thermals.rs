@@ -102,13 +102,9 @@ pub(super) fn resolve(
             check_order(ThermalBounds::FILE, &what, &limits, stages, range, findings);
         }
         let window = StageWindow::new(plant.entry_stage_id, plant.exit_stage_id, &at, findings);
-        for (there, limits) in window.of(stages).into_iter().zip(&mut limits) {
-            if !there {
-                for limits in limits {
-                    (limits.min, limits.max) = (0.0, 0.0);
-                }
-            }
-        }
+        window.close(stages, &mut limits, |limits| {
+            (limits.min, limits.max) = (0.0, 0.0)
+        });
         let mut plant = Thermal {
             label: index.labels[place].clone(),
             bus: bus.unwrap_or(0),

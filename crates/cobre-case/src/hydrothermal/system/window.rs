@@ -33,6 +33,20 @@ impl StageWindow {
         self.entry.is_none_or(|entry| entry <= stage) && self.exit.is_none_or(|exit| stage < exit)
     }
 
+    /// Closes limits, by stage and block, in the stages that are none of them; returns whether each stage is one.
+    pub(crate) fn close<T>(
+        &self,
+        stages: &[Stage],
+        limits: &mut [Vec<T>],
+        close: impl Fn(&mut T),
+    ) -> Vec<bool> {
+        let is_there = self.of(stages);
+        for (_, limits) in is_there.iter().zip(limits).filter(|(there, _)| !**there) {
+            limits.iter_mut().for_each(&close);
+        }
+        is_there
+    }
+
     /// By stage, whether it is one of them.
     pub(crate) fn of(&self, stages: &[Stage]) -> Vec<bool> {
         stages.iter().map(|stage| self.has(stage.id)).collect()

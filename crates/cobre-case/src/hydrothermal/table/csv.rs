@@ -35,6 +35,15 @@ impl CsvTable {
         let mut lines = lines.map(|(number, line)| (number + 1, line));
         let (_, head) = lines.next().ok_or("it has no header")?;
         let names: Vec<String> = head.split(',').map(|name| plain(name).to_owned()).collect();
+        if names.len() == 1 && head.contains([';', '\t']) {
+            return Err("values are separated by commas; its header has none".to_owned());
+        }
+        if names.iter().any(String::is_empty) {
+            return Err(
+                "a column has no name in the header; if it is the index of a pandas table, write the file with index=False"
+                    .to_owned(),
+            );
+        }
         let mut cells = vec![Vec::new(); names.len()];
         let mut rows = 0;
         for (number, line) in lines {

@@ -213,7 +213,7 @@ fn find(
     config: &ShmConfig,
     deadline: Instant,
 ) -> Result<(Mapping, SegmentLayout, SegmentFile), String> {
-    let mut pause = Pause::default();
+    let mut pause = Backoff::default();
     loop {
         let seen = match object::open(&config.name) {
             Ok(file) => match examine(config, &file)? {
@@ -338,7 +338,7 @@ fn gather(
         mapping.word32(header::ATTACHED),
         mapping.word32(header::STATE),
     );
-    let mut pause = Pause::default();
+    let mut pause = Backoff::default();
     loop {
         // Complete comes before failed: a rank that fails later fails in a collective.
         match held {
@@ -397,9 +397,9 @@ fn shared_cpus(mapping: &Mapping) -> Vec<usize> {
 
 /// Pauses that grow from 50 µs to 1.6 ms: quick when the ranks come together, gentle when not.
 #[derive(Default)]
-struct Pause(u32);
+struct Backoff(u32);
 
-impl Pause {
+impl Backoff {
     fn sleep(&mut self) {
         std::thread::sleep(Duration::from_micros(50 << (self.0 / 8).min(5)));
         self.0 += 1;
