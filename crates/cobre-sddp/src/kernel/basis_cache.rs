@@ -3,21 +3,25 @@
 use serde::{Deserialize, Serialize};
 
 use super::basis::{Basis, StageInput};
+use super::basis_values::{BasisValues, NO_VALUE};
 use super::cached_basis::CachedBasis;
 use super::reduced_lp::ReducedLp;
 use super::simplex::SolveError;
 
-/// Values below this come from bounds that an opening removes.
-const NO_VALUE: f64 = -1e20;
 /// Bases kept after a visit beyond one per opening.
 const MORE_KEPT: usize = 24;
-/// Visits that a basis keeps its inverse without being used.
+/// Visits that a basis of more than so many bytes keeps its inverse without being used; smaller ones keep it as long as
+/// they are there, because their inverse is small next to the rest.
 const FACTORED_VISITS: u32 = 1;
+const SMALL_BYTES: usize = 8 << 10;
+/// Small bases that are kept for their memory.
+const MOST_SPARE: usize = 64;
 
 /// The cached bases of a work unit at a node.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct BasisCache {
-    entries: Vec<CachedBasis>,
+    #[expect(clippy::vec_box, reason = "bases come and go with every visit")]
+    entries: Vec<Box<CachedBasis>>,
     /// The most openings of a visit so far. Shorter visits, those of a forward pass between backward passes, do not age
     /// the bases.
     openings: usize,
@@ -25,6 +29,24 @@ pub struct BasisCache {
     /// need not fit it.
     #[serde(skip)]
     checked: bool,
+}
+
+/// The work space of a basis cache: what a visit computes of its bases, and the memory of bases that are gone.
+#[derive(Debug, Default)]
+pub(super) struct CacheWorkspace {
+    /// The values of the bases of small nodes.
+    values: BasisValues,
+    #[expect(clippy::vec_box, reason = "as they come from a cache")]
+    spare: Vec<Box<CachedBasis>>,
+}
+
+impl CacheWorkspace {
+    fn keep(&mut self, mut basis: Box<CachedBasis>) {
+        basis.drop_lu();
+        if self.spare.len() < MOST_SPARE && basis.bytes() <= SMALL_BYTES {
+            self.spare.push(basis);
+        }
+    }
 }
 
 impl BasisCache {
@@ -37,6 +59,7 @@ impl BasisCache {
     /// states, the first parameters.
     pub(super) fn start_visit(
         &mut self,
+        work: &mut CacheWorkspace,
         input: StageInput<'_>,
         parameters: &[f64],
         openings: usize,
@@ -49,14 +72,19 @@ impl BasisCache {
             self.checked = true;
         }
         let states = &parameters[..lp.states];
+        work.values.clear(parameters.len() - lp.states);
         let mut at = 0;
         while let Some(entry) = self.entries.get_mut(at) {
             if entry.is_gone(cuts) {
-                self.entries.swap_remove(at);
+                work.keep(self.entries.swap_remove(at));
                 continue;
             }
             entry.evaluate(states);
             entry.idle += older;
+            if lp.is_dense {
+                let (at_visit, slopes) = entry.at_visit(lp);
+                work.values.push(at_visit, slopes);
+            }
             at += 1;
         }
     }
@@ -68,7 +96,15 @@ impl BasisCache {
 
     /// The basis with the highest objective value, the first of equals.
     #[inline]
-    pub(super) fn best(&self, lp: &ReducedLp, parameters: &[f64]) -> Option<usize> {
+    pub(super) fn best(
+        &self,
+        work: &CacheWorkspace,
+        lp: &ReducedLp,
+        parameters: &[f64],
+    ) -> Option<usize> {
+        if lp.is_dense {
+            return work.values.best(&parameters[lp.states..]);
+        }
         let (mut most, mut found) = (NO_VALUE, None);
         for (at, entry) in self.entries.iter().enumerate() {
             let value = entry.value(lp, parameters);
@@ -87,6 +123,7 @@ impl BasisCache {
     /// Copies a cached basis to the working basis.
     pub(super) fn load(
         &mut self,
+        work: &mut CacheWorkspace,
         at: usize,
         input: StageInput<'_>,
         basis: &mut Basis,
@@ -96,9 +133,13 @@ impl BasisCache {
         if entry.load(input, basis)? {
             basis.refine_values(input)?;
             let idle = entry.idle;
-            *entry = CachedBasis::of(input, basis)?;
+            entry.store(input, basis)?;
             entry.idle = idle;
             entry.evaluate(&parameters[..input.lp.states]);
+            if input.lp.is_dense {
+                let (at_visit, slopes) = entry.at_visit(input.lp);
+                work.values.set(at, at_visit, slopes);
+            }
         }
         Ok(())
     }
@@ -112,19 +153,26 @@ impl BasisCache {
     /// Adds a basis; checks that it is dual feasible.
     pub(super) fn add(
         &mut self,
+        work: &mut CacheWorkspace,
         input: StageInput<'_>,
         basis: &mut Basis,
         parameters: &[f64],
     ) -> Result<usize, SolveError> {
-        let mut entry = CachedBasis::of(input, basis)?;
+        let mut entry = work.spare.pop().unwrap_or_default();
+        entry.store(input, basis)?;
         entry.evaluate(&parameters[..input.lp.states]);
+        if input.lp.is_dense {
+            let (at_visit, slopes) = entry.at_visit(input.lp);
+            work.values.push(at_visit, slopes);
+        }
         self.entries.push(entry);
         Ok(self.entries.len() - 1)
     }
 
     /// Removes the latest basis.
-    pub(super) fn drop_latest(&mut self) {
+    pub(super) fn drop_latest(&mut self, work: &mut CacheWorkspace) {
         self.entries.pop();
+        work.values.pop();
     }
 
     /// The objective value of a basis, and its gradient by parameter.
@@ -136,48 +184,50 @@ impl BasisCache {
     /// Ends a visit: drops the bases that have been idle longest, and inverses that were not
     /// used lately; then more of both until the bases take at most `basis_bytes` each on average of the most that are
     /// kept.
-    pub(super) fn end_visit(&mut self, basis_bytes: usize) {
+    pub(super) fn end_visit(&mut self, work: &mut CacheWorkspace, basis_bytes: usize) {
         let most = Self::most(self.openings);
-        while self.entries.len() > most && self.idlest(|_| true) > Some(0) {
-            self.remove_idlest();
+        while self.entries.len() > most
+            && let Some((at, 1..)) = self.idlest(|_| true)
+        {
+            work.keep(self.entries.swap_remove(at));
         }
+        let mut bytes = 0;
         for entry in &mut self.entries {
-            if entry.idle >= FACTORED_VISITS {
+            let mut own = entry.bytes();
+            if entry.idle >= FACTORED_VISITS && own > SMALL_BYTES {
                 entry.drop_factors();
+                own = entry.bytes();
             }
+            bytes += own;
         }
         let most_bytes = most.saturating_mul(basis_bytes);
-        while self.bytes() > most_bytes {
-            let idle = self.idlest(CachedBasis::is_factored);
-            let idlest = |entry: &&mut CachedBasis| entry.is_factored() && Some(entry.idle) == idle;
-            match self.entries.iter_mut().find(idlest) {
-                Some(entry) => entry.drop_factors(),
-                None => self.remove_idlest(),
+        while bytes > most_bytes {
+            if let Some((at, _)) = self.idlest(|entry| entry.is_factored()) {
+                self.entries[at].drop_factors();
+            } else if let Some((at, _)) = self.idlest(|_| true) {
+                self.entries.swap_remove(at);
             }
+            bytes = self.bytes();
         }
-        self.entries.shrink_to(most);
+        // Not after every visit, which would move all bases each time.
+        if self.entries.capacity() > 2 * most {
+            self.entries.shrink_to(most);
+        }
     }
 
     /// The bytes of all bases.
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.iter().map(CachedBasis::bytes).sum()
+        self.entries.iter().map(|entry| entry.bytes()).sum()
     }
 
-    /// The most visits that one of these bases has been idle.
-    fn idlest(&self, of: impl Fn(&CachedBasis) -> bool) -> Option<u32> {
-        let entries = self.entries.iter().filter(|entry| of(entry));
-        entries.map(|entry| entry.idle).max()
-    }
-
-    /// Removes the first of the bases that have been idle longest.
-    fn remove_idlest(&mut self) {
-        let idle = self.idlest(|_| true);
-        let at = self
-            .entries
-            .iter()
-            .position(|entry| Some(entry.idle) == idle);
-        if let Some(at) = at {
-            self.entries.swap_remove(at);
+    /// The first of these bases that have been idle longest, and for how many visits.
+    fn idlest(&self, of: impl Fn(&CachedBasis) -> bool) -> Option<(usize, u32)> {
+        let mut found: Option<(usize, u32)> = None;
+        for (at, entry) in self.entries.iter().enumerate() {
+            if of(entry) && found.is_none_or(|(_, idle)| entry.idle > idle) {
+                found = Some((at, entry.idle));
+            }
         }
+        found
     }
 }

@@ -114,7 +114,11 @@ pub(super) fn add_row(input: StageInput<'_>, row: u32, factor: f64, into: &mut [
 }
 
 /// Passes on the columns and coefficients of a row of the linear program, or of a cut.
-#[inline]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "`term` is a few instructions, called for every coefficient"
+)]
 pub(super) fn row_terms(input: StageInput<'_>, row: u32, mut term: impl FnMut(usize, f64)) {
     let lp = input.lp;
     match (row as usize).checked_sub(lp.rows) {

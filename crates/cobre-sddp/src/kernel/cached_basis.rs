@@ -22,16 +22,19 @@ use super::tolerance;
 /// Marks the slot of a cut among the rows of a cached basis.
 const CUT: u32 = 1 << 31;
 
+/// Elements that are not much memory.
+const FEW: usize = 8;
+
 /// A basis that was optimal once. It is dual feasible for any right-hand sides, so its objective
 /// value is a lower bound for every solve of the node.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct CachedBasis {
-    head: Box<[u32]>,
+    head: Vec<u32>,
     /// Rows after the equalities: rows of the linear program, and cuts by slot with [`CUT`] set.
-    rows: Box<[u32]>,
+    rows: Vec<u32>,
     /// By plain column: 1 at the lower bound, −1 at the upper, 0 basic or free at zero.
-    sense: Box<[i8]>,
-    curve_states: Box<[CurveState]>,
+    sense: Vec<i8>,
+    curve_states: Vec<CurveState>,
     /// The objective value is `constant` + `slopes` · parameters; `at_visit` is its part from the
     /// incoming states.
     constant: f64,
@@ -64,58 +67,101 @@ struct Factors {
 }
 
 impl CachedBasis {
-    /// A copy of the working basis, after refining its dual values; checks that it is dual feasible. Where a hyperplane
-    /// is tight that is not the reference of its group, it is the reference in the copy.
-    pub(super) fn of(input: StageInput<'_>, basis: &mut Basis) -> Result<Self, SolveError> {
+    /// Makes it a copy of the working basis, after refining its dual values; checks that it is dual feasible, and stays
+    /// as it is if not. Where a hyperplane is tight that is not the reference of its group, it is the reference in the
+    /// copy.
+    pub(super) fn store(
+        &mut self,
+        input: StageInput<'_>,
+        basis: &mut Basis,
+    ) -> Result<(), SolveError> {
         let lp = input.lp;
         basis.refine_duals(input);
         basis.drop_basic_slacks(lp);
-        let ValueFunction { constant, slopes } = ValueFunction::of(input, basis)?;
+        let bounds = bound_part(input, basis)?;
+        self.store_value(input, basis, bounds);
         let size = basis.size();
         let tight = lp.hyperplanes.tight(basis);
-        let (mut keeps_row, mut keeps_position) = (vec![true; size], vec![true; size]);
-        let mut references: Box<[u8]> = lp.hyperplanes.references().into();
-        let mut sense: Box<[i8]> = basis.sense.iter().map(|&sense| sense as i8).collect();
+        let marked = if tight.is_empty() { 0 } else { size };
+        let (mut goes_row, mut goes_position) = (vec![false; marked], vec![false; marked]);
+        let references = lp.hyperplanes.references();
+        if !references.is_empty() || !self.references.is_empty() {
+            self.references = references.into();
+        }
+        empty(&mut self.sense, lp.plain);
+        let sense = basis.sense.iter().map(|&sense| sense as i8);
+        self.sense.extend(sense);
         for new in &tight {
-            keeps_row[new.place] = false;
-            keeps_position[new.position] = false;
-            references[new.group] = new.number;
+            goes_row[new.place] = true;
+            goes_position[new.position] = true;
+            self.references[new.group] = new.number;
             #[cfg(test)]
             if Fault::WrongReference.is_on() {
-                references[new.group] = 0;
+                self.references[new.group] = 0;
             }
-            sense[lp.hyperplanes.groups[new.group].column] = 1;
+            self.sense[lp.hyperplanes.groups[new.group].column] = 1;
         }
         // The copy is another basis than the working one, with the same values.
         basis.stale |= !tight.is_empty();
-        let places = (lp.equalities..size).filter(|&place| keeps_row[place]);
-        let rows = places.map(|place| {
-            let row = basis.rows[place];
-            (row as usize)
-                .checked_sub(lp.rows)
-                .map_or(row, |cut| CUT | input.cuts.slot(cut))
-        });
-        let positions = (0..size).filter(|&position| keeps_position[position]);
-        let weights = positions.clone().map(|at| basis.weights[at] as f32);
-        Ok(Self {
-            head: positions.clone().map(|at| basis.head[at]).collect(),
-            rows: rows.collect(),
-            sense,
-            curve_states: basis.curve_states[..].into(),
-            constant,
-            slopes,
-            at_visit: 0.0,
-            weights: if lp.is_dense {
-                Box::default()
-            } else {
-                weights.collect()
-            },
-            references,
-            factors: Some(Factors::of(lp, basis, &tight, &keeps_row)),
-            lu: None,
-            lu_bytes: 0,
-            idle: 0,
-        })
+        let stays = |goes: &[bool], at: usize| !goes.get(at).copied().unwrap_or(false);
+        empty(&mut self.rows, size - lp.equalities - tight.len());
+        for (place, &row) in basis.rows.iter().enumerate().skip(lp.equalities) {
+            if stays(&goes_row, place) {
+                let cut = (row as usize).checked_sub(lp.rows);
+                let row = cut.map_or(row, |cut| CUT | input.cuts.slot(cut));
+                self.rows.push(row);
+            }
+        }
+        let positions = (0..size).filter(|&position| stays(&goes_position, position));
+        empty(&mut self.head, size - tight.len());
+        self.head.extend(positions.clone().map(|at| basis.head[at]));
+        empty(&mut self.curve_states, basis.curve_states.len());
+        self.curve_states.extend_from_slice(&basis.curve_states);
+        self.weights = if lp.is_dense {
+            Box::default()
+        } else {
+            positions.map(|at| basis.weights[at] as f32).collect()
+        };
+        let factors = self.factors.get_or_insert_default();
+        factors.store(lp, basis, (&tight, &goes_row));
+        (self.lu, self.lu_bytes, self.idle) = (None, 0, 0);
+        Ok(())
+    }
+
+    /// Stores the objective value of the working basis, whose dual values are refined, as an affine function of the
+    /// parameters of a solve. `bounds` is its part from column bounds.
+    fn store_value(&mut self, input: StageInput<'_>, basis: &Basis, bounds: f64) {
+        let lp = input.lp;
+        (self.constant, self.at_visit) = (bounds, 0.0);
+        empty(&mut self.slopes, lp.parameter_count());
+        self.slopes.resize(lp.parameter_count(), 0.0);
+        for (&row, &dual) in basis.rows.iter().zip(&basis.duals) {
+            let row = row as usize;
+            let Some(cut) = row.checked_sub(lp.rows) else {
+                self.add(dual, &lp.rhs[row]);
+                continue;
+            };
+            self.constant += dual * input.cuts.intercept(cut);
+            for (number, (_, state)) in lp.fixed_states.iter().enumerate() {
+                self.add(dual * input.cuts.fixed_slope(lp, cut, number), state);
+            }
+        }
+        for (row, dual) in lp.hyperplanes.dual_values(basis) {
+            self.add(dual, &lp.rhs[row]);
+        }
+    }
+
+    /// Adds `dual` × a right-hand side to the objective value.
+    fn add(&mut self, dual: f64, rhs: &Affine) {
+        self.constant += dual * rhs.constant;
+        for &(parameter, coefficient) in &rhs.terms {
+            self.slopes[parameter] += dual * coefficient;
+        }
+    }
+
+    /// Drops what its memory is not kept for when it is gone.
+    pub(super) fn drop_lu(&mut self) {
+        (self.lu, self.lu_bytes) = (None, 0);
     }
 
     /// By hyperplane group, its reference.
@@ -133,6 +179,11 @@ impl CachedBasis {
     pub(super) fn evaluate(&mut self, states: &[f64]) {
         let terms = self.slopes.iter().zip(states);
         self.at_visit = terms.fold(self.constant, |sum, (slope, value)| sum + slope * value);
+    }
+
+    /// The objective value at the incoming states of the visit, and its slopes by parameter of the opening.
+    pub(super) fn at_visit(&self, lp: &ReducedLp) -> (f64, &[f64]) {
+        (self.at_visit, &self.slopes[lp.states..])
     }
 
     /// The objective value, at the incoming states of the visit.
@@ -186,8 +237,10 @@ impl CachedBasis {
 
     /// Keeps the inverse of the working basis, which is this one, if it has none.
     pub(super) fn factor(&mut self, lp: &ReducedLp, basis: &Basis) {
-        self.factors
-            .get_or_insert_with(|| Factors::of(lp, basis, &[], &[]));
+        if self.factors.is_none() {
+            let factors = self.factors.insert(Factors::default());
+            factors.store(lp, basis, (&[], &[]));
+        }
     }
 
     /// Copies it to the working basis, with a new inverse if it has none; returns true if its inverse was too old, and is
@@ -324,21 +377,27 @@ impl CachedBasis {
 }
 
 impl Factors {
-    /// Those of the working basis, without rows that are not kept; the column of a new reference has the dual value of
+    /// Makes them those of the working basis, without rows that go; the column of a new reference has the dual value of
     /// its row as reduced cost.
-    fn of(lp: &ReducedLp, basis: &Basis, tight: &[NewReference], keeps_row: &[bool]) -> Self {
+    fn store(
+        &mut self,
+        lp: &ReducedLp,
+        basis: &Basis,
+        (tight, goes_row): (&[NewReference], &[bool]),
+    ) {
         let size = basis.size();
         let inverse = match &basis.factors {
             Factorization::Dense(inverse) => Some(inverse),
             Factorization::Sparse(_) => None,
         };
         let length = size + lp.plain + inverse.map_or(0, |inverse| lp.rows + inverse.saved());
-        let mut numbers = Vec::with_capacity(length - tight.len());
+        let numbers = &mut self.numbers;
+        empty(numbers, length - tight.len());
         if tight.is_empty() {
             numbers.extend_from_slice(&basis.duals[..size]);
         } else {
-            let duals = basis.duals[..size].iter().zip(keeps_row);
-            numbers.extend(duals.filter(|dual| *dual.1).map(|dual| dual.0));
+            let duals = basis.duals[..size].iter().zip(goes_row);
+            numbers.extend(duals.filter(|dual| !*dual.1).map(|dual| dual.0));
         }
         let first_reduced = numbers.len();
         numbers.extend_from_slice(&basis.reduced);
@@ -348,13 +407,10 @@ impl Factors {
         }
         if let Some(inverse) = inverse {
             numbers.extend_from_slice(&basis.activity);
-            inverse.save(&mut numbers);
+            inverse.save(numbers);
         }
-        Self {
-            numbers,
-            bound_cost: basis.bound_cost,
-            age: inverse.map_or(0, |_| basis.age),
-        }
+        self.bound_cost = basis.bound_cost;
+        self.age = inverse.map_or(0, |_| basis.age);
     }
 
     /// Copies them to the working basis, which has `size` rows.
@@ -388,43 +444,14 @@ impl Factors {
     }
 }
 
-/// The objective value of a basis as an affine function of the parameters of a solve.
-struct ValueFunction {
-    constant: f64,
-    slopes: Vec<f64>,
-}
-
-impl ValueFunction {
-    /// That of the working basis, whose dual values are refined.
-    fn of(input: StageInput<'_>, basis: &mut Basis) -> Result<Self, SolveError> {
-        let lp = input.lp;
-        let mut value = Self {
-            constant: bound_part(input, basis)?,
-            slopes: vec![0.0; lp.parameter_count()],
-        };
-        for (&row, &dual) in basis.rows.iter().zip(&basis.duals) {
-            let row = row as usize;
-            let Some(cut) = row.checked_sub(lp.rows) else {
-                value.add(dual, &lp.rhs[row]);
-                continue;
-            };
-            value.constant += dual * input.cuts.intercept(cut);
-            for (number, (_, state)) in lp.fixed_states.iter().enumerate() {
-                value.add(dual * input.cuts.fixed_slope(lp, cut, number), state);
-            }
-        }
-        for (row, dual) in lp.hyperplanes.dual_values(basis) {
-            value.add(dual, &lp.rhs[row]);
-        }
-        Ok(value)
-    }
-
-    /// Adds `dual` × a right-hand side.
-    fn add(&mut self, dual: f64, rhs: &Affine) {
-        self.constant += dual * rhs.constant;
-        for &(parameter, coefficient) in &rhs.terms {
-            self.slopes[parameter] += dual * coefficient;
-        }
+/// Empties a list that is to have so many elements, and gives it new memory if it has less room or much more.
+#[inline]
+fn empty<T>(list: &mut Vec<T>, length: usize) {
+    let most = length + length / 4 + FEW;
+    if (length..=most).contains(&list.capacity()) {
+        list.clear();
+    } else {
+        *list = Vec::with_capacity(length);
     }
 }
 

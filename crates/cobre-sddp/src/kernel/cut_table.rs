@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::affine::Affine;
+use super::lane_search::{largest_above, largest_by_parts};
 use super::reduced_lp::ReducedLp;
 use super::tolerance;
 use crate::policy::{CutBlocks, LANES, NO_CUT};
-use cobre_simd::vectorized;
 
 /// The heights of the cuts of a node, by place: intercepts with the contribution of fixed states folded in.
 #[derive(Debug, Default)]
@@ -148,95 +148,13 @@ impl CutTable<'_> {
             // Often the free states are the first ones.
             [rows] => {
                 let (start, end) = (rows.start * LANES, rows.end * LANES);
-                vectorized(
-                    #[inline(always)]
-                    || {
-                        let rise = |above: &mut _, block: &[f64]| {
-                            add_slopes(above, &block[start..end], state);
-                        };
-                        most_violated((heights, blocks), future, least, rise)
-                    },
-                )
+                let slopes = blocks.iter().map(|block| &block[start..end]);
+                largest_above(heights, slopes, state, (future, least))
             }
-            all => vectorized(
-                #[inline(always)]
-                || {
-                    let rise = |above: &mut _, block: &[f64]| {
-                        let mut rest = state;
-                        for rows in all {
-                            let (values, others) = rest.split_at(rows.len());
-                            add_slopes(above, &block[rows.start * LANES..rows.end * LANES], values);
-                            rest = others;
-                        }
-                    };
-                    most_violated((heights, blocks), future, least, rise)
-                },
-            ),
-        }
-    }
-}
-
-/// The most violated cut and its violation, the first of equals; `None` if no violation is above
-/// `least`. `rise` adds the contribution of free states in a block.
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for two kinds of processors"
-)]
-fn most_violated(
-    (heights, blocks): (&[f64], &[&[f64]]),
-    future: f64,
-    least: f64,
-    rise: impl Fn(&mut [f64; LANES], &[f64]),
-) -> Option<(usize, f64)> {
-    let (mut most, mut found) = (least, None);
-    let blocks = heights.chunks_exact(LANES).zip(blocks);
-    for (block, (heights, numbers)) in blocks.enumerate() {
-        let mut above = [0.0; LANES];
-        for (above, height) in above.iter_mut().zip(heights) {
-            *above = height - future;
-        }
-        rise(&mut above, numbers);
-        if largest(&above) > most {
-            for (lane, &above) in above.iter().enumerate() {
-                if above > most {
-                    (most, found) = (above, Some(block * LANES + lane));
-                }
+            all => {
+                let slopes = blocks.iter().copied();
+                largest_by_parts((heights, slopes), all, state, (future, least))
             }
-        }
-    }
-    found.map(|place| (place, most))
-}
-
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for two kinds of processors"
-)]
-fn largest(values: &[f64; LANES]) -> f64 {
-    let mut half = [0.0; LANES / 2];
-    for (at, most) in half.iter_mut().enumerate() {
-        let (one, other) = (values[at], values[at + LANES / 2]);
-        *most = if one > other { one } else { other };
-    }
-    half.into_iter().fold(
-        half[0],
-        |most, value| {
-            if value > most { value } else { most }
-        },
-    )
-}
-
-/// Adds slope × value of consecutive states to the values of a block's cuts.
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for two kinds of processors"
-)]
-fn add_slopes(above: &mut [f64; LANES], slopes: &[f64], values: &[f64]) {
-    for (slopes, value) in slopes.chunks_exact(LANES).zip(values) {
-        for (above, slope) in above.iter_mut().zip(slopes) {
-            *above += slope * value;
         }
     }
 }

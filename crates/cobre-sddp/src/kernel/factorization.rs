@@ -166,17 +166,12 @@ impl Factorization {
         }
     }
 
-    /// Puts a variable with the transformed column `column` into position `position`. `pivot_row`,
-    /// the row of the inverse there, is work space. Sparse factors use the elements that `nonzero` lists.
+    /// Puts a variable with the transformed column `column` into position `position`. Sparse factors use the elements
+    /// that `nonzero` lists.
     #[inline]
-    pub(super) fn exchange(
-        &mut self,
-        position: usize,
-        (column, nonzero): (&[f64], &[u32]),
-        pivot_row: &mut [f64],
-    ) {
+    pub(super) fn exchange(&mut self, position: usize, (column, nonzero): (&[f64], &[u32])) {
         match self {
-            Self::Dense(inverse) => inverse.exchange(position, column, pivot_row),
+            Self::Dense(inverse) => inverse.exchange(position, column),
             Self::Sparse(factors) => factors.exchange(position, column, nonzero),
         }
     }

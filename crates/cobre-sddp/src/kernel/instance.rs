@@ -132,7 +132,8 @@ impl Instance {
 
     /// Makes these hyperplanes the references of their groups.
     pub(super) fn refer(&mut self, references: &[u8]) {
-        if self.lp.hyperplanes.references() != references {
+        // A comparison of no bytes at no address is slow on some processors.
+        if self.has_references() && self.lp.hyperplanes.references() != references {
             Arc::make_mut(&mut self.lp).refer(references);
             self.is_transformed = false;
         }

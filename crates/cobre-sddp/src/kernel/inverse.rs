@@ -1,4 +1,7 @@
-//! The dense inverse of a basis.
+//! The dense inverse of a basis. Elements are in lanes of their own, or sums have a fixed number of lanes, so vector
+//! instructions give the same bits.
+
+use cobre_simd::vectorized;
 
 /// The number of partial sums of a dot product: the order of summation is the same on every
 /// machine.
@@ -25,15 +28,36 @@ pub(super) fn padded(size: usize) -> usize {
 }
 
 /// The dot product, by lanes.
-#[inline]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
 pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
-    for (one, other) in one.chunks_exact(LANES).zip(other.chunks_exact(LANES)) {
+    let groups = one.as_chunks::<LANES>().0.iter();
+    for (one, other) in groups.zip(other.as_chunks::<LANES>().0) {
         for lane in 0..LANES {
             sums[lane] += one[lane] * other[lane];
         }
     }
-    (sums[0] + sums[1]) + (sums[2] + sums[3])
+    // As halves of a vector are added.
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
+}
+
+/// Adds `factor` × `row` to `into`, both of padded length.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+fn add_multiple(into: &mut [f64], factor: f64, row: &[f64]) {
+    let groups = into.as_chunks_mut::<LANES>().0.iter_mut();
+    for (into, row) in groups.zip(row.as_chunks::<LANES>().0) {
+        for lane in 0..LANES {
+            into[lane] += factor * row[lane];
+        }
+    }
 }
 
 impl Inverse {
@@ -88,9 +112,15 @@ impl Inverse {
     /// Computes `self` × `vector`, which has padded length.
     #[inline]
     pub(super) fn times(&self, vector: &[f64], into: &mut [f64]) {
-        for (row, into) in self.rows().zip(into) {
-            *into = dot(row, vector);
-        }
+        vectorized(
+            #[inline(always)]
+            || {
+                let vector = &vector[..padded(self.size)];
+                for (row, into) in self.rows().zip(into) {
+                    *into = dot(row, vector);
+                }
+            },
+        );
     }
 
     /// Computes `self` × a sparse vector.
@@ -105,14 +135,18 @@ impl Inverse {
     /// Computes `vector` × `self`.
     #[inline]
     pub(super) fn times_left(&self, vector: &[f64], into: &mut [f64]) {
-        into[..padded(self.size)].fill(0.0);
-        for (row, &factor) in self.rows().zip(vector) {
-            if factor != 0.0 {
-                for (into, value) in into.iter_mut().zip(row) {
-                    *into += factor * value;
+        let into = &mut into[..padded(self.size)];
+        into.fill(0.0);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (row, &factor) in self.rows().zip(vector) {
+                    if factor != 0.0 {
+                        add_multiple(into, factor, row);
+                    }
                 }
-            }
-        }
+            },
+        );
     }
 
     /// Adds a row whose slack is basic in it: `row` holds the coefficients of the basic variables,
@@ -124,13 +158,17 @@ impl Inverse {
         let added = &mut rest[..self.stride];
         added.fill(0.0);
         let length = padded(new);
-        for (old, &factor) in before.chunks_exact(self.stride).zip(row) {
-            if factor != 0.0 {
-                for (sum, value) in added[..length].iter_mut().zip(&old[..length]) {
-                    *sum += factor * value;
+        vectorized(
+            #[inline(always)]
+            || {
+                let sums = &mut added[..length];
+                for (old, &factor) in before.chunks_exact(self.stride).zip(row) {
+                    if factor != 0.0 {
+                        add_multiple(sums, factor, &old[..length]);
+                    }
                 }
-            }
-        }
+            },
+        );
         added[new] = -1.0;
         self.size += 1;
         if new.is_multiple_of(LANES) {
@@ -144,22 +182,28 @@ impl Inverse {
 
     /// Pivots a variable with the transformed column `column` into position `place`.
     #[inline]
-    pub(super) fn exchange(&mut self, place: usize, column: &[f64], pivot_row: &mut [f64]) {
-        let length = padded(self.size);
-        let factor = 1.0 / column[place];
-        let own = &mut self.data[place * self.stride..][..length];
-        for (value, copy) in own.iter_mut().zip(pivot_row.iter_mut()) {
-            *value *= factor;
-            *copy = *value;
-        }
-        let pivot_row = &pivot_row[..length];
-        for ((number, row), &factor) in self.rows_mut().enumerate().zip(column) {
-            if number != place && factor != 0.0 {
-                for (value, pivot) in row.iter_mut().zip(pivot_row) {
-                    *value -= factor * pivot;
+    pub(super) fn exchange(&mut self, place: usize, column: &[f64]) {
+        let (size, stride, length) = (self.size, self.stride, padded(self.size));
+        let (before, rest) = self.data.split_at_mut(place * stride);
+        let (own, after) = rest.split_at_mut(stride);
+        let (own, factor) = (&mut own[..length], 1.0 / column[place]);
+        let (above, below) = (&column[..place], &column[place + 1..size]);
+        vectorized(
+            #[inline(always)]
+            || {
+                for value in &mut *own {
+                    *value *= factor;
                 }
-            }
-        }
+                for (rows, factors) in [(before, above), (after, below)] {
+                    for (row, &factor) in rows.chunks_exact_mut(stride).zip(factors) {
+                        if factor != 0.0 {
+                            // Minus a product is plus the product of minus one factor, bit for bit.
+                            add_multiple(&mut row[..length], -factor, own);
+                        }
+                    }
+                }
+            },
+        );
     }
 
     /// Drops a row and a column; the last of each moves to its place.
@@ -223,21 +267,24 @@ impl Inverse {
         for value in own.iter_mut().chain(&mut *right) {
             *value *= factor;
         }
-        let rows = matrix.chunks_exact_mut(size).zip(self.rows_mut());
-        for (number, (row, inverse)) in rows.enumerate() {
-            let factor = row[column];
-            if number == column {
-                row.copy_from_slice(own);
-                inverse.copy_from_slice(right);
-            } else if factor != 0.0 {
-                for (value, own) in row[column..].iter_mut().zip(&own[column..]) {
-                    *value -= factor * own;
+        vectorized(
+            #[inline(always)]
+            || {
+                let rows = matrix.chunks_exact_mut(size).zip(self.rows_mut());
+                for (number, (row, inverse)) in rows.enumerate() {
+                    let factor = row[column];
+                    if number == column {
+                        row.copy_from_slice(own);
+                        inverse.copy_from_slice(right);
+                    } else if factor != 0.0 {
+                        for (value, own) in row[column..].iter_mut().zip(&own[column..]) {
+                            *value -= factor * own;
+                        }
+                        add_multiple(inverse, -factor, right);
+                    }
                 }
-                for (value, right) in inverse.iter_mut().zip(&*right) {
-                    *value -= factor * right;
-                }
-            }
-        }
+            },
+        );
     }
 
     /// Appends the matrix: small ones with padding, large ones without.
@@ -342,8 +389,7 @@ mod tests {
             let entering: Vec<(usize, f64)> = (0..larger).map(|at| (at, 1.0 + at as f64)).collect();
             let mut column = vec![0.0; larger];
             inverse.times_sparse(&entering, &mut column);
-            let mut scratch = vec![0.0; 12];
-            inverse.exchange(place, &column, &mut scratch);
+            inverse.exchange(place, &column);
             for (at, value) in entering {
                 bordered[at * larger + place] = value;
             }

@@ -9,6 +9,7 @@ mod affine;
 mod basis;
 mod basis_cache;
 mod basis_rows;
+mod basis_values;
 mod cached_basis;
 mod curve;
 mod cut_table;
@@ -18,6 +19,7 @@ mod fault;
 mod hyperplanes;
 mod instance;
 mod inverse;
+mod lane_search;
 mod lu;
 mod postsolve;
 mod presolve;
@@ -144,7 +146,7 @@ impl KernelNode {
         }
         self.statistics.pivots += work.basis.pivots - before.0;
         self.statistics.refactored += work.basis.refactored - before.1;
-        cache.end_visit(self.basis_bytes);
+        cache.end_visit(&mut work.cache, self.basis_bytes);
         Ok(())
     }
 
@@ -170,7 +172,8 @@ impl KernelNode {
         instance.start_visit(&view.cuts, heights, visit.incoming);
         work.basis.fit(&instance.lp);
         let input = instance.input(&view.cuts, heights);
-        cache.start_visit(input, &instance.parameters, visit.openings.len());
+        let (parameters, openings) = (&instance.parameters, visit.openings.len());
+        cache.start_visit(&mut work.cache, input, parameters, openings);
         self.loaded = None;
     }
 
@@ -208,7 +211,7 @@ impl KernelNode {
         cache: &mut BasisCache,
     ) -> Result<(), SolveError> {
         let (instance, basis) = (&mut self.instance, &mut work.basis);
-        let best = cache.best(&instance.lp, &instance.parameters);
+        let best = cache.best(&work.cache, &instance.lp, &instance.parameters);
         let Some(best) = best else {
             self.start_cold(work);
             return Ok(());
@@ -217,7 +220,7 @@ impl KernelNode {
             self.loaded = None;
             instance.refer(cache.references(best));
             let input = instance.input(cuts, &work.heights);
-            cache.load(best, input, basis, &instance.parameters)?;
+            cache.load(&mut work.cache, best, input, basis, &instance.parameters)?;
             self.loaded = Some(best);
         } else {
             instance.transform_rhs();
@@ -244,7 +247,7 @@ impl KernelNode {
         let kept = before.filter(|_| pivots == 0);
         let entry = match kept {
             Some(entry) => entry,
-            None => cache.add(input, basis, &instance.parameters)?,
+            None => cache.add(&mut work.cache, input, basis, &instance.parameters)?,
         };
         let (dual, slopes) = cache.value(entry, &instance.lp, &instance.parameters);
         let primal = basis.value();
@@ -252,7 +255,7 @@ impl KernelNode {
         let close = (primal - dual).abs() <= tolerance::GAP * (1.0 + primal.abs());
         if !close || !instance.prices_hold(slopes) {
             if kept.is_none() {
-                cache.drop_latest();
+                cache.drop_latest(&mut work.cache);
             }
             return Err(SolveError::CheckFailed);
         }

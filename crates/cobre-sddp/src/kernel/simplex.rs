@@ -178,8 +178,10 @@ impl Basis {
         let (mut most, mut found) = (0.0, None);
         let size = self.size();
         let by_edges = size > tolerance::SMALL;
+        // Ranges and slices of one length: no bounds are checked in the loop, and no overflow.
+        let values = (0..size).zip(&self.values[..size]);
         let bounds = self.lower[..size].iter().zip(&self.upper[..size]);
-        for (position, (&value, (&lower, &upper))) in self.values.iter().zip(bounds).enumerate() {
+        for ((position, &value), (&lower, &upper)) in values.zip(bounds) {
             let (below, above) = (lower - value, value - upper);
             let (beyond, bound) = if below > above {
                 (below, lower)
@@ -391,28 +393,28 @@ impl Basis {
     fn choose_columns(&mut self, lp: &ReducedLp, below: bool) -> usize {
         let scratch = &mut self.scratch;
         let direction = if below { -1.0 } else { 1.0 };
+        #[cfg(test)]
+        let is_wrong = Fault::WrongSign.is_on();
+        let shrinks = |alpha: f64, sense: f64| {
+            #[cfg(test)]
+            let sense = if is_wrong { sense.abs() } else { sense };
+            direction * sense * alpha > tolerance::PIVOT
+        };
         // Without a branch for each column: the choice is unpredictable.
         let mut count = 0;
-        let mut consider = |column: usize, alpha: f64, sense: f64| {
-            scratch.chosen[count] = column as u32;
-            #[cfg(test)]
-            let sense = if Fault::WrongSign.is_on() {
-                sense.abs()
-            } else {
-                sense
-            };
-            count += usize::from(direction * sense * alpha > tolerance::PIVOT);
-        };
         if lp.is_dense {
-            let columns = scratch.alpha.iter().zip(&self.sense).enumerate();
-            for (column, (&alpha, &sense)) in columns {
-                consider(column, alpha, sense);
+            // Ranges and slices of one length: no bounds are checked in the loop, and no overflow.
+            let columns = (0..lp.plain as u32).zip(&scratch.alpha).zip(&self.sense);
+            for ((column, &alpha), &sense) in columns {
+                scratch.chosen[count] = column;
+                count += usize::from(shrinks(alpha, sense));
             }
-        } else {
-            for &column in &scratch.touched {
-                let column = column as usize;
-                consider(column, scratch.alpha[column], self.sense[column]);
-            }
+            return count;
+        }
+        for &column in &scratch.touched {
+            let at = column as usize;
+            scratch.chosen[count] = column;
+            count += usize::from(shrinks(scratch.alpha[at], self.sense[at]));
         }
         count
     }
@@ -728,10 +730,9 @@ impl Basis {
             self.move_by(lp, leaving, bound);
         }
         self.mark(lp, leaving, entering, below);
-        let scratch = &mut self.scratch;
+        let scratch = &self.scratch;
         let column = (&scratch.pivot_column[..size], &scratch.column_list[..]);
-        self.factors
-            .exchange(position, column, &mut scratch.pivot_row);
+        self.factors.exchange(position, column);
         self.put(lp, position, entering);
         self.values[position] = value;
         let entering = entering.checked_sub(columns);

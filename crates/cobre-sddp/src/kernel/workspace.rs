@@ -1,6 +1,7 @@
 //! The workspace of a thread: everything of a solve that no later visit reads.
 
 use super::basis::Basis;
+use super::basis_cache::CacheWorkspace;
 use super::cut_table::CutHeights;
 use crate::lp::NodeSolution;
 
@@ -10,6 +11,7 @@ use crate::lp::NodeSolution;
 pub(crate) struct Workspace {
     pub(super) basis: Basis,
     pub(super) heights: CutHeights,
+    pub(super) cache: CacheWorkspace,
     pub(super) answer: NodeSolution,
     /// The values of the columns that presolve keeps.
     pub(super) values: Vec<f64>,
