@@ -3,6 +3,7 @@
 use super::buses::Spread;
 use super::inflow::{CarriedInflow, Inflow, InflowModel, InflowSources, Lags, Stats};
 use super::inflow_lags::{KnownInflow, LagStates, SeasonTimeline};
+use super::seasons::Period;
 use super::time::Stage;
 use crate::finding::{Findings, Place};
 use crate::hydrothermal::estimation::MONTHS;
@@ -233,18 +234,14 @@ impl PlantInflow<'_> {
         model.standardised.resize(lags.order(), 0.0);
         for lag in 1..=lags.order() {
             let coefficient = lags.coefficients.get(lag - 1).copied().unwrap_or(0.0);
-            let stage = self.stages[number].id;
             let Some(before) = self.before(number, lag) else {
-                let message = format!(
-                    "lag {lag} of stage {stage} needs mean and deviation of a stage before the first: add a row for \
-                     stage {}, or its season to pre_study_stages of stages.json",
-                    number.cast_signed() - lag.cast_signed()
-                );
+                let message = self.unknown_lag(number, lag);
                 findings.wrong(&at, message);
                 model.by_lag.push(0.0);
                 continue;
             };
             if before.deviation == 0.0 && coefficient != 0.0 {
+                let stage = self.stages[number].id;
                 let message = format!(
                     "std_m3s is 0, {lag} stages before stage {stage}; lag {lag} is in units of it and has no meaning"
                 );
@@ -262,6 +259,31 @@ impl PlantInflow<'_> {
             model.by_lag.push(scaled);
         }
         model
+    }
+
+    /// Says how mean and deviation of a lag can be given.
+    fn unknown_lag(&self, number: usize, lag: usize) -> String {
+        let stage = self.stages[number].id;
+        let period = self.sources.timeline.and_then(|timeline| {
+            let period = timeline.before(number, lag)?;
+            // Seasons before the first stage's have the numbers of stages before it.
+            let counted = (1..=lag).any(|back| timeline.before(0, back) == Some(period));
+            period
+                .season
+                .filter(|_| !counted)
+                .map(|season| (season, period))
+        });
+        match period {
+            Some((season, Period { start, end, .. })) => format!(
+                "lag {lag} of stage {stage} needs mean and deviation of season {season}, which no stage has: add it to \
+                 pre_study_stages of stages.json, from {start} to {end}, and a row of its number"
+            ),
+            None => format!(
+                "lag {lag} of stage {stage} needs mean and deviation of a stage before the first: add a row for stage \
+                 {}, or its season to pre_study_stages of stages.json",
+                number.cast_signed() - lag.cast_signed()
+            ),
+        }
     }
 
     /// The coefficient that the annual component adds to each of twelve lags.
