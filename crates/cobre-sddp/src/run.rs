@@ -34,7 +34,7 @@ use crate::team::with_team;
 use crate::training::{
     Estimate, Progress, StopReason, StopRule, Stopping, Trainer, TrainingResults,
 };
-use crate::upper_bound::{self, UpperBound};
+use crate::upper_bound::UpperBound;
 
 /// The seconds of the parts of a run, by this rank's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -265,9 +265,6 @@ fn run_on<C: Backend>(
     settings.check_graph(&problem.graph)?;
     if let Some(warning) = settings.cut_short(&problem.graph) {
         observer.warning(&warning);
-    }
-    if settings.upper_bound > 0 {
-        upper_bound::check(&problem)?;
     }
     check_memory(ranks, &problem, settings, observer)?;
     if let Some(policy) = start.policy {

@@ -15,7 +15,8 @@ use cobre_comm::{
     create_communicator, env,
 };
 use cobre_sddp::{
-    Iteration, Observer, Problem, SddpError, Settings, StopRule, Stopping, UnitTimes, run,
+    Change, Draft, Iteration, Observer, Problem, SddpError, Sense, Settings, StopRule, Stopping,
+    Template, UnitTimes, run,
 };
 use counted::Counted;
 use port::free_port;
@@ -80,6 +81,78 @@ impl Observer for Counts {
         assert!(solved.clone().count() > 0 && solved.clone().all(|&seconds| seconds > 0.0));
         // The first rank adds four times to its counts.
         self.announced = times.messages.iter().sum::<usize>() + times.counts + 32;
+    }
+}
+
+/// Two nodes that follow each other, and hardly ever end.
+fn cycle(risk: &str) -> Problem {
+    let mut draft = Draft::new(Sense::Minimize, 0.0);
+    draft.state("storage", 2.0);
+    draft.risk(risk.parse().expect("a risk measure"));
+    let mut nodes = Vec::new();
+    for name in ["wet", "dry"] {
+        let mut lp = Template::new();
+        let before = lp.column("before", 0.0, 0.0, 5.0);
+        let after = lp.column("after", 0.0, 0.0, 5.0);
+        lp.state("storage", before, after);
+        let missing = lp.column("missing", 4.0, 0.0, f64::INFINITY);
+        let spilled = lp.column("spilled", 0.0, 0.0, f64::INFINITY);
+        let terms = [
+            (after, 1.0),
+            (before, -1.0),
+            (missing, -1.0),
+            (spilled, 1.0),
+        ];
+        let water = lp.row("water", 0.0, 0.0, &terms);
+        let template = draft.template(lp);
+        let node = draft.node(name, template);
+        for inflow in [-2.0, 1.5] {
+            let (lower, upper) = (inflow, inflow);
+            let row = water;
+            let change = Change::RowBounds { row, lower, upper };
+            draft.opening(node, 0.5, vec![change]);
+        }
+        nodes.push(node);
+    }
+    draft.start(nodes[0], 1.0);
+    draft.edge(nodes[0], nodes[1], 1.0);
+    draft.edge(nodes[1], nodes[0], 0.999);
+    draft.build().expect("paths end")
+}
+
+#[test]
+fn an_iteration_around_a_cycle_has_as_many_collectives_as_its_longest_path() {
+    // One for each stage of the path and one for the root, and two under a risk measure.
+    let levels = STAGES + 1;
+    for (risk, passes, exchanges) in [
+        ("expectation", 1, levels),
+        ("expectation", 4, levels),
+        ("cvar:0.5,0.3", 1, 2 * levels),
+    ] {
+        let comm = Counted::new(LocalBackend, None);
+        let mut counts = CycleCounts {
+            count: comm.count(),
+            seen: Vec::new(),
+        };
+        let settings = Settings {
+            path_stages: NonZero::new(STAGES).expect("not 0"),
+            ..settings(passes, ITERATIONS)
+        };
+        run(&comm, cycle(risk), &settings, &mut counts).expect("it runs");
+        let found: Vec<usize> = counts.seen.windows(2).map(|two| two[1] - two[0]).collect();
+        assert_eq!(found, [exchanges + 3; ITERATIONS - 1], "{risk}");
+    }
+}
+
+/// Notes the collectives at the end of each iteration.
+struct CycleCounts {
+    count: Arc<AtomicUsize>,
+    seen: Vec<usize>,
+}
+
+impl Observer for CycleCounts {
+    fn iteration(&mut self, _: &Iteration) {
+        self.seen.push(self.count.load(Ordering::Relaxed));
     }
 }
 

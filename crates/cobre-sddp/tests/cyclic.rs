@@ -171,12 +171,14 @@ fn settings(iterations: usize) -> Settings {
 #[derive(Default)]
 struct Trace {
     bounds: Vec<f64>,
+    uppers: Vec<f64>,
     warnings: Vec<String>,
 }
 
 impl Observer for Trace {
     fn iteration(&mut self, iteration: &Iteration) {
         self.bounds.push(iteration.bound);
+        self.uppers.extend(iteration.upper_bound);
     }
 
     fn warning(&mut self, text: &str) {
@@ -234,6 +236,141 @@ fn risk_is_weighed_and_then_discounted() {
     assert!(found > neutral + 1.0, "{found} {neutral}");
 }
 
+/// Bound and upper bound of a problem, and all upper bounds on the way.
+fn enclosed(problem: Problem, iterations: usize, every: usize) -> (f64, f64, Vec<f64>) {
+    let settings = Settings {
+        upper_bound: every,
+        ..settings(iterations)
+    };
+    let mut trace = Trace::default();
+    let results = run(&LocalBackend, problem, &settings, &mut trace).expect("it runs");
+    let upper = results.trained.upper_bound.expect("there is one");
+    (results.trained.bound, upper, trace.uppers)
+}
+
+#[test]
+fn upper_bounds_fall_to_the_value_of_value_iteration_and_never_below() {
+    let optimum = value_iteration();
+    let (bound, upper, on_the_way) = enclosed(cyclic(Risk::EXPECTATION), 150, 50);
+    assert_eq!(on_the_way.len(), 3);
+    let below = |upper: &&f64| **upper < optimum - 1e-6;
+    assert_eq!(on_the_way.iter().find(below), None, "{optimum}");
+    assert!(
+        upper >= bound && upper - optimum < 1e-4,
+        "{bound} {upper} {optimum}"
+    );
+    // After few iterations it is loose, and holds.
+    let (_, upper, _) = enclosed(cyclic(Risk::EXPECTATION), 2, 2);
+    assert!(
+        (optimum..2.0 * optimum).contains(&upper),
+        "{upper} {optimum}"
+    );
+}
+
+#[test]
+fn the_upper_bound_of_a_cycle_holds_under_risk() {
+    for risk in ["cvar:0.5,0.4", "cvar:0.3,0"] {
+        let risk: Risk = risk.parse().expect("a measure");
+        // What follows 40 stages is worth 0.6^40, about a billionth, of the value.
+        let long = run(
+            &LocalBackend,
+            unrolled(risk, 0.6, 40),
+            &settings(60),
+            &mut (),
+        );
+        let long = long.expect("it runs").trained.bound;
+        let (bound, upper, on_the_way) = enclosed(cyclic_with(risk, 0.6), 200, 100);
+        assert!(
+            on_the_way.iter().all(|upper| *upper > long - 1e-6),
+            "{on_the_way:?}"
+        );
+        assert!(
+            upper >= bound && upper - bound < 1e-3 * bound,
+            "{risk}: {bound} {upper}"
+        );
+    }
+}
+
+/// Orders at a cost before the demand is known, stock or backlog after it: states without bounds.
+fn base_stock() -> (Problem, f64) {
+    let (order, holding, backlog, goes_on, initial) = (1.0, 0.5, 4.0, 0.9, 2.0);
+    let demands = [(0.0, 0.1), (3.0, 0.4), (5.0, 0.3), (8.0, 0.2)];
+    let free = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut draft = Draft::new(Sense::Minimize, 0.0);
+    draft.state("stock", initial);
+    let mut lp = Template::new();
+    let before = lp.column("before", 0.0, free.0, free.1);
+    let after = lp.column("after", 0.0, free.0, free.1);
+    lp.state("stock", before, after);
+    let ordered = lp.column("ordered", order, 0.0, f64::INFINITY);
+    lp.row(
+        "stock",
+        0.0,
+        0.0,
+        &[(after, 1.0), (before, -1.0), (ordered, -1.0)],
+    );
+    let orders = draft.template(lp);
+    let mut lp = Template::new();
+    let before = lp.column("before", 0.0, free.0, free.1);
+    let after = lp.column("after", 0.0, free.0, free.1);
+    lp.state("stock", before, after);
+    let held = lp.column("held", holding, 0.0, f64::INFINITY);
+    let lacking = lp.column("lacking", backlog, 0.0, f64::INFINITY);
+    let demand = lp.row("demand", 0.0, 0.0, &[(after, 1.0), (before, -1.0)]);
+    lp.row(
+        "held",
+        0.0,
+        0.0,
+        &[(after, 1.0), (held, -1.0), (lacking, 1.0)],
+    );
+    let sells = draft.template(lp);
+    let orders = draft.node("orders", orders);
+    let sells = draft.node("sells", sells);
+    for (amount, probability) in demands {
+        let change = Change::RowBounds {
+            row: demand,
+            lower: -amount,
+            upper: -amount,
+        };
+        draft.opening(sells, probability, vec![change]);
+    }
+    draft.start(orders, 1.0);
+    draft.edge(orders, sells, 1.0);
+    draft.edge(sells, orders, goes_on);
+    // Stock up to the demand that minimises what one turn costs, again and again.
+    let turn = |stock: f64| -> f64 {
+        let kept = demands.iter().map(|(demand, probability)| {
+            let rest = stock - demand;
+            probability * (holding * rest.max(0.0) - backlog * rest.min(0.0))
+        });
+        order * (1.0 - goes_on) * stock + kept.sum::<f64>()
+    };
+    let least = demands.iter().map(|(demand, _)| turn(*demand));
+    let least = least.fold(f64::INFINITY, f64::min);
+    let mean: f64 = demands
+        .iter()
+        .map(|(demand, probability)| demand * probability)
+        .sum();
+    let value = (least + goes_on * order * mean) / (1.0 - goes_on) - order * initial;
+    (draft.build().expect("it makes sense"), value)
+}
+
+#[test]
+fn states_without_bounds_have_both_bounds_of_a_cycle() {
+    let (problem, value) = base_stock();
+    assert!((value - 63.2).abs() < 1e-9);
+    let (bound, upper, on_the_way) = enclosed(problem, 200, 50);
+    assert!(
+        on_the_way.iter().all(|upper| *upper > value - 1e-6),
+        "{on_the_way:?}"
+    );
+    assert!(
+        bound <= value + 1e-6 && value - bound < 1e-4,
+        "{bound} {value}"
+    );
+    assert!(upper - value < 1e-4 * value, "{upper} {value}");
+}
+
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
     let train = |threads: usize| {
@@ -241,6 +378,7 @@ fn any_number_of_threads_gives_the_same_bits() {
             threads: NonZero::new(threads).expect("not 0"),
             selection: "lml1".parse().expect("a rule"),
             simulate: 100,
+            upper_bound: 4,
             ..settings(8)
         };
         let mut trace = Trace::default();
@@ -250,6 +388,7 @@ fn any_number_of_threads_gives_the_same_bits() {
         (
             bits(&trace.bounds),
             bits(&results.values),
+            results.trained.upper_bound.map(f64::to_bits),
             results.policy_sha256,
         )
     };

@@ -49,7 +49,7 @@ pub(crate) fn resolve(config: &Config, horizon: Horizon, findings: &mut Findings
         simulate: Some(simulated.map_or(0, |simulation| {
             simulation.num_scenarios.map_or(SCENARIOS, |count| count.0)
         })),
-        upper_bound: upper_bound(config, horizon, &file, findings),
+        upper_bound: upper_bound(config, &file, findings),
         upper_bound_states: upper.and_then(|upper| NonZeroUsize::new(upper.states?.0)),
         path_stages: training
             .path_stages
@@ -61,35 +61,18 @@ pub(crate) fn resolve(config: &Config, horizon: Horizon, findings: &mut Findings
     }
 }
 
-/// Iterations from one upper bound to the next, if one is asked for: by its switch, or by a rule that needs it. Says
-/// where there can be none.
-fn upper_bound(
-    config: &Config,
-    horizon: Horizon,
-    file: &Place,
-    findings: &mut Findings,
-) -> Option<usize> {
+/// Iterations from one upper bound to the next, if one is asked for: by its switch, or by a rule that needs it.
+fn upper_bound(config: &Config, file: &Place, findings: &mut Findings) -> Option<usize> {
     let asked = config.upper_bound_evaluation.as_ref();
     let switch = asked.and_then(|asked| asked.enabled);
     let mut rules = config.training.stopping_rules.iter();
-    let rule = rules.position(|rule| rule.r#type == StoppingKind::Gap);
-    let rule = rule.map(|place| file.key("training.stopping_rules").index(place));
-    let switched = file.key("upper_bound_evaluation.enabled");
-    let at = match (switch, rule) {
-        (Some(true), _) => switched,
-        (Some(false), Some(_)) => {
-            let message =
-                "the stopping rule gap needs the upper bound: remove the key, or the rule";
-            findings.wrong(&switched, message);
-            return None;
-        }
-        (None, Some(rule)) => rule,
-        (Some(false) | None, None) => return None,
-    };
-    if horizon == Horizon::Cyclic {
-        let message =
-            "a cyclic study has no upper bound, which is computed backwards from the last stage";
-        findings.wrong(&at, message);
+    let rule = rules.any(|rule| rule.r#type == StoppingKind::Gap);
+    if switch == Some(false) && rule {
+        let message = "the stopping rule gap needs the upper bound: remove the key, or the rule";
+        findings.wrong(&file.key("upper_bound_evaluation.enabled"), message);
+        return None;
+    }
+    if switch != Some(true) && !rule {
         return None;
     }
     let interval = asked.and_then(|asked| asked.interval_iterations);

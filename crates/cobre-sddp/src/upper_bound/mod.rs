@@ -3,9 +3,11 @@
 //! The cost to go after a node is convex. A convex combination of states is worth at most the combination of bounds on
 //! their costs, and moving a state along a direction costs at most its slope ([`slopes`]). So backwards, from the last
 //! level, every node gets upper bounds at the states that it was left in ([`states`]), found by solving its successors
-//! with the inner approximation of their own cost to go ([`inner`]); the measure of risk combines them. The value at
+//! with the inner approximation of their own cost to go ([`inner`]), in a graph with cycles again and again ([`cycles`]); the
+//! measure of risk combines them. The value at
 //! the root is a bound from above on the optimal value under any risk measure, whatever the cuts are.
 
+mod cycles;
 mod inner;
 mod level;
 mod reach;
@@ -16,12 +18,12 @@ pub(crate) use level::InnerLevel;
 
 use std::time::Instant;
 
+use self::cycles::approximations;
 use self::inner::InnerProblem;
 use self::level::{InnerPoint, LevelPlan};
 use self::slopes::Slopes;
 use crate::error::SddpError;
 use crate::events::Observer;
-use crate::problem::Problem;
 use crate::rank_work::Task;
 use crate::ranks::Backend;
 use crate::training::Trainer;
@@ -98,27 +100,6 @@ impl UpperBound {
     }
 }
 
-/// Checks that an upper bound can be computed for a problem.
-///
-/// # Errors
-/// A graph with a cycle.
-pub(crate) fn check(problem: &Problem) -> Result<(), SddpError> {
-    let graph = &problem.graph;
-    let goes_down = |node: usize| {
-        let mut edges = graph.successors(node).iter();
-        edges.all(|edge| graph.level(edge.node) < graph.level(node))
-    };
-    if (0..problem.nodes.len()).all(goes_down) {
-        return Ok(());
-    }
-    Err(SddpError::Setting {
-        key: "upper_bound",
-        value: "on".to_owned(),
-        expected: "the graph has a cycle, and an upper bound is computed backwards from its ends"
-            .to_owned(),
-    })
-}
-
 impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// An upper bound on the optimal value, in the modeller's sense (for a revenue: a lower one). Collective; the same
     /// bits on any ranks and threads.
@@ -135,27 +116,14 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
         }
         let batches = &mut upper.batches;
         let fixed = upper.fixed.as_ref().expect("it was just made");
-        let mut inner: Vec<Option<InnerProblem>> = problem.nodes.iter().map(|_| None).collect();
-        for level in 1..problem.graph.depth() {
-            let points = self.points(fixed, level, upper.states);
-            let Some((values, back)) = self.values_at(points, inner, batches, observer)? else {
-                return Ok(Evaluation::Interrupted);
-            };
-            inner = back;
-            for (node, own_inner) in inner.iter_mut().enumerate() {
-                let own = values
-                    .iter()
-                    .filter(|(point, _)| point.parent == Some(node));
-                let own: Vec<(&[f64], f64)> = own
-                    .filter(|(_, value)| value.is_finite())
-                    .map(|(point, value)| (&point.state[..], *value))
-                    .collect();
-                if !own.is_empty() {
-                    let slopes = &fixed.slopes[node];
-                    *own_inner = Some(InnerProblem::new(problem, node, &own, slopes));
-                }
-            }
-        }
+        let inner = if problem.graph.is_cyclic() {
+            self.approximate_cycles(fixed, upper.states, batches, observer)?
+        } else {
+            self.approximate_levels(fixed, upper.states, batches, observer)?
+        };
+        let Some(inner) = inner else {
+            return Ok(Evaluation::Interrupted);
+        };
         let root = InnerPoint {
             parent: None,
             state: problem.initial_state(),
@@ -169,6 +137,32 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
             let within = value < cost && cost - value <= TOLERANCE * (1.0 + cost.abs());
             sign * if within { cost } else { value }
         })))
+    }
+
+    /// The inner approximations of the nodes of a graph without cycles, backwards from its ends, from at most `most` visited
+    /// states of each. None if a rank was asked to end.
+    fn approximate_levels(
+        &mut self,
+        fixed: &Fixed,
+        most: usize,
+        batches: &mut BatchSize,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Vec<Option<InnerProblem>>>, SddpError> {
+        let problem = self.work.read().problem;
+        let mut inner: Vec<Option<InnerProblem>> = problem.nodes.iter().map(|_| None).collect();
+        for level in 1..problem.graph.depth() {
+            let points = self.points(fixed, level, most);
+            let Some((mut values, back)) = self.values_at(points, inner, batches, observer)? else {
+                return Ok(None);
+            };
+            inner = back;
+            values.retain(|(_, value)| value.is_finite());
+            let own = approximations(problem, fixed, &values).into_iter();
+            for (inner, own) in inner.iter_mut().zip(own) {
+                *inner = own.or(inner.take());
+            }
+        }
+        Ok(Some(inner))
     }
 
     /// A batch of as many units as all ranks have threads. Collective.
@@ -201,12 +195,27 @@ impl<C: Backend> Trainer<'_, '_, '_, C> {
     /// The slopes and the anchors of all nodes.
     fn fixed(&self) -> Fixed {
         let shared = self.work.read();
-        let slopes = slopes::of_nodes(&shared);
-        let reach = reach::of_nodes(&shared);
-        let anchors = slopes.iter().zip(&reach);
-        let anchors = anchors.map(|(slopes, reach)| states::anchors(slopes, reach));
+        let problem = shared.problem;
+        let cyclic = problem.graph.is_cyclic();
+        let (mut slopes, reach) = if cyclic {
+            (slopes::of_cycles(&shared), reach::of_cycles(&shared))
+        } else {
+            (slopes::of_nodes(&shared), reach::of_nodes(&shared))
+        };
+        let anchors = |slopes: &[Slopes]| -> Vec<Vec<Vec<f64>>> {
+            let of_nodes = slopes.iter().zip(&reach);
+            of_nodes
+                .map(|(slopes, reach)| states::anchors(slopes, reach))
+                .collect()
+        };
+        let mut found = anchors(&slopes);
+        let mut open = (0..problem.nodes.len()).filter(|&node| found[node].is_empty());
+        if cyclic && open.any(|node| problem.has_successors(node) && !slopes[node].are_finite()) {
+            slopes::of_endless_ranges(&shared, &mut slopes);
+            found = anchors(&slopes);
+        }
         Fixed {
-            anchors: anchors.collect(),
+            anchors: found,
             slopes,
         }
     }

@@ -10,6 +10,11 @@ const ROUNDS: usize = 4;
 /// The margin for rounding, relative to a bound.
 const MARGIN: f64 = 1e-9;
 
+/// The most steps in which ranges grow.
+const MOST_STEPS: usize = 400;
+/// The margin of ranges that have grown, relative to their width.
+const GROWTH: f64 = 1e-6;
+
 /// The least and the most of a quantity.
 pub(super) type Range = [f64; 2];
 
@@ -45,6 +50,94 @@ pub(super) fn of_nodes<C: Backend>(shared: &TrainingState<'_, C>) -> Vec<Vec<Ran
         }
     }
     outgoing
+}
+
+/// The same in a graph with cycles: first what holds whatever comes in, and then, where that has no end, ranges that grow from
+/// the start of paths and that no step leaves.
+pub(super) fn of_cycles<C: Backend>(shared: &TrainingState<'_, C>) -> Vec<Vec<Range>> {
+    let problem = shared.problem;
+    let all = vec![[f64::NEG_INFINITY, f64::INFINITY]; problem.states.len()];
+    let mut outgoing = vec![all; problem.nodes.len()];
+    for _ in 0..ROUNDS {
+        outgoing = step(shared, &outgoing);
+    }
+    let is_open = |range: &Range| range.iter().any(|end| !end.is_finite());
+    if outgoing.iter().flatten().any(is_open)
+        && let Some(grown) = grown(shared)
+    {
+        for (range, grown) in outgoing.iter_mut().flatten().zip(grown.iter().flatten()) {
+            *range = [range[0].max(grown[0]), range[1].min(grown[1])];
+        }
+    }
+    outgoing
+}
+
+/// Ranges that hold the states that paths begin with, and that no step leaves, if growth ends.
+fn grown<C: Backend>(shared: &TrainingState<'_, C>) -> Option<Vec<Vec<Range>>> {
+    let problem = shared.problem;
+    let none = vec![[f64::INFINITY, f64::NEG_INFINITY]; problem.states.len()];
+    let mut ranges = vec![none; problem.nodes.len()];
+    let slack = |end: f64| GROWTH * (1.0 + end.abs());
+    for _ in 0..MOST_STEPS {
+        let next = step(shared, &ranges);
+        let stands = ends(&ranges).zip(ends(&next)).all(|(old, new)| {
+            old == new || old.is_finite() && (old - new).abs() <= 0.01 * slack(old)
+        });
+        for (range, new) in ranges.iter_mut().zip(&next) {
+            join(range, new);
+        }
+        if stands {
+            break;
+        }
+    }
+    for range in ranges.iter_mut().flatten().filter(|own| own[0] <= own[1]) {
+        *range = [range[0] - slack(range[0]), range[1] + slack(range[1])];
+    }
+    // Around a cycle, if not in one step: what is handed on as it is has its margin only once.
+    let mut next = ranges.clone();
+    let mut around = (0..=ranges.len()).map(|_| {
+        next = step(shared, &next);
+        let mut pairs = ranges.iter().flatten().zip(next.iter().flatten());
+        pairs.all(|(own, next)| next[0] >= own[0] && next[1] <= own[1])
+    });
+    around.any(|holds| holds).then_some(ranges)
+}
+
+/// The ends of all ranges, one after the other.
+fn ends(ranges: &[Vec<Range>]) -> impl Iterator<Item = f64> {
+    ranges.iter().flatten().flatten().copied()
+}
+
+/// The ranges that each node leaves, where its predecessors leave these.
+fn step<C: Backend>(shared: &TrainingState<'_, C>, left_in: &[Vec<Range>]) -> Vec<Vec<Range>> {
+    let (problem, graph) = (shared.problem, &shared.problem.graph);
+    let empty = || vec![[f64::INFINITY, f64::NEG_INFINITY]; problem.states.len()];
+    let mut incoming: Vec<Vec<Range>> = problem.nodes.iter().map(|_| empty()).collect();
+    let start = problem.initial_state().into_iter();
+    let start: Vec<Range> = start.map(|own| [own; 2]).collect();
+    for edge in &graph.root {
+        join(&mut incoming[edge.node], &start);
+    }
+    for (node, ranges) in left_in.iter().enumerate() {
+        for edge in graph.successors(node) {
+            join(&mut incoming[edge.node], ranges);
+        }
+    }
+    let zero = vec![0.0; problem.states.len()];
+    let of_node = |(node, incoming): (usize, &Vec<Range>)| {
+        let mut outgoing = empty();
+        if incoming.iter().all(|range| range[0] <= range[1]) {
+            let view = shared.view(node);
+            for opening in 0..problem.nodes[node].probabilities.len() {
+                join(
+                    &mut outgoing,
+                    &left(in_place(&view, &zero, opening), incoming),
+                );
+            }
+        }
+        outgoing
+    };
+    incoming.iter().enumerate().map(of_node).collect()
 }
 
 /// Extends ranges by others.

@@ -10,12 +10,19 @@ use std::collections::HashSet;
 
 use crate::fingerprint::Fingerprint;
 use crate::lp::{in_place, least_costs};
-use crate::problem::{LpColumn, LpRow, Problem, StateColumns, Template};
+use crate::problem::{Edge, LpColumn, LpRow, Problem, StateColumns, Template};
 use crate::rank_work::TrainingState;
 use crate::ranks::Backend;
 
 /// The margin for the tolerances of the solver, relative to a slope.
 const MARGIN: f64 = 1e-7;
+
+/// The steps around a cycle in which slopes become smaller.
+const ROUNDS: usize = 3;
+/// The most steps in which slopes grow.
+const MOST_STEPS: usize = 400;
+/// The margin of slopes that have grown, relative to them.
+const GROWTH: f64 = 1e-6;
 
 /// By state, the most that the cost to go rises per unit: of a larger state, and of a smaller one.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +38,14 @@ impl Slopes {
             up: vec![0.0; states],
             down: vec![0.0; states],
         }
+    }
+
+    /// True if there is one in every direction.
+    pub(super) fn are_finite(&self) -> bool {
+        self.up
+            .iter()
+            .chain(&self.down)
+            .all(|slope| slope.is_finite())
     }
 
     /// Those of the terminal value of a node.
@@ -56,22 +71,133 @@ pub(super) fn of_nodes<C: Backend>(shared: &TrainingState<'_, C>) -> Vec<Slopes>
     let mut incoming: Vec<Option<Slopes>> = vec![None; problem.nodes.len()];
     for level in 1..graph.depth() {
         for node in (0..problem.nodes.len()).filter(|&node| graph.level(node) == level) {
-            let mut own = Slopes::none(problem.states.len());
-            let edges = graph.successors(node);
-            let discount: f64 = edges.iter().map(|edge| edge.probability).sum();
-            for edge in edges {
-                let of_next = incoming[edge.node]
-                    .get_or_insert_with(|| of_incoming(shared, edge.node, &slopes[edge.node]));
-                for (into, found) in [(&mut own.up, &of_next.up), (&mut own.down, &of_next.down)] {
-                    for (slope, next) in into.iter_mut().zip(found) {
-                        *slope = slope.max(discount.min(1.0) * next);
-                    }
-                }
-            }
+            let own = following(graph.successors(node), problem.states.len(), |next| {
+                incoming[next]
+                    .get_or_insert_with(|| of_incoming(shared, next, &slopes[next]))
+                    .clone()
+            });
             slopes[node] = own;
         }
     }
     slopes
+}
+
+/// The same in a graph with cycles. Infinite slopes claim nothing and hold; what follows from slopes that hold, holds too.
+pub(super) fn of_cycles<C: Backend>(shared: &TrainingState<'_, C>) -> Vec<Slopes> {
+    let mut slopes = ends(shared.problem, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        let mut next = step(shared, &slopes);
+        least(&mut next, &slopes);
+        if std::mem::replace(&mut slopes, next) == slopes {
+            break;
+        }
+    }
+    slopes
+}
+
+/// The same where states have ranges without an end: slopes that grow from zero, and that no further step exceeds, hold as
+/// well. Those of all finite horizons are below them.
+pub(super) fn of_endless_ranges<C: Backend>(shared: &TrainingState<'_, C>, known: &mut [Slopes]) {
+    if let Some(grown) = grown(shared) {
+        least(known, &grown);
+    }
+}
+
+/// Slopes that grow from zero, with a margin that a further step stays within.
+fn grown<C: Backend>(shared: &TrainingState<'_, C>) -> Option<Vec<Slopes>> {
+    let mut slopes = ends(shared.problem, 0.0);
+    for _ in 0..MOST_STEPS {
+        let next = step(shared, &slopes);
+        let stands = numbers(&slopes)
+            .zip(numbers(&next))
+            .all(|(old, new)| old == new || new - old <= 0.01 * GROWTH * (1.0 + new));
+        slopes = next;
+        if stands {
+            break;
+        }
+    }
+    for slope in slopes
+        .iter_mut()
+        .flat_map(|own| own.up.iter_mut().chain(&mut own.down))
+    {
+        *slope += GROWTH * (1.0 + *slope);
+    }
+    // Around a cycle, if not in one step: a step without a discount leaves no room for the margin of the solver.
+    let mut next = slopes.clone();
+    let mut around = (0..=slopes.len()).map(|_| {
+        next = step(shared, &next);
+        let mut pairs = numbers(&next).zip(numbers(&slopes));
+        pairs.all(|(next, own)| next <= own)
+    });
+    around.any(|holds| holds).then_some(slopes)
+}
+
+/// All slopes, one after the other.
+fn numbers(slopes: &[Slopes]) -> impl Iterator<Item = f64> {
+    slopes
+        .iter()
+        .flat_map(|own| own.up.iter().chain(&own.down))
+        .copied()
+}
+
+/// The smaller slopes of both.
+fn least(slopes: &mut [Slopes], others: &[Slopes]) {
+    for (own, other) in slopes.iter_mut().zip(others) {
+        for (own, other) in [(&mut own.up, &other.up), (&mut own.down, &other.down)] {
+            for (slope, other) in own.iter_mut().zip(other) {
+                *slope = slope.min(*other);
+            }
+        }
+    }
+}
+
+/// The slopes of the nodes that nothing follows, and this one for all others.
+fn ends(problem: &Problem, other: f64) -> Vec<Slopes> {
+    let states = problem.states.len();
+    let of_node = |node: usize| {
+        if problem.has_successors(node) {
+            Slopes {
+                up: vec![other; states],
+                down: vec![other; states],
+            }
+        } else {
+            Slopes::terminal(problem, node)
+        }
+    };
+    (0..problem.nodes.len()).map(of_node).collect()
+}
+
+/// The slopes of all nodes, where these are the slopes of what follows them; those of later nodes are new already.
+fn step<C: Backend>(shared: &TrainingState<'_, C>, before: &[Slopes]) -> Vec<Slopes> {
+    let (problem, graph) = (shared.problem, &shared.problem.graph);
+    let mut slopes = before.to_vec();
+    let mut incoming: Vec<Option<Slopes>> = vec![None; problem.nodes.len()];
+    for node in (0..problem.nodes.len()).rev() {
+        if problem.has_successors(node) {
+            slopes[node] = following(graph.successors(node), problem.states.len(), |next| {
+                incoming[next]
+                    .get_or_insert_with(|| of_incoming(shared, next, &slopes[next]))
+                    .clone()
+            });
+            incoming[node] = None;
+        }
+    }
+    slopes
+}
+
+/// The slopes of a node with these successors, given those of a successor's cost by its incoming state.
+fn following(edges: &[Edge], states: usize, mut incoming: impl FnMut(usize) -> Slopes) -> Slopes {
+    let mut own = Slopes::none(states);
+    let discount: f64 = edges.iter().map(|edge| edge.probability).sum();
+    for edge in edges {
+        let of_next = incoming(edge.node);
+        for (into, found) in [(&mut own.up, &of_next.up), (&mut own.down, &of_next.down)] {
+            for (slope, next) in into.iter_mut().zip(found) {
+                *slope = slope.max(discount.min(1.0) * next);
+            }
+        }
+    }
+    own
 }
 
 /// The slopes of a node's cost, its cost to go included, by its incoming state: the largest of all openings.
