@@ -151,9 +151,12 @@ fn following(problem: &Problem, node: usize, shifts: &[f64]) -> f64 {
 /// δ + R(c), for all nodes that something follows.
 fn sum(problem: &Problem, raised: &[f64], shifts: &[f64]) -> Vec<f64> {
     let nodes = raised.iter().enumerate();
-    let sums = nodes.map(|(node, raised)| match problem.has_successors(node) {
-        true => raised + following(problem, node, shifts),
-        false => 0.0,
+    let sums = nodes.map(|(node, raised)| {
+        if problem.has_successors(node) {
+            raised + following(problem, node, shifts)
+        } else {
+            0.0
+        }
     });
     sums.collect()
 }

@@ -154,12 +154,15 @@ fn least(slopes: &mut [Slopes], others: &[Slopes]) {
 /// The slopes of the nodes that nothing follows, and this one for all others.
 fn ends(problem: &Problem, other: f64) -> Vec<Slopes> {
     let states = problem.states.len();
-    let of_node = |node: usize| match problem.has_successors(node) {
-        true => Slopes {
-            up: vec![other; states],
-            down: vec![other; states],
-        },
-        false => Slopes::terminal(problem, node),
+    let of_node = |node: usize| {
+        if problem.has_successors(node) {
+            Slopes {
+                up: vec![other; states],
+                down: vec![other; states],
+            }
+        } else {
+            Slopes::terminal(problem, node)
+        }
     };
     (0..problem.nodes.len()).map(of_node).collect()
 }
