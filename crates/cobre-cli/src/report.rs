@@ -42,10 +42,9 @@ fn write(args: &Args) -> Result<(), ResultsError> {
     let report = Report::read_with(&args.directory, &args.scenario)?;
     let beside = || args.directory.join(layout::REPORT);
     let place = args.output.clone().unwrap_or_else(beside);
-    report.write_page(&place)?;
+    let pictures = report.write(&place, args.png.as_deref())?;
     say!("report    {}", place.display());
     if let Some(directory) = &args.png {
-        let pictures = report.write_pictures(directory)?;
         say!("pictures  {} in {}", pictures.len(), directory.display());
     }
     Ok(())

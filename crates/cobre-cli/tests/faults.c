@@ -2,6 +2,7 @@
  * clock   the time is not known, for which Rust panics
  * malloc  there is no memory for Rust, which aborts
  * new     there is no memory for C++, which calls its handler
+ * words   a library writes to standard output when a rank loads it
  * TEST_FAULT_CALL says which call of the main thread, and TEST_FAULT_RANK which rank of a job. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -52,4 +53,10 @@ void *_Znwm(size_t size) {
     static long calls;
     void *(*real)(size_t) = (void *(*)(size_t))dlsym(RTLD_NEXT, "_Znwm");
     return real(is_due("new", &calls, NULL) ? (size_t)1 << 60 : size);
+}
+
+__attribute__((constructor)) static void say(void) {
+    const char *asked = getenv("TEST_FAULT"), words[] = "words of a library\n";
+    if (asked && strcmp(asked, "words") == 0 && getenv("COBRE_LAUNCH_RANK"))
+        if (write(STDOUT_FILENO, words, sizeof words - 1) < 0) abort();
 }

@@ -367,6 +367,21 @@ fn a_rank_that_panics_or_gets_no_memory_is_told_of_once() {
 }
 
 #[test]
+fn words_of_libraries_are_no_results() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let library = faults(scratch.path());
+    for backend in ["shm", "tcp"] {
+        let mut command = run(&["-n=2", "--backend", backend, "--iterations=2"]);
+        command.arg(example()).env("LD_PRELOAD", &library);
+        let ended = finish(command.env("TEST_FAULT", "words"));
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        assert_eq!(line(&ended)["iterations"], 2, "{ended:?}");
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(told.matches("words of a library").count(), 2, "{told}");
+    }
+}
+
+#[test]
 fn of_a_launched_job_the_first_rank_has_the_line() {
     let program = env!("CARGO_BIN_EXE_cobre");
     let launched = |wrong: &[(&str, &str)]| {

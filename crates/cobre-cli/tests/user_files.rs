@@ -68,6 +68,7 @@ fn a_directory_with_files_of_others_in_the_way_is_refused_before_anything_is_wri
         ("simulation", "simulation"),
         (".lock", ".lock"),
         (".cobre-files", ".cobre-files"),
+        ("..cobre-files.part", "..cobre-files.part"),
     ];
     for (number, (place, named)) in places.into_iter().enumerate() {
         let output = scratch.path().join(number.to_string());
@@ -282,6 +283,9 @@ fn a_report_replaces_reports_only() {
         &report(&[Path::new("--png"), &pictures]),
         &pictures.join("convergence.png"),
     );
+    // A picture in the way is found before the page and the other pictures are written.
+    assert!(!own.exists(), "the page was written");
+    assert_eq!(files(&pictures).len(), 1, "pictures were written");
     std::fs::remove_file(pictures.join("convergence.png")).expect("it is removed");
     for _ in 0..2 {
         let (to, png) = (Path::new("--output"), Path::new("--png"));

@@ -35,9 +35,10 @@ impl Register {
     /// Reads the register of a directory; an empty one if there is none. Writes nothing.
     ///
     /// # Errors
-    /// When a file of its name is something else, or cannot be read.
+    /// When a file of its name, or of its unfinished one, is something else, or cannot be read.
     pub fn open(directory: &Path) -> Result<Self, FileError> {
         let file = RegisterFile::new(directory);
+        file.check_part()?;
         Ok(Self {
             content: file.read()?,
             file,

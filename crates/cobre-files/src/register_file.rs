@@ -78,6 +78,23 @@ impl RegisterFile {
         self.directory.join(REGISTER)
     }
 
+    /// The place of an unfinished one.
+    fn part(&self) -> PathBuf {
+        self.directory.join(part_name(REGISTER))
+    }
+
+    /// Refuses something else than a register in the place of an unfinished one.
+    pub(crate) fn check_part(&self) -> Result<(), FileError> {
+        let own = |bytes: &[u8]| {
+            HEADER.as_bytes().starts_with(bytes) || bytes.starts_with(HEADER.as_bytes())
+        };
+        let beside = self.part();
+        if beside.is_symlink() {
+            return Err(FileError::foreign(beside, "is a link"));
+        }
+        replaceable(&beside, own)
+    }
+
     /// Reads it; nothing is in one that is not there, or that a killed process has cut off at its first line.
     pub(crate) fn read(&self) -> Result<Content, FileError> {
         let path = self.path();
@@ -168,12 +185,9 @@ impl RegisterFile {
             }
         }
         let path = self.path();
-        let beside = path.with_file_name(part_name(REGISTER));
+        let beside = self.part();
+        self.check_part()?;
         // What a process left that was killed.
-        let own = |bytes: &[u8]| {
-            HEADER.as_bytes().starts_with(bytes) || bytes.starts_with(HEADER.as_bytes())
-        };
-        replaceable(&beside, own)?;
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(FileError::io("remove", &beside)(error));

@@ -405,7 +405,7 @@ impl Launch {
     fn log_directory(&self) -> Option<&Path> {
         match &self.output {
             Output::Logs(directory) => Some(directory),
-            Output::Forward | Output::Plain | Output::Capture { .. } => None,
+            Output::Forward | Output::Plain | Output::Diagnostics | Output::Capture { .. } => None,
         }
     }
 

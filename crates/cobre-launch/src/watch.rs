@@ -129,7 +129,7 @@ impl JobWatch<'_> {
                 add(WakeSource::Reports, pipe, PollFlags::IN);
             }
             for (number, feed) in self.feeds.iter().enumerate() {
-                if let Some(pipe) = feed.pipe().filter(|_| !self.console.is_full(feed.stream)) {
+                if let Some(pipe) = feed.pipe().filter(|_| !self.console.is_full(feed.shown_on)) {
                     add(WakeSource::Feed(number), pipe, PollFlags::IN);
                 }
             }

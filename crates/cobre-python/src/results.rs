@@ -88,9 +88,7 @@ pub(crate) fn write_report(
 ) -> PyResult<Vec<PathBuf>> {
     let written = py.detach(|| {
         let report = Report::read(&output)?;
-        report.write_page(&page)?;
-        let pictures = pictures.map(|directory| report.write_pictures(&directory));
-        pictures.transpose().map(Option::unwrap_or_default)
+        report.write(&page, pictures.as_deref())
     });
     written.map_err(|error| errors::of_results(&error))
 }

@@ -140,21 +140,43 @@ impl Report {
         write::whole(&self.results, place, page::is_own, html.as_bytes())
     }
 
-    /// Writes a picture of each chart into a directory, which is made if need be; returns their places.
+    /// Writes the page, and a picture of each chart into a directory, which is made if need be; returns the places of
+    /// the pictures. Nothing is written if something else is in the way of one of them.
     ///
     /// # Errors
-    /// When a file is there that is no picture of a report, and when the directory or a file cannot be written.
-    pub fn write_pictures(&self, directory: &Path) -> Result<Vec<PathBuf>, ResultsError> {
-        write::directory(&self.results, directory)?;
-        let mut places = Vec::new();
-        for panel in self.sections.iter().flat_map(|section| &section.panels) {
-            for (number, view) in panel.views.iter().enumerate() {
-                let place = directory.join(png::file_name(panel, number));
-                let picture = png::picture(panel, view, &self.singles);
-                write::whole(&self.results, &place, png::is_own, &picture)?;
-                places.push(place);
-            }
+    /// When a file is there that is no part of a report, and when the directory or a file cannot be written.
+    pub fn write(
+        &self,
+        page: &Path,
+        pictures: Option<&Path>,
+    ) -> Result<Vec<PathBuf>, ResultsError> {
+        let Some(directory) = pictures else {
+            return self.write_page(page).map(|()| Vec::new());
+        };
+        let pictures = self.pictures(directory);
+        write::check(&self.results, page, page::is_own)?;
+        write::check_directory(directory)?;
+        for (place, ..) in &pictures {
+            write::check(&self.results, place, png::is_own)?;
         }
-        Ok(places)
+        self.write_page(page)?;
+        write::directory(&self.results, directory)?;
+        for (place, panel, view) in &pictures {
+            let picture = png::picture(panel, view, &self.singles);
+            write::whole(&self.results, place, png::is_own, &picture)?;
+        }
+        Ok(pictures.into_iter().map(|(place, ..)| place).collect())
+    }
+
+    /// The place of each picture in a directory, and its chart.
+    fn pictures(&self, directory: &Path) -> Vec<(PathBuf, &chart::Panel, &chart::View)> {
+        let panels = self.sections.iter().flat_map(|section| &section.panels);
+        let views = panels.flat_map(|panel| {
+            let views = panel.views.iter().enumerate();
+            views.map(move |(number, view)| (png::file_name(panel, number), panel, view))
+        });
+        views
+            .map(|(name, panel, view)| (directory.join(name), panel, view))
+            .collect()
     }
 }

@@ -27,14 +27,7 @@ pub(crate) fn whole(
             .map_err(ResultsError::io("write", place));
     }
     let put = || -> Result<(), FileError> {
-        let mut file = if let Some(name) = name_below(results, place) {
-            let mut register = Register::open(results)?;
-            // On the register are the results of the run too, which a report does not replace.
-            replaceable(place, is_own)?;
-            // Earlier versions noted nothing.
-            if place.is_file() {
-                register.adopt(name.clone());
-            }
+        let mut file = if let Some((mut register, name)) = registered(results, place, is_own)? {
             register.create(&name)?
         } else {
             let found = place.canonicalize();
@@ -46,6 +39,56 @@ pub(crate) fn whole(
         file.finish()
     };
     put().map_err(told)
+}
+
+/// Refuses what [`whole`] refuses. Writes nothing.
+pub(crate) fn check(
+    results: &Path,
+    place: &Path,
+    is_own: fn(&[u8]) -> bool,
+) -> Result<(), ResultsError> {
+    if let Ok(found) = place.metadata()
+        && !found.is_file()
+        && !found.is_dir()
+    {
+        return Ok(());
+    }
+    let look = || match registered(results, place, is_own)? {
+        Some((register, name)) => register.check(&name),
+        None => replaceable(place, is_own),
+    };
+    look().map_err(told)
+}
+
+/// The register of the results and the name of a place on it, if it is below them and may be replaced.
+fn registered(
+    results: &Path,
+    place: &Path,
+    is_own: fn(&[u8]) -> bool,
+) -> Result<Option<(Register, String)>, FileError> {
+    let Some(name) = name_below(results, place) else {
+        return Ok(None);
+    };
+    let mut register = Register::open(results)?;
+    // On the register are the results of the run too, which a report does not replace.
+    replaceable(place, is_own)?;
+    // Earlier versions noted nothing.
+    if place.is_file() {
+        register.adopt(name.clone());
+    }
+    Ok(Some((register, name)))
+}
+
+/// Refuses a directory if it, or what is around it, is something else. Makes nothing.
+pub(crate) fn check_directory(place: &Path) -> Result<(), ResultsError> {
+    let is_there = |path: &&Path| !path.as_os_str().is_empty() && path.symlink_metadata().is_ok();
+    match place.ancestors().find(is_there) {
+        Some(path) if !path.is_dir() => {
+            let other = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+            Err(ResultsError::io("make", place)(other))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Makes a directory, and those around it; below `results` they go on the register.

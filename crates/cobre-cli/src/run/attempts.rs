@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cobre_comm::{ErrorKind, MAX_RANKS};
 use cobre_launch::{
-    Bind, FailureCause, Hosts, Launch, LaunchError, Outcome, answers, check_shared,
+    Bind, FailureCause, Hosts, Launch, LaunchError, Outcome, Output, answers, check_shared,
 };
 
 use super::report::{self, Failure};
@@ -432,7 +432,10 @@ fn job_of_hosts(hosts: &Hosts, args: &Args, resume: bool) -> Result<Launch, Stri
 }
 
 fn shown(job: Launch, args: &Args) -> Launch {
-    if !args.quiet && std::io::stderr().is_terminal() {
+    if args.quiet {
+        // Results come by reports: what else is written, as by an MPI library, is none of them.
+        job.output(Output::Diagnostics)
+    } else if std::io::stderr().is_terminal() {
         job.progress(progress::of_ranks)
     } else {
         job

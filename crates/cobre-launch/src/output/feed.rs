@@ -23,6 +23,8 @@ pub(crate) struct Feed {
     pipe: Option<OwnedFd>,
     pub(crate) rank: usize,
     pub(crate) stream: Stream,
+    /// The stream of the launcher that its lines go to.
+    pub(crate) shown_on: Stream,
     lines: Option<Lines>,
     kept: Recent,
 }
@@ -31,7 +33,7 @@ impl Feed {
     /// Reads from `pipe`, which does not block.
     pub(crate) fn new(pipe: OwnedFd, rank: usize, stream: Stream, output: &Output) -> Self {
         let lines = match (output, rank) {
-            (Output::Plain, 0) => Lines::plain(),
+            (Output::Plain | Output::Diagnostics, 0) => Lines::plain(),
             _ => Lines::of(rank),
         };
         let (lines, limit) = match (output, stream) {
@@ -43,6 +45,10 @@ impl Feed {
             pipe: Some(pipe),
             rank,
             stream,
+            shown_on: match output {
+                Output::Diagnostics => Stream::Err,
+                _ => stream,
+            },
             lines,
             kept: Recent::new(limit),
         }
@@ -65,7 +71,7 @@ impl Feed {
             Ok(length) => {
                 self.kept.push(&buffer[..length]);
                 if let Some(lines) = &mut self.lines {
-                    lines.push(&buffer[..length], console.queue(self.stream));
+                    lines.push(&buffer[..length], console.queue(self.shown_on));
                 }
                 return true;
             }
@@ -88,7 +94,7 @@ impl Feed {
     fn close(&mut self, console: &mut Console) {
         self.pipe = None;
         if let Some(lines) = &mut self.lines {
-            lines.finish(console.queue(self.stream));
+            lines.finish(console.queue(self.shown_on));
         }
     }
 

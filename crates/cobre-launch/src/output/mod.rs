@@ -20,6 +20,9 @@ pub enum Output {
     Forward,
     /// As `Forward`, with nothing in front of the lines of rank 0, which speaks for the job.
     Plain,
+    /// As `Plain`, all of it to the launcher's standard error: for a launcher whose own standard output is read by a
+    /// program. What MPI libraries write goes there too.
+    Diagnostics,
     /// Kept for the caller: the last `limit` bytes of each stream of each rank.
     Capture {
         /// Bytes kept per stream.

@@ -410,10 +410,14 @@ fn whole(directory: &Path, iteration: usize) -> Result<(Value, Vec<u8>), Unusabl
         return damaged(&format!("it is that of iteration {found}"));
     }
     let place = directory.join(name(iteration, "state"));
-    let bytes = cobre_files::read(&place, u64::MAX)
+    let Some(expected) = manifest["bytes"].as_u64() else {
+        return damaged("its manifest does not say how long its state is");
+    };
+    // A longer one is not read: there may be no memory for it.
+    let bytes = cobre_files::read(&place, expected)
         .map_err(|error| format!("{}: {error}", place.display()))?;
-    if manifest["bytes"] != bytes.len() {
-        let (expected, found) = (&manifest["bytes"], bytes.len());
+    if expected != bytes.len() as u64 {
+        let found = bytes.len();
         return damaged(&format!("its state has {found} bytes of {expected}"));
     }
     if manifest["sha256"] != Fingerprint::of_parts(&[&bytes]).to_string() {
@@ -501,6 +505,28 @@ mod tests {
             assert!(matches!(refused, Some(Unusable::Format(found)) if found == format));
             assert!(is_manifest(&place("json"), &name(7, "json")));
         }
+    }
+
+    #[test]
+    fn a_state_longer_than_its_manifest_says_is_damaged_and_takes_no_memory() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = |kind: &str| directory.path().join(name(7, kind));
+        let manifest = checked(json!({
+            "format": FORMAT,
+            "iteration": 7,
+            "bytes": 7,
+            "sha256": Fingerprint::of_parts(&[b"a state"]).to_string(),
+            "belongs_to": {},
+        }));
+        std::fs::write(place("json"), manifest.to_string()).expect("it is written");
+        let state = std::fs::File::create(place("state")).expect("a file");
+        // Sparse, and more than any machine has memory for.
+        state.set_len(1 << 43).expect("it is sparse");
+        let found = whole(directory.path(), 7);
+        let Err(Unusable::Damaged(problem)) = found else {
+            panic!("it is used");
+        };
+        assert!(problem.contains("at most 7 are read"), "{problem}");
     }
 
     #[test]
