@@ -323,20 +323,7 @@ pub(super) fn resolve(
         });
         downstream.push([below, diverts_to]);
         let whole = HydroLimits::new(plant);
-        for (key, least, most) in whole.pairs() {
-            if least > most {
-                findings.wrong(&at.key(key), format!("{least} is above the most, {most}"));
-            }
-        }
-        for (limits, stage) in by_block.iter().zip(stages) {
-            let changed = limits.iter().filter(|limits| **limits != whole);
-            let pairs = changed.flat_map(HydroLimits::pairs);
-            for (key, least, most) in pairs.filter(|(_, least, most)| least > most).take(1) {
-                let at = Place::file(HydroBounds::FILE)
-                    .rows(format!("hydro plant {}, stage {}", plant.id, stage.id));
-                findings.wrong(&at, format!("{key}: {least} is above the most, {most}"));
-            }
-        }
+        check_limits(plant, &by_block, stages, &at, findings);
         let usual = costs(files, plant, &files.penalties.hydro);
         let costs = overrides[place].iter();
         let costs = costs.map(|row| row.map_or(usual, |row| usual.changed(&row)));
@@ -424,6 +411,31 @@ fn block_limits(
         findings,
     );
     found
+}
+
+/// Says which limits of a plant, and of its stages, have their least above their most.
+fn check_limits(
+    plant: &system::Hydro,
+    by_block: &[Vec<HydroLimits>],
+    stages: &[Stage],
+    at: &Place,
+    findings: &mut Findings,
+) {
+    let whole = HydroLimits::new(plant);
+    for (key, least, most) in whole.pairs() {
+        if least > most {
+            findings.wrong(&at.key(key), format!("{least} is above the most, {most}"));
+        }
+    }
+    for (limits, stage) in by_block.iter().zip(stages) {
+        let changed = limits.iter().filter(|limits| **limits != whole);
+        let pairs = changed.flat_map(HydroLimits::pairs);
+        for (key, least, most) in pairs.filter(|(_, least, most)| least > most).take(1) {
+            let at = Place::file(HydroBounds::FILE)
+                .rows(format!("hydro plant {}, stage {}", plant.id, stage.id));
+            findings.wrong(&at, format!("{key}: {least} is above the most, {most}"));
+        }
+    }
 }
 
 /// The groups of units that share a plant's flow: one alone has all of it, so that the stricter of its limits and those of
