@@ -79,11 +79,9 @@ impl Boundary {
     /// The fictitious cost of the run whose output directory this is: prices that nobody pays and that its cuts
     /// contain. 0 where no `run.json` says so.
     pub(crate) fn fictitious_cost(&self) -> f64 {
-        let above = self.path.join("..");
-        let places = [self.path.as_path(), &above].map(|place| place.join(layout::RUN));
-        let run = places
-            .iter()
-            .find_map(|place| cobre_files::read_text(place).ok());
+        let of_policy = self.path.ends_with(layout::POLICY);
+        let output = self.path.join(if of_policy { ".." } else { "." });
+        let run = cobre_files::read_text(&output.join(layout::RUN)).ok();
         let run = run.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
         run.and_then(|run| run["fictitious_cost"].as_f64())
             .unwrap_or(0.0)

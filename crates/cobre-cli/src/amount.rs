@@ -46,7 +46,9 @@ impl Scale {
 
     /// A bound, with the half width of its interval if it has one that these digits show.
     pub(crate) fn bound(self, value: f64, half: Option<f64>, unit: &str) -> String {
-        let seen = |half: &f64| *half / self.factor >= 0.5 * 0.1_f64.powi(self.digits as i32);
+        let digits = self.digits;
+        let told = |half: &f64| format!("{:.digits$}", half / self.factor);
+        let seen = |half: &f64| told(half).contains(|digit: char| matches!(digit, '1'..='9'));
         match half.filter(seen) {
             Some(half) => self.told_within(value, half, unit),
             None => self.told(value, unit),
