@@ -112,9 +112,12 @@ fn search<'a>(
             sums[lane] = heights[lane] - shift;
         }
         add(&mut sums, slopes);
-        // Without a branch for each lane.
-        let above = sums.map(|sum| sum > most);
-        if above != [false; LANES] {
+        #[expect(
+            clippy::needless_bitwise_bool,
+            reason = "without a branch for each lane"
+        )]
+        let is_any = sums.iter().fold(false, |any, &sum| any | (sum > most));
+        if is_any {
             for (lane, &sum) in sums.iter().enumerate() {
                 if sum > most {
                     (most, found) = (sum, Some(block * LANES + lane));
