@@ -10,10 +10,12 @@ use super::simplex::SolveError;
 
 /// Bases kept after a visit beyond one per opening.
 const MORE_KEPT: usize = 24;
-/// Visits that a basis of more than so many bytes keeps its inverse without being used; smaller ones keep it as long as
-/// they are there, because their inverse is small next to the rest.
+/// Visits that a basis keeps its inverse without being used.
 const FACTORED_VISITS: u32 = 1;
+/// A basis of so many bytes and an inverse of so many pivots keeps it for as long as it is there. Older inverses are
+/// computed anew, for their errors grow.
 const SMALL_BYTES: usize = 8 << 10;
+const YOUNG: u32 = 5;
 /// Small bases that are kept for their memory.
 const MOST_SPARE: usize = 64;
 
@@ -194,7 +196,8 @@ impl BasisCache {
         let mut bytes = 0;
         for entry in &mut self.entries {
             let mut own = entry.bytes();
-            if entry.idle >= FACTORED_VISITS && own > SMALL_BYTES {
+            let stays = own <= SMALL_BYTES && entry.age() <= YOUNG;
+            if entry.idle >= FACTORED_VISITS && !stays {
                 entry.drop_factors();
                 own = entry.bytes();
             }
@@ -202,7 +205,7 @@ impl BasisCache {
         }
         let most_bytes = most.saturating_mul(basis_bytes);
         while bytes > most_bytes {
-            if let Some((at, _)) = self.idlest(|entry| entry.is_factored()) {
+            if let Some((at, _)) = self.idlest(CachedBasis::is_factored) {
                 self.entries[at].drop_factors();
             } else if let Some((at, _)) = self.idlest(|_| true) {
                 self.entries.swap_remove(at);

@@ -159,6 +159,11 @@ impl CachedBasis {
         }
     }
 
+    /// The pivots of its inverse since it was computed.
+    pub(super) fn age(&self) -> u32 {
+        self.factors.as_ref().map_or(0, |factors| factors.age)
+    }
+
     /// Drops what its memory is not kept for when it is gone.
     pub(super) fn drop_lu(&mut self) {
         (self.lu, self.lu_bytes) = (None, 0);

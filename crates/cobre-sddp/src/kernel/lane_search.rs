@@ -6,27 +6,28 @@ use std::ops::Range;
 use crate::policy::LANES;
 use cobre_simd::vectorized;
 
-/// The largest of these functions and its place, the first of equals; `None` if no value is above `least`. `heights`
-/// has whole blocks: their values where `point` is zero. Every block has the slopes, coordinate by coordinate.
+/// The place of the largest of these functions and its value less `shift`, the first of equals; `None` if none is above
+/// `least`. `heights` has whole blocks: values where `point` is zero. Every block has slopes, coordinate by coordinate.
+/// The bounds are `shift` and `least`.
 pub(super) fn largest_above<'a>(
     heights: &[f64],
     slopes: impl Iterator<Item = &'a [f64]>,
     point: &[f64],
-    (shift, least): (f64, f64),
+    bounds: (f64, f64),
 ) -> Option<(usize, f64)> {
     // With as many coordinates as are known here, values and sums stay in registers.
-    match point {
-        &[a] => largest_of(heights, slopes, shift, least, [a]),
-        &[a, b] => largest_of(heights, slopes, shift, least, [a, b]),
-        &[a, b, c] => largest_of(heights, slopes, shift, least, [a, b, c]),
-        &[a, b, c, d] => largest_of(heights, slopes, shift, least, [a, b, c, d]),
-        &[a, b, c, d, e] => largest_of(heights, slopes, shift, least, [a, b, c, d, e]),
+    match *point {
+        [_] => largest_of::<1>(heights, slopes, point, bounds),
+        [_, _] => largest_of::<2>(heights, slopes, point, bounds),
+        [_, _, _] => largest_of::<3>(heights, slopes, point, bounds),
+        [_, _, _, _] => largest_of::<4>(heights, slopes, point, bounds),
+        [_, _, _, _, _] => largest_of::<5>(heights, slopes, point, bounds),
         _ => vectorized(
             #[inline(always)]
             || {
                 search(
                     (heights, slopes),
-                    (shift, least),
+                    bounds,
                     #[inline(always)]
                     |sums, slopes| add_slopes(sums, slopes.as_chunks().0, point),
                 )
@@ -71,16 +72,16 @@ pub(super) fn largest_by_parts<'a>(
 fn largest_of<'a, const N: usize>(
     heights: &[f64],
     slopes: impl Iterator<Item = &'a [f64]>,
-    shift: f64,
-    least: f64,
-    point: [f64; N],
+    point: &[f64],
+    bounds: (f64, f64),
 ) -> Option<(usize, f64)> {
+    let point: [f64; N] = *point.first_chunk()?;
     vectorized(
         #[inline(always)]
         || {
             search(
                 (heights, slopes),
-                (shift, least),
+                bounds,
                 #[inline(always)]
                 |sums, slopes| {
                     if let Some(slopes) = slopes.as_chunks().0.first_chunk::<N>() {
@@ -111,7 +112,12 @@ fn search<'a>(
             sums[lane] = heights[lane] - shift;
         }
         add(&mut sums, slopes);
-        if sums.iter().fold(false, |any, &sum| any | (sum > most)) {
+        #[expect(
+            clippy::needless_bitwise_bool,
+            reason = "without a branch for each lane"
+        )]
+        let is_any = sums.iter().fold(false, |any, &sum| any | (sum > most));
+        if is_any {
             for (lane, &sum) in sums.iter().enumerate() {
                 if sum > most {
                     (most, found) = (sum, Some(block * LANES + lane));
