@@ -11,6 +11,7 @@ use super::cut_table::CutTable;
 use super::factorization::Factorization;
 use super::inverse::{Singular, padded};
 use super::lu::Factorizer;
+use super::outside_rows::OutsideRows;
 use super::ratio::Candidates;
 use super::reduced_lp::ReducedLp;
 use super::sparse::Sparse;
@@ -93,8 +94,10 @@ pub(super) struct Basis {
     /// Refactorisations forced by numerical trouble, and pivots, over all solves.
     pub(super) refactored: u64,
     pub(super) pivots: u64,
-    /// Pivots at the next search for violated inequalities.
-    pub(super) next_row_check: u64,
+    /// Pivots at the next search for violated cuts.
+    pub(super) next_cut_check: u64,
+    /// With hyperplane groups, the rows outside the basis.
+    pub(super) outside: OutsideRows,
     pub(super) scratch: Scratch,
 }
 
@@ -170,6 +173,7 @@ impl Basis {
         scratch.chosen.resize(lp.plain, 0);
         scratch.positions.resize(lp.plain, NO_ROW);
         scratch.positions_at = None;
+        self.outside.fit(lp);
         let candidates = lp.plain + lp.curves.len() + length;
         scratch.candidates.fit(candidates);
         self.fit_numbers(lp, length);
@@ -248,6 +252,7 @@ impl Basis {
         self.basic_slack[..rows].fill(true);
         self.factors.set_to_minus_identity(rows);
         self.weights.fill(1.0);
+        self.outside.reset_weights();
         self.stale = false;
         self.duals.fill(0.0);
         self.sense.copy_from_slice(&lp.start);
@@ -421,6 +426,7 @@ impl Basis {
             };
         }
         rhs[size..padded(size)].fill(0.0);
+        self.outside.set_stale();
         self.factors.ftran(&rhs[..padded(size)], &mut self.values);
     }
 

@@ -41,6 +41,21 @@ impl Basis {
         scratch.positions_at = Some(self.pivots);
     }
 
+    /// Updates the positions of plain columns for a pivot, if they are known.
+    pub(super) fn move_position(&mut self, leaving: usize, entering: usize, position: usize) {
+        let scratch = &mut self.scratch;
+        if scratch.positions_at != Some(self.pivots) {
+            return;
+        }
+        if let Some(place) = scratch.positions.get_mut(leaving) {
+            *place = NO_ROW;
+        }
+        if let Some(place) = scratch.positions.get_mut(entering) {
+            *place = position as u32;
+        }
+        scratch.positions_at = Some(self.pivots + 1);
+    }
+
     /// Adds a row of the linear program or a cut, with its slack basic at `value`.
     pub(super) fn add_row(&mut self, input: StageInput<'_>, row: u32, value: f64) {
         let (lp, size) = (input.lp, self.size());
@@ -57,8 +72,8 @@ impl Basis {
         self.factors
             .add_row(size, border, &mut self.scratch.pivot_column);
         self.basic_slack[size] = !lp.is_dense;
-        self.weights[size] = 1.0;
         self.rows.push(row);
+        self.weights[size] = self.new_weight(lp, columns + size);
         if (row as usize) < lp.rows {
             self.row_places[row as usize] = size as u32;
         } else {

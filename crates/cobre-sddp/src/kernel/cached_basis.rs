@@ -43,6 +43,8 @@ pub(super) struct CachedBasis {
     at_visit: f64,
     /// With sparse factors, the devex weights by position.
     weights: Box<[f32]>,
+    /// With hyperplane groups, the devex weights of rows outside it.
+    row_weights: Box<[u8]>,
     /// By hyperplane group, its reference.
     references: Box<[u8]>,
     factors: Option<Factors>,
@@ -121,6 +123,11 @@ impl CachedBasis {
             Box::default()
         } else {
             positions.map(|at| basis.weights[at] as f32).collect()
+        };
+        self.row_weights = if Basis::prices_outside(lp) {
+            basis.outside.rounded_weights().collect()
+        } else {
+            Box::default()
         };
         let factors = self.factors.get_or_insert_default();
         factors.store(lp, basis, (&tight, &goes_row));
@@ -235,6 +242,7 @@ impl CachedBasis {
             + size_of_val(&*self.curve_states)
             + size_of_val(&*self.slopes)
             + size_of_val(&*self.weights)
+            + size_of_val(&*self.row_weights)
             + size_of_val(&*self.references)
             + self.lu_bytes as usize
             + factors
@@ -277,6 +285,7 @@ impl CachedBasis {
         for (weight, &own) in basis.weights.iter_mut().zip(&self.weights) {
             *weight = f64::from(own);
         }
+        basis.outside.load_weights(&self.row_weights);
         if self.factors.is_some() && !lp.is_dense {
             self.load_lu(input, basis)?;
         }
@@ -367,6 +376,7 @@ impl CachedBasis {
             && self.marks_agree(lp)
             && self.idle <= u32::MAX / 2
             && lp.hyperplanes.fit(&self.references)
+            && self.row_weights.len() == lp.hyperplanes.blocks.rows.as_flattened().len()
             && self.weights.len() == if lp.is_dense { 0 } else { size }
             && self
                 .weights

@@ -8,6 +8,7 @@
 
 use super::affine::Affine;
 use super::basis::{Basis, NO_ROW};
+use super::row_blocks::RowBlocks;
 use super::sparse::Sparse;
 
 /// The fewest hyperplanes of a group.
@@ -72,6 +73,8 @@ pub(super) struct HyperplaneGroups {
     /// By group, the number of the hyperplane that is the reference.
     references: Vec<u8>,
     is_changed: Vec<bool>,
+    /// The inequalities, those of a group together.
+    pub(super) blocks: RowBlocks,
 }
 
 /// A hyperplane that becomes the reference of its group when a basis is stored.
@@ -166,6 +169,7 @@ impl HyperplaneGroups {
     /// The groups of a linear program with these coefficients, the first hyperplane of each as reference.
     pub(super) fn new(
         groups: Vec<HyperplaneGroup>,
+        equalities: usize,
         by_row: &mut Sparse,
         by_column: &mut Sparse,
     ) -> Self {
@@ -200,6 +204,12 @@ impl HyperplaneGroups {
         }
         all.is_changed = vec![false; all.rows.len()];
         all.refer(&vec![0; all.groups.len()], by_row, by_column);
+        let own_rows = |rows: &Vec<(usize, usize)>| {
+            let rows = rows.iter().map(|&(at, _)| all.rows[at].row);
+            rows.filter(|&row| row >= equalities).collect()
+        };
+        let together = all.rows_of.iter().map(own_rows);
+        all.blocks = RowBlocks::new(equalities, together, by_row, by_column.count());
         all
     }
 
@@ -248,6 +258,7 @@ impl HyperplaneGroups {
                 let row = &self.rows[at];
                 if row.is_separable {
                     self.transform_member(row, &row.members[member], by_row, by_column);
+                    self.blocks.update(row.row, by_row);
                 } else {
                     self.is_changed[at] = true;
                 }
@@ -256,6 +267,7 @@ impl HyperplaneGroups {
         for at in 0..self.rows.len() {
             if std::mem::take(&mut self.is_changed[at]) {
                 self.transform(&self.rows[at], by_row, by_column);
+                self.blocks.update(self.rows[at].row, by_row);
             }
         }
     }

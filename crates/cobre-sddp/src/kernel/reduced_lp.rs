@@ -406,7 +406,7 @@ impl Build {
             equalities,
             rows: terms.len(),
             is_dense,
-            hyperplanes: HyperplaneGroups::new(groups, &mut by_row, &mut by_column),
+            hyperplanes: HyperplaneGroups::new(groups, equalities, &mut by_row, &mut by_column),
             by_column,
             by_row,
             cost_scale,

@@ -70,16 +70,16 @@ impl Basis {
         let most = tolerance::MAX_PIVOTS + tolerance::PIVOTS_PER_ROW * input.lp.largest_basis();
         let (mut values, mut new) = (ValueState::Computed, *pivots > 0);
         self.scratch.positions_at = None;
-        self.next_row_check = self.pivots;
+        self.next_cut_check = self.pivots;
         self.compute_values(input);
         loop {
             if self.factors.is_long() {
                 return Ok(SolveState::Long);
             }
-            if self.is_row_check_due(input.lp) {
-                self.add_violated_rows_and_cut(input);
+            if self.is_cut_check_due(input.lp) {
+                self.add_violated_cut(input);
             }
-            let position = if let Some(position) = self.leaving() {
+            let position = if let Some(position) = self.leaving(input) {
                 position
             } else if self.add_violated_rows(input) {
                 continue;
@@ -171,8 +171,11 @@ impl Basis {
     /// The leaving position: the one with the largest infeasibility, by dual steepest edge unless
     /// the basis is small, and by devex weights with sparse factors.
     #[inline]
-    fn leaving(&mut self) -> Option<usize> {
+    fn leaving(&mut self, input: StageInput<'_>) -> Option<usize> {
         let Factorization::Dense(inverse) = &self.factors else {
+            if Self::prices_outside(input.lp) {
+                return self.leaving_of_all(input);
+            }
             return self.leaving_by_weights();
         };
         let (mut most, mut found) = (0.0, None);
@@ -462,11 +465,11 @@ impl Basis {
     /// The unit of a variable, in which pivot elements are compared.
     #[inline]
     fn unit(&self, lp: &ReducedLp, variable: usize) -> f64 {
-        let is_cost = match variable.checked_sub(lp.columns()) {
-            None => lp.future == Some(variable),
-            Some(row) => self.rows[row] as usize >= lp.rows,
-        };
-        if is_cost { lp.cut_unit } else { 1.0 }
+        if is_cost(lp, &self.rows, variable) {
+            lp.cut_unit
+        } else {
+            1.0
+        }
     }
 
     /// The candidates among slacks of inequalities and cuts.
@@ -583,6 +586,9 @@ impl Basis {
         self.factors.ftran_sparse(&scratch.entering, change);
         for (value, change) in self.values[..size].iter_mut().zip(&*change) {
             *value -= change;
+        }
+        if Self::prices_outside(lp) {
+            self.flip_outside(lp);
         }
     }
 
@@ -719,6 +725,9 @@ impl Basis {
                 self.values[at as usize] -= step * column[at as usize];
             }
         }
+        if Self::prices_outside(lp) {
+            self.step_outside(lp, position, entering, step);
+        }
         let leaving = self.head[position] as usize;
         let mut value = step;
         if entering < columns {
@@ -730,6 +739,7 @@ impl Basis {
             self.move_by(lp, leaving, bound);
         }
         self.mark(lp, leaving, entering, below);
+        self.move_position(leaving, entering, position);
         let scratch = &self.scratch;
         let column = (&scratch.pivot_column[..size], &scratch.column_list[..]);
         self.factors.exchange(position, column);
@@ -741,5 +751,14 @@ impl Basis {
         } else if let Some(row) = entering {
             self.drop_row(lp, row, position);
         }
+    }
+}
+
+/// True if a variable is the cost to go or the slack of a cut, for the rows of the basis.
+#[inline]
+pub(super) fn is_cost(lp: &ReducedLp, rows: &[u32], variable: usize) -> bool {
+    match variable.checked_sub(lp.columns()) {
+        None => lp.future == Some(variable),
+        Some(row) => rows[row] as usize >= lp.rows,
     }
 }

@@ -76,6 +76,16 @@ impl Basis {
         if !self.basic_slack[first..size].contains(&true) {
             return;
         }
+        for position in 0..size {
+            let slack = (self.head[position] as usize).checked_sub(columns);
+            if let Some(row) = slack.map(|place| self.rows[place] as usize)
+                && row < lp.rows
+                && Self::prices_outside(lp)
+            {
+                let (blocks, weight) = (&lp.hyperplanes.blocks, self.weights[position]);
+                self.outside.set_weight(blocks, row, weight);
+            }
+        }
         let is_kept = |variable: usize| {
             let row = variable.checked_sub(columns);
             row.is_none_or(|row| row < first)

@@ -8,12 +8,13 @@ use super::factorization::{DROP, Factorization};
 #[cfg(test)]
 use super::fault::Fault;
 use super::reduced_lp::ReducedLp;
+use super::simplex::is_cost;
 use super::tolerance;
 use cobre_simd::vectorized;
 
 /// Violated inequalities that are added at a time.
 const ROWS_AT_ONCE: usize = 20;
-/// Pivots between two searches for violated inequalities and cuts, with hyperplanes.
+/// Pivots between two searches for violated cuts, with hyperplanes.
 const PIVOTS_PER_CHECK: u64 = 20;
 /// The largest weight: beyond it all weights start anew, or no infeasibility would count any more.
 const LARGEST_WEIGHT: f64 = 1e6;
@@ -127,16 +128,15 @@ impl Basis {
         }
     }
 
-    /// True if violated inequalities and cuts are to be added although variables of the basis are infeasible: with
-    /// hyperplanes, many pivots would be made for a relaxation that is far from the linear program.
-    pub(super) fn is_row_check_due(&self, lp: &ReducedLp) -> bool {
-        !lp.hyperplanes.groups.is_empty() && !lp.is_dense && self.pivots >= self.next_row_check
+    /// True if a violated cut is to be added although variables of the basis are infeasible: with hyperplanes, many
+    /// pivots would be made for a relaxation that is far from the linear program.
+    pub(super) fn is_cut_check_due(&self, lp: &ReducedLp) -> bool {
+        Self::prices_outside(lp) && self.pivots >= self.next_cut_check
     }
 
-    /// Adds the most violated inequalities, and the most violated cut or the bound of its slack.
-    pub(super) fn add_violated_rows_and_cut(&mut self, input: StageInput<'_>) {
-        self.add_violated_rows(input);
-        self.next_row_check = self.pivots + PIVOTS_PER_CHECK;
+    /// Adds the most violated cut or the bound of its slack.
+    pub(super) fn add_violated_cut(&mut self, input: StageInput<'_>) {
+        self.next_cut_check = self.pivots + PIVOTS_PER_CHECK;
         if let Some((row, value)) = self.violated(input)
             && self.price_basic_slack(input.lp, row, value).is_none()
             && !self.rows.contains(&row)
@@ -150,10 +150,9 @@ impl Basis {
     /// whether there are any.
     pub(super) fn add_violated_rows(&mut self, input: StageInput<'_>) -> bool {
         let lp = input.lp;
-        if lp.is_dense || lp.rows == lp.equalities {
+        if lp.is_dense || lp.rows == lp.equalities || Self::prices_outside(lp) {
             return false;
         }
-        self.next_row_check = self.pivots + PIVOTS_PER_CHECK;
         self.compute_activity(lp);
         let mut violated = std::mem::take(&mut self.scratch.violated_rows);
         violated.clear();
@@ -268,29 +267,53 @@ impl Basis {
                 self.lower[position] = f64::NEG_INFINITY;
             }
         }
-        self.update_weights(position);
+        self.update_weights(lp, position);
+    }
+
+    /// The devex weight of a variable in a new reference framework: one, in the unit of the variable. The cost to go and
+    /// slacks of cuts are in units of cost, or every pivot that changes them would make weights too large.
+    pub(super) fn new_weight(&self, lp: &ReducedLp, variable: usize) -> f64 {
+        if is_cost(lp, &self.rows, variable) {
+            lp.cost_scale * lp.cost_scale
+        } else {
+            1.0
+        }
     }
 
     /// The devex update: the reference framework is that of the last reset.
-    fn update_weights(&mut self, position: usize) {
+    fn update_weights(&mut self, lp: &ReducedLp, position: usize) {
         let size = self.rows.len();
         let column = &self.scratch.pivot_column[..size];
         let reciprocal = 1.0 / column[position];
         let own = self.weights[position] * reciprocal * reciprocal;
-        let mut largest = own;
+        let (mut largest, cost_weight) = (0.0_f64, lp.cost_scale * lp.cost_scale);
         for &at in &self.scratch.column_list {
-            let (weight, element) = (&mut self.weights[at as usize], column[at as usize]);
+            let at = at as usize;
+            let (weight, element) = (&mut self.weights[at], column[at]);
             *weight = weight.max(element * element * own);
-            largest = largest.max(*weight);
+            if *weight > largest {
+                let is_cost = is_cost(lp, &self.rows, self.head[at] as usize);
+                let scaled = *weight / if is_cost { cost_weight } else { 1.0 };
+                largest = largest.max(scaled);
+            }
         }
-        self.weights[position] = own.max(1.0);
+        let least = self.new_weight(lp, self.head[position] as usize);
+        self.weights[position] = own.max(least);
         #[cfg(test)]
         if Fault::UnresetWeights.is_on() {
             self.weights[position] *= 1e30;
             return;
         }
-        if largest > LARGEST_WEIGHT {
-            self.weights[..size].fill(1.0);
+        if largest.max(own / least) > LARGEST_WEIGHT {
+            self.reset_weights(lp);
         }
+    }
+
+    /// Begins a new reference framework.
+    fn reset_weights(&mut self, lp: &ReducedLp) {
+        for at in 0..self.rows.len() {
+            self.weights[at] = self.new_weight(lp, self.head[at] as usize);
+        }
+        self.outside.reset_weights();
     }
 }

@@ -325,6 +325,7 @@ struct OpenBasis {
     slopes: Vec<f64>,
     at_visit: f64,
     weights: Vec<f32>,
+    row_weights: Vec<u8>,
     references: Vec<u8>,
     factors: Option<OpenFactors>,
     lu_bytes: u32,
