@@ -124,11 +124,7 @@ impl CachedBasis {
         } else {
             positions.map(|at| basis.weights[at] as f32).collect()
         };
-        self.row_weights = if Basis::prices_outside(lp) {
-            basis.outside.rounded_weights().collect()
-        } else {
-            Box::default()
-        };
+        self.row_weights = basis.outside.rounded_weights().collect();
         let factors = self.factors.get_or_insert_default();
         factors.store(lp, basis, (&tight, &goes_row));
         (self.lu, self.lu_bytes, self.idle) = (None, 0, 0);
