@@ -28,10 +28,10 @@ pub(super) struct RowBlocks {
 impl RowBlocks {
     /// The rows from `first` on in blocks: each of `together` in blocks of its own, with the other rows that have no
     /// further columns as far as there is room.
-    pub(super) fn new<'a>(
+    pub(super) fn new(
         first: usize,
         together: impl Iterator<Item = Vec<usize>>,
-        by_row: &'a Sparse,
+        by_row: &Sparse,
         columns: usize,
     ) -> Self {
         let columns_of = |row: usize| by_row.list(row).iter().map(|entry| entry.0);
@@ -61,16 +61,15 @@ impl RowBlocks {
                 let candidates = block_of[column as usize].iter().copied();
                 candidates.into_iter().find(|&at| holds(&blocks[at]))
             });
-            match near {
-                Some(at) => blocks[at].0.push(row),
-                None => {
-                    let mut all: Vec<u32> = columns_of(row).collect();
-                    all.sort_unstable();
-                    for &column in &all {
-                        block_of[column as usize].push(blocks.len());
-                    }
-                    blocks.push((vec![row], all));
+            if let Some(at) = near {
+                blocks[at].0.push(row);
+            } else {
+                let mut all: Vec<u32> = columns_of(row).collect();
+                all.sort_unstable();
+                for &column in &all {
+                    block_of[column as usize].push(blocks.len());
                 }
+                blocks.push((vec![row], all));
             }
         }
         Self::of(&blocks, by_row, columns)

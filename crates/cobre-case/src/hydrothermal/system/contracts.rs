@@ -80,7 +80,7 @@ pub(super) fn resolve(
             findings,
         );
         window.close(stages, &mut terms, |terms| {
-            (terms.min, terms.max) = (0.0, 0.0)
+            (terms.min, terms.max) = (0.0, 0.0);
         });
         found.push(ResolvedContract {
             label: index.labels[place].clone(),

@@ -103,7 +103,7 @@ pub(super) fn resolve(
         }
         let window = StageWindow::new(plant.entry_stage_id, plant.exit_stage_id, &at, findings);
         window.close(stages, &mut limits, |limits| {
-            (limits.min, limits.max) = (0.0, 0.0)
+            (limits.min, limits.max) = (0.0, 0.0);
         });
         let mut plant = Thermal {
             label: index.labels[place].clone(),
