@@ -52,11 +52,16 @@ def started() -> dict[int, dict[str, str]]:
     return found
 
 
+def worker_pids(rank: int) -> list[int]:
+    """The processes of a worker that run now: none between two tries."""
+    found = started().items()
+    return [pid for pid, environment in found if environment.get("COBRE_LAUNCH_RANK") == str(rank)]
+
+
 def worker_pid(rank: int) -> int:
     """The process of a worker that runs now."""
-    for pid, environment in started().items():
-        if environment.get("COBRE_LAUNCH_RANK") == str(rank):
-            return pid
+    for pid in worker_pids(rank):
+        return pid
     raise AssertionError(f"no worker {rank}")
 
 

@@ -13,7 +13,7 @@ import time
 
 import cobre
 import pytest
-from conftest import eventually, script, started, worker_pid
+from conftest import eventually, script, started, worker_pid, worker_pids
 
 
 def infeasible() -> cobre.Problem:
@@ -201,11 +201,14 @@ def test_workers_that_lose_one_start_again_from_the_checkpoint(case, tmp_path):
     whole = cobre.train(case, **options)
     killed = []
 
-    # Workers are ahead of what is told: where the second run resumes is not known beforehand.
+    # Workers are ahead of what is told: where the second run resumes is not known beforehand, and progress of the first
+    # arrives after its worker was killed, too.
     def kill(told: cobre.Progress) -> None:
         if told.iteration >= 5 and told.worker_id == 0 and len(killed) < 2:
-            killed.append(told.iteration)
-            os.kill(worker_pid(1), signal.SIGKILL)
+            for pid in worker_pids(1):
+                if pid not in killed:
+                    killed.append(pid)
+                    os.kill(pid, signal.SIGKILL)
 
     again = {"output": tmp_path / "out", "checkpoint": "iterations:2", "progress": kill}
     with pytest.warns(UserWarning, match="SIGKILL.*starting again.* 1 more retries"):
