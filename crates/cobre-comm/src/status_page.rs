@@ -2,9 +2,11 @@
 //! The status page of a rank: which collective it is in and since when, in memory that other processes of its user can read
 //! while it runs. A rank writes it with a few stores per collective; `cobre top` reads it through `/proc`.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -109,15 +111,21 @@ impl Drop for StatusPage {
     }
 }
 
-/// The memory of this name that a process of this machine has open, if its user is that of this one.
+/// The memory of this name that a process of this machine has open, if its user is that of this one; each once, however
+/// many descriptors refer to it (a process that looks into itself may meet a descriptor this function has just opened).
 pub fn named_memory_of(pid: u32, name: &str) -> Vec<File> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
     let paths = descriptors.into_iter().flatten().flatten();
     let ours = format!("/memfd:{name} (deleted)");
+    let mut seen = BTreeSet::new();
     paths
         .map(|entry| entry.path())
         .filter(|path| fs::read_link(path).is_ok_and(|target| target.as_os_str() == ours.as_str()))
         .filter_map(|path| File::open(path).ok())
+        .filter(|file| {
+            file.metadata()
+                .is_ok_and(|memory| seen.insert((memory.dev(), memory.ino())))
+        })
         .collect()
 }
 
@@ -305,6 +313,15 @@ mod tests {
         drop(page);
         let left = StatusOfRank::of_process(std::process::id());
         assert!(left.iter().all(|status| status.rank != 41));
+    }
+
+    #[cfg(not(cobre_portable))]
+    #[test]
+    fn a_page_with_two_descriptors_is_one_status() {
+        let page = StatusPage::new(42, 64, "shm").unwrap();
+        let opened = named_memory_of(std::process::id(), NAME);
+        assert_eq!(own(42).rank, 42);
+        drop((page, opened));
     }
 
     #[test]
