@@ -6,7 +6,7 @@ use cobre_comm::LocalBackend;
 use cobre_sddp::{Problem, Results, Settings, StopRule, Stopping, run};
 use serde_json::{Value, json};
 
-use crate::bad_cases::{changed_in, errors, sound, warnings};
+use crate::bad_cases::{changed_in, errors, sound, text, warnings};
 use crate::reference_cases::reference;
 
 /// Paths of other schemes are not what these tests are about.
@@ -91,6 +91,32 @@ fn months_as_seasons_and_as_stages_are_the_same_problem() {
     assert_eq!(stages.values, seasons.values);
     assert_eq!(stages.templates, seasons.templates);
     assert_eq!(stages.states, seasons.states);
+}
+
+#[test]
+fn a_lag_of_a_season_that_no_stage_has_names_it() {
+    let mut files = with_months();
+    let last = text(&files, "stages.json")["stages"]
+        .as_array()
+        .map_or(0, |stages| stages.len() - 1);
+    for (key, value) in [
+        ("start_date", json!("2027-01-01")),
+        ("end_date", json!("2027-02-01")),
+        ("season_id", json!(0)),
+    ] {
+        files = changed_in(
+            files,
+            "stages.json",
+            &format!("/stages/{last}/{key}"),
+            &value,
+        );
+    }
+    let found = errors(&files).join("\n");
+    let expected = format!(
+        "lag 1 of stage {last} needs mean and deviation of season 11, which no stage has: add it to pre_study_stages of \
+         stages.json, from 2026-12-01 to 2027-01-01, and a row of its number"
+    );
+    assert!(found.contains(&expected), "{found}");
 }
 
 #[test]
