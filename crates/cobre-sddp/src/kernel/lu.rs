@@ -5,6 +5,8 @@
 //! factors are a function of the matrix alone. The column that is pivoted in a row gets the number of
 //! that row: rows and positions of the basis have one numbering, and systems are solved in place.
 
+use std::ops::Range;
+
 use super::inverse::Singular;
 use super::sparse::Sparse;
 
@@ -18,59 +20,6 @@ const SINGLETON_THRESHOLD: f64 = 0.01;
 /// Elements that elimination or a solve leaves at or below this are zero.
 const DROP: f64 = 1e-14;
 
-/// Columns, or rows, of a triangular matrix in the order in which a system is solved.
-#[derive(Debug, Default)]
-struct Triangle {
-    pivots: Vec<u16>,
-    starts: Vec<u32>,
-    indices: Vec<u16>,
-    values: Vec<f64>,
-}
-
-impl Triangle {
-    fn with_room(pivots: usize, entries: usize) -> Self {
-        let mut starts = Vec::with_capacity(pivots + 1);
-        starts.push(0);
-        Self {
-            pivots: Vec::with_capacity(pivots),
-            starts,
-            indices: Vec::with_capacity(entries),
-            values: Vec::with_capacity(entries),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&*self.pivots)
-            + size_of_val(&*self.starts)
-            + size_of_val(&*self.indices)
-            + size_of_val(&*self.values)
-    }
-
-    #[inline]
-    fn list(&self, at: usize) -> impl Iterator<Item = (usize, f64)> {
-        let range = self.starts[at] as usize..self.starts[at + 1] as usize;
-        let values = self.values[range.clone()].iter();
-        let indices = self.indices[range].iter();
-        indices
-            .zip(values)
-            .map(|(&index, &value)| (usize::from(index), value))
-    }
-
-    /// Solves; the diagonal is all ones. Elements that are rounding errors count as zero: what follows from them would be
-    /// rounding errors too, in place of zeros.
-    #[inline]
-    fn solve(&self, vector: &mut [f64]) {
-        for (at, &pivot) in self.pivots.iter().enumerate() {
-            let value = vector[usize::from(pivot)];
-            if value.abs() > DROP {
-                for (index, coefficient) in self.list(at) {
-                    vector[index] -= coefficient * value;
-                }
-            }
-        }
-    }
-}
-
 /// The entries of a column: row and value.
 fn entries_of(matrix: &Sparse, column: usize) -> impl Iterator<Item = (usize, f64)> + Clone {
     let entries = matrix.list(column).iter();
@@ -79,16 +28,18 @@ fn entries_of(matrix: &Sparse, column: usize) -> impl Iterator<Item = (usize, f6
 
 /// The factors L × U × D of a basis matrix: L and U are triangular with ones on the diagonal, which are not stored, and D is
 /// diagonal.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Lu {
     /// One over the pivot of each row, the elements of D.
     reciprocals: Vec<f64>,
-    /// L by columns in the order of pivots, and by rows in the reverse order; without empty ones.
-    lower: Triangle,
-    lower_rows: Triangle,
-    /// U by columns in the reverse order of pivots, and by rows in that order; without empty ones.
-    upper: Triangle,
-    upper_rows: Triangle,
+    /// The pivots whose lists have entries, and where their lists end: L by columns in the order of pivots, U by columns in
+    /// the reverse order; then U by rows in the order of pivots, and L by rows in the reverse order.
+    pivots: Vec<u16>,
+    ends: Vec<u32>,
+    /// The number of pivots of the columns.
+    columns: usize,
+    indices: Vec<u16>,
+    values: Vec<f64>,
 }
 
 impl Lu {
@@ -107,16 +58,18 @@ impl Lu {
 
     /// The bytes that they take.
     pub(super) fn bytes(&self) -> usize {
-        let parts = [&self.lower, &self.lower_rows, &self.upper, &self.upper_rows];
-        let parts = parts.map(Triangle::bytes);
-        size_of::<Self>() + size_of_val(&*self.reciprocals) + parts.iter().sum::<usize>()
+        size_of::<Self>()
+            + size_of_val(&*self.reciprocals)
+            + size_of_val(&*self.pivots)
+            + size_of_val(&*self.ends)
+            + size_of_val(&*self.indices)
+            + size_of_val(&*self.values)
     }
 
     /// Solves B × x = `vector` in place.
     #[inline]
     pub(super) fn ftran(&self, vector: &mut [f64]) {
-        self.lower.solve(vector);
-        self.upper.solve(vector);
+        self.solve(0..self.columns, vector);
         self.divide(vector);
     }
 
@@ -124,8 +77,24 @@ impl Lu {
     #[inline]
     pub(super) fn btran(&self, vector: &mut [f64]) {
         self.divide(vector);
-        self.upper_rows.solve(vector);
-        self.lower_rows.solve(vector);
+        self.solve(self.columns..self.pivots.len(), vector);
+    }
+
+    /// Solves with the lists of these pivots, one after the other. Elements that are rounding errors count as zero: what
+    /// follows from them would be rounding errors too, in place of zeros.
+    fn solve(&self, lists: Range<usize>, vector: &mut [f64]) {
+        let mut start = lists.start.checked_sub(1).map_or(0, |at| self.ends[at]);
+        for (&pivot, &end) in self.pivots[lists.clone()].iter().zip(&self.ends[lists]) {
+            let value = vector[usize::from(pivot)];
+            if value.abs() > DROP {
+                let list = start as usize..end as usize;
+                let values = self.values[list.clone()].iter();
+                for (&index, coefficient) in self.indices[list].iter().zip(values) {
+                    vector[usize::from(index)] -= coefficient * value;
+                }
+            }
+            start = end;
+        }
     }
 
     /// Divides by the elements of D.
@@ -135,40 +104,129 @@ impl Lu {
             *value *= reciprocal;
         }
     }
+
+    /// Drops all lists.
+    fn clear(&mut self) {
+        self.pivots.clear();
+        self.ends.clear();
+        self.indices.clear();
+        self.values.clear();
+    }
+
+    /// Adds the list of a pivot, unless it is empty.
+    #[inline]
+    fn add_list(&mut self, pivot: u16, range: Range<u32>) {
+        if range.end > range.start {
+            self.pivots.push(pivot);
+            self.ends.push(range.end);
+        }
+    }
+
+    fn add_entries<'a>(&mut self, entries: impl Iterator<Item = &'a Entry> + Clone) {
+        self.indices.extend(entries.clone().map(|entry| entry.row));
+        self.values.extend(entries.map(|entry| entry.value));
+    }
+
+    /// Adds the rows of a factor in an order of pivots. `next` is work space.
+    fn add_rows<'a>(
+        &mut self,
+        entries: &[Entry],
+        pivots: &[Pivot],
+        order: impl Iterator<Item = &'a Pivot>,
+        next: &mut Vec<u32>,
+    ) {
+        next.clear();
+        next.resize(pivots.len(), 0);
+        for entry in entries {
+            next[usize::from(entry.row)] += 1;
+        }
+        let mut start = self.indices.len() as u32;
+        for pivot in order {
+            let count = &mut next[usize::from(pivot.row)];
+            let end = start + *count;
+            *count = start;
+            self.add_list(pivot.row, start..end);
+            start = end;
+        }
+        self.indices.resize(start as usize, 0);
+        self.values.resize(start as usize, 0.0);
+        for entry in entries {
+            let next = &mut next[usize::from(entry.row)];
+            self.indices[*next as usize] = pivots[usize::from(entry.pivot)].row;
+            self.values[*next as usize] = entry.value;
+            *next += 1;
+        }
+    }
+}
+
+/// An entry of a factor: its row, the number of the pivot of its column, and its value.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    row: u16,
+    pivot: u16,
+    value: f64,
+}
+
+impl Entry {
+    fn new(row: usize, pivot: u16, value: f64) -> Self {
+        let row = row as u16;
+        Self { row, pivot, value }
+    }
+}
+
+/// A row during a factorisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowState {
+    Left,
+    /// Pivoted as that of a singleton.
+    Done,
+    Cut,
 }
 
 /// The factorisation of a matrix: its pivots so far, and work space that is reused.
 #[derive(Debug, Default)]
 pub(super) struct Factorizer {
     size: usize,
-    /// By row: its entries.
-    row_starts: Vec<usize>,
+    /// By row: its columns and values.
+    row_starts: Vec<u32>,
     row_entries: Vec<(u32, f64)>,
-    /// By row that is no cut and by column: the entries that are left, without those of cuts.
+    row_states: Vec<RowState>,
+    /// By row that is no cut: the number of its columns that are left, and their numbers combined by exclusive or, which
+    /// is the number of the last one.
     row_counts: Vec<u32>,
+    row_columns: Vec<u32>,
+    /// By column: the entries that are left, without those of cuts.
     column_counts: Vec<u32>,
-    /// By row: its number among cuts.
-    cut_of: Vec<Option<u32>>,
-    cut_rows: Vec<usize>,
-    /// By cut: its row, as elimination leaves it.
-    cuts: Vec<f64>,
-    row_done: Vec<bool>,
     column_done: Vec<bool>,
-    /// Pivots in order: row, column, value, and where its entries begin.
+    cut_rows: Vec<u16>,
+    /// By column and cut: the element, as elimination leaves it.
+    cuts: Vec<f64>,
+    /// Cuts with an element in a column, and their multipliers.
+    factors: Vec<(usize, f64)>,
+    /// Columns and rows that are singletons, or were.
+    singletons: Vec<u32>,
+    /// Pivots in order.
     pivots: Vec<Pivot>,
-    /// Entries of the factors by pivot: row and value.
-    lower: Vec<(u32, f64)>,
-    upper: Vec<(u32, f64)>,
+    /// Entries of the factors by pivot.
+    lower: Vec<Entry>,
+    upper: Vec<Entry>,
     bump: bump::Bump,
+    /// By pivot: its reciprocal.
+    scales: Vec<f64>,
+    /// By row: the place of its next entry.
+    next: Vec<u32>,
+    /// The factors, with more room than they take.
+    lists: Lu,
 }
 
+/// A pivot: row, column, value, and where its entries begin.
 #[derive(Debug, Clone, Copy)]
 struct Pivot {
-    row: usize,
-    column: usize,
+    row: u16,
+    column: u16,
     value: f64,
-    lower: usize,
-    upper: usize,
+    lower: u32,
+    upper: u32,
 }
 
 impl Factorizer {
@@ -181,12 +239,13 @@ impl Factorizer {
         column_of: &mut Vec<u32>,
     ) -> Result<Lu, Singular> {
         self.start(matrix, is_cut);
-        self.eliminate_singletons(matrix)?;
+        self.eliminate_columns(matrix)?;
+        self.eliminate_rows(matrix);
         self.eliminate_bump(matrix)?;
         column_of.clear();
         column_of.resize(self.size, 0);
         for pivot in &self.pivots {
-            column_of[pivot.row] = pivot.column as u32;
+            column_of[usize::from(pivot.row)] = u32::from(pivot.column);
         }
         Ok(self.collect())
     }
@@ -195,177 +254,214 @@ impl Factorizer {
         let size = matrix.count();
         self.size = size;
         self.cut_rows.clear();
-        self.cut_of.clear();
-        for row in 0..size {
-            self.cut_of
-                .push(is_cut(row).then_some(self.cut_rows.len() as u32));
-            if is_cut(row) {
-                self.cut_rows.push(row);
-            }
+        self.row_states.clear();
+        self.row_states.resize(size, RowState::Left);
+        for row in (0..size).filter(|&row| is_cut(row)) {
+            self.row_states[row] = RowState::Cut;
+            self.cut_rows.push(row as u16);
         }
-        for list in [&mut self.row_done, &mut self.column_done] {
-            list.clear();
-            list.resize(size, false);
-        }
-        for list in [&mut self.row_counts, &mut self.column_counts] {
+        self.column_done.clear();
+        self.column_done.resize(size, false);
+        for list in [
+            &mut self.row_counts,
+            &mut self.row_columns,
+            &mut self.column_counts,
+        ] {
             list.clear();
             list.resize(size, 0);
         }
-        self.cuts.clear();
-        self.cuts.resize(self.cut_rows.len() * size, 0.0);
         self.pivots.clear();
         self.lower.clear();
         self.upper.clear();
-        self.row_starts.clear();
-        self.row_starts.resize(size + 1, 0);
+        self.list_rows(matrix);
+        self.list_cuts();
+    }
+
+    /// Lists the matrix by rows, and counts.
+    fn list_rows(&mut self, matrix: &Sparse) {
         for &(row, _) in matrix.entries() {
-            self.row_starts[row as usize + 1] += 1;
+            self.row_counts[row as usize] += 1;
         }
-        for row in 0..size {
-            self.row_starts[row + 1] += self.row_starts[row];
-        }
-        let mut next = self.row_starts.clone();
-        self.row_entries.clear();
+        self.row_starts.clear();
+        let mut start = 0;
+        self.row_starts.extend(self.row_counts.iter().map(|&count| {
+            start += count;
+            start - count
+        }));
+        self.row_starts.push(start);
+        self.next.clear();
+        self.next.extend_from_slice(&self.row_starts);
         self.row_entries.resize(matrix.entries().len(), (0, 0.0));
-        for column in 0..size {
-            for (row, value) in entries_of(matrix, column) {
-                self.row_entries[next[row]] = (column as u32, value);
-                next[row] += 1;
-                if let Some(cut) = self.cut_of[row] {
-                    self.cuts[cut as usize * size + column] = value;
-                } else {
-                    self.row_counts[row] += 1;
-                    self.column_counts[column] += 1;
-                }
+        for column in 0..self.size {
+            let list = matrix.list(column);
+            self.column_counts[column] = list.len() as u32;
+            for &(row, value) in list {
+                let row = row as usize;
+                self.row_entries[self.next[row] as usize] = (column as u32, value);
+                self.next[row] += 1;
+                self.row_columns[row] ^= column as u32;
             }
         }
     }
 
-    fn is_cut(&self, row: usize) -> bool {
-        self.cut_of[row].is_some()
-    }
-
-    /// The entries of a row in columns that are left.
-    fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
-        let entries = &self.row_entries[self.row_starts[row]..self.row_starts[row + 1]];
-        let entries = entries
-            .iter()
-            .map(|&(column, value)| (column as usize, value));
-        entries.filter(|entry| !self.column_done[entry.0])
-    }
-
-    fn begin(&mut self, row: usize, column: usize, value: f64) {
-        self.pivots.push(Pivot {
-            row,
-            column,
-            value,
-            lower: self.lower.len(),
-            upper: self.upper.len(),
-        });
-        self.row_done[row] = true;
-        self.column_done[column] = true;
-    }
-
-    fn eliminate_singletons(&mut self, matrix: &Sparse) -> Result<(), Singular> {
-        let (mut columns, mut rows) = (Vec::new(), Vec::new());
-        columns.extend((0..self.size).filter(|&column| self.column_counts[column] == 1));
-        let is_singleton = |row: &usize| self.row_counts[*row] == 1 && !self.is_cut(*row);
-        rows.extend((0..self.size).filter(is_singleton));
-        let (mut next_column, mut next_row) = (0, 0);
-        loop {
-            if let Some(&column) = columns.get(next_column) {
-                next_column += 1;
-                if !self.column_done[column] && self.column_counts[column] == 1 {
-                    self.column_singleton(matrix, column, &mut columns)?;
-                }
-            } else if let Some(&row) = rows.get(next_row) {
-                next_row += 1;
-                if !self.row_done[row] && self.row_counts[row] == 1 {
-                    self.row_singleton(matrix, row, &mut rows);
-                }
-            } else {
-                return Ok(());
+    /// Moves the entries of cuts to a table.
+    fn list_cuts(&mut self) {
+        let count = self.cut_rows.len();
+        self.cuts.clear();
+        self.cuts.resize(count * self.size, 0.0);
+        for (cut, &row) in self.cut_rows.iter().enumerate() {
+            let row = usize::from(row);
+            let list = self.row_starts[row] as usize..self.row_starts[row + 1] as usize;
+            for &(column, value) in &self.row_entries[list] {
+                self.cuts[column as usize * count + cut] = value;
+                self.column_counts[column as usize] -= 1;
             }
         }
     }
 
-    /// Pivots a column with one entry left: its row is a row of U, and only cuts have multipliers.
-    fn column_singleton(
-        &mut self,
-        matrix: &Sparse,
-        column: usize,
-        columns: &mut Vec<usize>,
-    ) -> Result<(), Singular> {
-        let mut left =
-            entries_of(matrix, column).filter(|&(row, _)| !self.row_done[row] && !self.is_cut(row));
-        let (row, value) = left.next().ok_or(Singular)?;
-        if value.abs() < SMALLEST_PIVOT {
-            return Err(Singular);
-        }
-        self.begin(row, column, value);
-        for (other, value) in entries_of(matrix, column) {
-            if other != row && !self.is_cut(other) {
-                self.upper.push((other as u32, value));
-            }
-        }
-        self.eliminate_in_cuts(row, column, value);
-        let entries = self.row_starts[row]..self.row_starts[row + 1];
-        for at in entries {
-            let other = self.row_entries[at].0 as usize;
-            if !self.column_done[other] {
-                self.column_counts[other] -= 1;
-                if self.column_counts[other] == 1 {
-                    columns.push(other);
+    /// Pivots columns with one entry left, in turn: their rows are rows of U, and only cuts have multipliers.
+    fn eliminate_columns(&mut self, matrix: &Sparse) -> Result<(), Singular> {
+        let mut columns = std::mem::take(&mut self.singletons);
+        columns.clear();
+        let counts = (0..).zip(&self.column_counts);
+        columns.extend(counts.filter(|count| *count.1 == 1).map(|count| count.0));
+        let mut at = 0;
+        while let Some(&column) = columns.get(at) {
+            at += 1;
+            // Its row can be that of another column by now.
+            if self.column_counts[column as usize] == 1 {
+                let row = self.pivot_column(matrix, column as usize)?;
+                let list = self.row_starts[row] as usize..self.row_starts[row + 1] as usize;
+                for &(other, _) in &self.row_entries[list] {
+                    let count = &mut self.column_counts[other as usize];
+                    *count -= 1;
+                    if *count == 1 {
+                        columns.push(other);
+                    }
                 }
             }
         }
+        self.singletons = columns;
         Ok(())
     }
 
-    /// Pivots a row with one entry left: its column is a column of L, and nothing fills in.
-    fn row_singleton(&mut self, matrix: &Sparse, row: usize, rows: &mut Vec<usize>) {
-        let Some((column, value)) = self.row(row).next() else {
-            return;
-        };
-        let left = |other: usize| !self.row_done[other] && !self.is_cut(other);
-        let left = entries_of(matrix, column).filter(|&(other, _)| left(other));
-        let largest = left.fold(0.0, |most: f64, entry| most.max(entry.1.abs()));
+    /// Pivots a column with one entry left; returns its row.
+    fn pivot_column(&mut self, matrix: &Sparse, column: usize) -> Result<usize, Singular> {
+        let (number, upper) = (self.pivots.len() as u16, self.upper.len());
+        let mut found = None;
+        for (row, value) in entries_of(matrix, column) {
+            match self.row_states[row] {
+                RowState::Left => found = Some((row, value)),
+                RowState::Done => self.upper.push(Entry::new(row, number, value)),
+                RowState::Cut => {}
+            }
+        }
+        let (row, value) = found.ok_or(Singular)?;
+        if value.abs() < SMALLEST_PIVOT {
+            return Err(Singular);
+        }
+        self.row_states[row] = RowState::Done;
+        self.add_pivot(row, column, value, (self.lower.len(), upper));
+        self.eliminate_in_cuts(row, column, value);
+        Ok(row)
+    }
+
+    /// Pivots rows with one entry left, in turn: their columns are columns of L, and nothing fills in.
+    fn eliminate_rows(&mut self, matrix: &Sparse) {
+        let mut rows = std::mem::take(&mut self.singletons);
+        rows.clear();
+        let counts = (0..).zip(&self.row_counts).zip(&self.row_states);
+        let left = counts.filter(|row| *row.1 == RowState::Left);
+        let singletons = left.map(|row| row.0).filter(|count| *count.1 == 1);
+        rows.extend(singletons.map(|count| count.0));
+        let mut at = 0;
+        while let Some(&row) = rows.get(at) {
+            at += 1;
+            // Its column can be that of another row by now.
+            if self.row_counts[row as usize] == 1 {
+                self.pivot_row(matrix, row as usize, &mut rows);
+            }
+        }
+        self.singletons = rows;
+    }
+
+    /// Pivots a row with one entry left, if that is large enough; adds the rows to `rows` that have one entry left then.
+    fn pivot_row(&mut self, matrix: &Sparse, row: usize, rows: &mut Vec<u32>) {
+        let column = self.row_columns[row] as usize;
+        let (mut largest, mut value): (f64, f64) = (0.0, 0.0);
+        for (other, entry) in entries_of(matrix, column) {
+            if self.row_states[other] == RowState::Left {
+                largest = largest.max(entry.abs());
+            }
+            if other == row {
+                value = entry;
+            }
+        }
         if value.abs() < (SINGLETON_THRESHOLD * largest).max(SMALLEST_PIVOT) {
             return;
         }
-        self.begin(row, column, value);
+        let number = self.pivots.len() as u16;
+        self.row_states[row] = RowState::Done;
+        self.row_counts[row] = 0;
+        self.add_pivot(row, column, value, (self.lower.len(), self.upper.len()));
         for (other, entry) in entries_of(matrix, column) {
-            if other == row || self.is_cut(other) {
-                continue;
-            }
-            if self.row_done[other] {
-                self.upper.push((other as u32, entry));
-            } else {
-                self.lower.push((other as u32, entry / value));
-                self.row_counts[other] -= 1;
-                if self.row_counts[other] == 1 {
-                    rows.push(other);
+            match self.row_states[other] {
+                RowState::Left => {
+                    self.lower.push(Entry::new(other, number, entry / value));
+                    self.row_columns[other] ^= column as u32;
+                    self.row_counts[other] -= 1;
+                    if self.row_counts[other] == 1 {
+                        rows.push(other as u32);
+                    }
                 }
+                RowState::Done if other != row => {
+                    self.upper.push(Entry::new(other, number, entry));
+                }
+                _ => {}
             }
         }
         self.eliminate_in_cuts(row, column, value);
     }
 
-    /// Eliminates a column from the cuts.
+    /// Adds a pivot. `starts` are where its entries begin, of L and of U.
+    fn add_pivot(&mut self, row: usize, column: usize, value: f64, starts: (usize, usize)) {
+        self.column_done[column] = true;
+        self.pivots.push(Pivot {
+            row: row as u16,
+            column: column as u16,
+            value,
+            lower: starts.0 as u32,
+            upper: starts.1 as u32,
+        });
+    }
+
+    /// Eliminates the column of the latest pivot from the cuts.
     fn eliminate_in_cuts(&mut self, row: usize, column: usize, pivot: f64) {
-        let size = self.size;
-        for (cut, &cut_row) in self.cut_rows.iter().enumerate() {
-            let entries = &mut self.cuts[cut * size..][..size];
-            let factor = entries[column] / pivot;
-            entries[column] = 0.0;
+        let count = self.cut_rows.len();
+        let number = self.pivots.len() as u16 - 1;
+        self.factors.clear();
+        let elements = &mut self.cuts[column * count..][..count];
+        for (cut, element) in elements.iter_mut().enumerate() {
+            if *element == 0.0 {
+                continue;
+            }
+            let factor = std::mem::take(element) / pivot;
             if factor.abs() < DROP {
                 continue;
             }
-            self.lower.push((cut_row as u32, factor));
-            let own = &self.row_entries[self.row_starts[row]..self.row_starts[row + 1]];
-            for &(other, value) in own {
-                if !self.column_done[other as usize] {
-                    entries[other as usize] -= factor * value;
+            let cut_row = usize::from(self.cut_rows[cut]);
+            self.lower.push(Entry::new(cut_row, number, factor));
+            self.factors.push((cut, factor));
+        }
+        if self.factors.is_empty() {
+            return;
+        }
+        let list = self.row_starts[row] as usize..self.row_starts[row + 1] as usize;
+        for &(other, value) in &self.row_entries[list] {
+            if !self.column_done[other as usize] {
+                let elements = &mut self.cuts[other as usize * count..][..count];
+                for &(cut, factor) in &self.factors {
+                    elements[cut] -= factor * value;
                 }
             }
         }
@@ -373,96 +469,44 @@ impl Factorizer {
 
     /// The factors by columns and by rows.
     fn collect(&mut self) -> Lu {
-        let mut reciprocals = vec![0.0; self.size];
-        let mut end = self.upper.len();
-        for pivot in self.pivots.iter().rev() {
+        let lists = &mut self.lists;
+        lists.clear();
+        lists.reciprocals.resize(self.size, 0.0);
+        self.scales.clear();
+        for pivot in &self.pivots {
             let reciprocal = 1.0 / pivot.value;
-            reciprocals[pivot.row] = reciprocal;
-            for entry in &mut self.upper[pivot.upper..end] {
-                entry.1 *= reciprocal;
-            }
-            end = pivot.upper;
+            lists.reciprocals[usize::from(pivot.row)] = reciprocal;
+            self.scales.push(reciprocal);
         }
-        let mut starts: Vec<usize> = self.pivots.iter().map(|pivot| pivot.lower).collect();
-        starts.push(self.lower.len());
-        let lower = self.triangle(&starts, &self.lower, false);
-        let lower_rows = self.transposed(&starts, &self.lower, true);
-        starts.clear();
-        starts.extend(self.pivots.iter().map(|pivot| pivot.upper));
-        starts.push(self.upper.len());
-        Lu {
-            reciprocals,
-            lower: without_empty(lower),
-            lower_rows: without_empty(lower_rows),
-            upper: without_empty(self.triangle(&starts, &self.upper, true)),
-            upper_rows: without_empty(self.transposed(&starts, &self.upper, false)),
+        for entry in &mut self.upper {
+            entry.value *= self.scales[usize::from(entry.pivot)];
         }
+        let mut start = 0;
+        let next = self.pivots[1..].iter().map(|pivot| pivot.lower);
+        let ends = next.chain([self.lower.len() as u32]);
+        for (pivot, end) in self.pivots.iter().zip(ends) {
+            lists.add_list(pivot.row, start..end);
+            start = end;
+        }
+        lists.add_entries(self.lower.iter());
+        let all = (self.lower.len() + self.upper.len()) as u32;
+        for pivot in self.pivots.iter().rev() {
+            let end = all - pivot.upper;
+            lists.add_list(pivot.row, start..end);
+            start = end;
+        }
+        lists.add_entries(self.upper.iter().rev());
+        lists.columns = lists.pivots.len();
+        lists.add_rows(
+            &self.upper,
+            &self.pivots,
+            self.pivots.iter(),
+            &mut self.next,
+        );
+        let reverse = self.pivots.iter().rev();
+        lists.add_rows(&self.lower, &self.pivots, reverse, &mut self.next);
+        lists.clone()
     }
-
-    /// The pivots in order, or in reverse.
-    fn order(&self, reverse: bool) -> impl Iterator<Item = usize> {
-        let count = self.pivots.len();
-        (0..count).map(move |at| if reverse { count - 1 - at } else { at })
-    }
-
-    /// The columns of a factor.
-    fn triangle(&self, starts: &[usize], entries: &[(u32, f64)], reverse: bool) -> Triangle {
-        let mut triangle = Triangle::with_room(self.size, entries.len());
-        for at in self.order(reverse) {
-            triangle.pivots.push(self.pivots[at].row as u16);
-            for &(index, value) in &entries[starts[at]..starts[at + 1]] {
-                triangle.indices.push(index as u16);
-                triangle.values.push(value);
-            }
-            triangle.starts.push(triangle.indices.len() as u32);
-        }
-        triangle
-    }
-
-    /// The rows of a factor.
-    fn transposed(&self, starts: &[usize], entries: &[(u32, f64)], reverse: bool) -> Triangle {
-        let mut triangle = Triangle::with_room(self.size, entries.len());
-        let mut place = vec![0; self.size];
-        for (number, at) in self.order(reverse).enumerate() {
-            let row = self.pivots[at].row;
-            triangle.pivots.push(row as u16);
-            place[row] = number;
-        }
-        triangle.starts.resize(self.size + 1, 0);
-        for &(row, _) in entries {
-            triangle.starts[place[row as usize] + 1] += 1;
-        }
-        for at in 0..self.size {
-            triangle.starts[at + 1] += triangle.starts[at];
-        }
-        triangle.indices.resize(entries.len(), 0);
-        triangle.values.resize(entries.len(), 0.0);
-        let mut next = triangle.starts.clone();
-        for (at, pivot) in self.pivots.iter().enumerate() {
-            for &(row, value) in &entries[starts[at]..starts[at + 1]] {
-                let next = &mut next[place[row as usize]];
-                triangle.indices[*next as usize] = pivot.row as u16;
-                triangle.values[*next as usize] = value;
-                *next += 1;
-            }
-        }
-        triangle
-    }
-}
-
-/// The same without pivots that have no entries.
-fn without_empty(mut triangle: Triangle) -> Triangle {
-    let mut kept = 0;
-    for at in 0..triangle.pivots.len() {
-        if triangle.starts[at + 1] > triangle.starts[at] {
-            triangle.pivots[kept] = triangle.pivots[at];
-            triangle.starts[kept + 1] = triangle.starts[at + 1];
-            kept += 1;
-        }
-    }
-    triangle.pivots.truncate(kept);
-    triangle.starts.truncate(kept + 1);
-    triangle
 }
 
 #[cfg(test)]
