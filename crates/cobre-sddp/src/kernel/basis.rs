@@ -297,16 +297,27 @@ impl Basis {
                 into.push((place as usize, value));
             }
         }
+        let of_cuts = Self::column_of_cuts(input, cuts, column);
+        into.extend(of_cuts.map(|(place, value)| (place as usize, value)));
+    }
+
+    /// The entries of a column in the rows of cuts.
+    #[inline]
+    pub(super) fn column_of_cuts<'a>(
+        input: StageInput<'a>,
+        cuts: &'a [(u32, u32)],
+        column: usize,
+    ) -> impl Iterator<Item = (u32, f64)> + 'a {
+        let lp = input.lp;
         let free_state = lp.free_state_of[column];
-        if free_state.is_none() && lp.future != Some(column) {
-            return;
-        }
-        for &(place, cut) in cuts {
+        let is_in_cuts = free_state.is_some() || lp.future == Some(column);
+        let cuts = if is_in_cuts { cuts } else { &[] };
+        cuts.iter().map(move |&(place, cut)| {
             let value = free_state.map_or(1.0, |free_state| {
                 -input.cuts.slope(lp, cut as usize, free_state as usize)
             });
-            into.push((place as usize, value));
-        }
+            (place, value)
+        })
     }
 
     /// Computes the factors of the basis matrix and everything that follows from them.
@@ -332,8 +343,16 @@ impl Basis {
             self.activity[curve.row] += activity;
             self.bound_cost += cost;
         }
-        for column in 0..lp.plain {
-            self.move_by(lp, column, self.at_bound(lp, column));
+        let bounds = lp.lower.iter().zip(&lp.upper);
+        for (column, (&sense, (&lower, &upper))) in self.sense.iter().zip(bounds).enumerate() {
+            let bound = if sense > 0.0 { lower } else { upper };
+            let value = if sense == 0.0 { 0.0 } else { bound };
+            if value != 0.0 {
+                self.bound_cost += lp.cost[column] * value;
+                for &(row, coefficient) in lp.by_column.list(column) {
+                    self.activity[row as usize] += coefficient * value;
+                }
+            }
         }
     }
 

@@ -72,7 +72,11 @@ pub(super) struct HyperplaneGroups {
     group_of: Vec<Option<u32>>,
     /// By group, the number of the hyperplane that is the reference.
     references: Vec<u8>,
+    /// The rows, as places among `rows`, that are to be transformed anew.
+    changed: Vec<usize>,
     is_changed: Vec<bool>,
+    /// By row of the linear program: its groups, and the coefficients of their columns.
+    members: Sparse,
     /// The inequalities, those of a group together.
     pub(super) blocks: RowBlocks,
 }
@@ -190,6 +194,7 @@ impl HyperplaneGroups {
             }
         }
         all.groups = groups;
+        all.members.clear();
         let mut next: Vec<usize> = (0..by_column.count())
             .map(|at| by_column.start(at))
             .collect();
@@ -230,6 +235,9 @@ impl HyperplaneGroups {
                 entries: entries.collect(),
             });
         }
+        let groups = members.iter();
+        self.members
+            .push(groups.map(|member| (member.group as u32, member.coefficient)));
         if !members.is_empty() {
             let entries = members.iter().flat_map(|member| &member.entries);
             let mut entries: Vec<usize> = entries.copied().collect();
@@ -259,16 +267,15 @@ impl HyperplaneGroups {
                 if row.is_separable {
                     self.transform_member(row, &row.members[member], by_row, by_column);
                     self.blocks.update(row.row, by_row);
-                } else {
-                    self.is_changed[at] = true;
+                } else if !std::mem::replace(&mut self.is_changed[at], true) {
+                    self.changed.push(at);
                 }
             }
         }
-        for at in 0..self.rows.len() {
-            if std::mem::take(&mut self.is_changed[at]) {
-                self.transform(&self.rows[at], by_row, by_column);
-                self.blocks.update(self.rows[at].row, by_row);
-            }
+        while let Some(at) = self.changed.pop() {
+            self.is_changed[at] = false;
+            self.transform(&self.rows[at], by_row, by_column);
+            self.blocks.update(self.rows[at].row, by_row);
         }
     }
 
@@ -294,7 +301,7 @@ impl HyperplaneGroups {
             }
         }
         for (value, &twin) in values.iter().zip(&row.twins) {
-            by_column.values_mut(twin..twin + 1)[0].1 = value.1;
+            by_column.set(twin, value.1);
         }
     }
 
@@ -308,9 +315,8 @@ impl HyperplaneGroups {
     ) {
         let start = by_row.start(row.row);
         let mut set = |entry: usize, value: f64| {
-            by_row.values_mut(start + entry..start + entry + 1)[0].1 = value;
-            let twin = row.twins[entry];
-            by_column.values_mut(twin..twin + 1)[0].1 = value;
+            by_row.set(start + entry, value);
+            by_column.set(row.twins[entry], value);
         };
         let reference = self.reference(member.group);
         let factor = member.coefficient / reference.coefficient;
@@ -348,12 +354,12 @@ impl HyperplaneGroups {
                 .clone()
                 .map(|one| template[one.row] / one.coefficient),
         );
-        for row in &self.rows {
-            let members = row.members.iter();
+        for (row, rhs) in rhs.iter_mut().enumerate() {
+            let members = self.members.list(row).iter();
             let shift: f64 = members
-                .map(|member| member.coefficient * shifts[member.group])
+                .map(|&(group, coefficient)| coefficient * shifts[group as usize])
                 .sum();
-            rhs[row.row] -= shift;
+            *rhs -= shift;
         }
         for reference in references {
             rhs[reference.row] = 0.0;

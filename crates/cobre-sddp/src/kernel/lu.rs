@@ -113,13 +113,19 @@ impl Lu {
         self.values.clear();
     }
 
-    /// Adds the list of a pivot, unless it is empty.
-    #[inline]
-    fn add_list(&mut self, pivot: u16, range: Range<u32>) {
-        if range.end > range.start {
-            self.pivots.push(pivot);
-            self.ends.push(range.end);
+    /// Adds lists from `start` on, without empty ones: pivots, and where their lists end.
+    fn add_lists(&mut self, mut start: u32, lists: impl ExactSizeIterator<Item = (u16, u32)>) {
+        // No branch: the processor would not foresee which lists are empty.
+        let mut count = self.pivots.len();
+        self.pivots.resize(count + lists.len(), 0);
+        self.ends.resize(count + lists.len(), 0);
+        for (pivot, end) in lists {
+            (self.pivots[count], self.ends[count]) = (pivot, end);
+            count += usize::from(end > start);
+            start = end;
         }
+        self.pivots.truncate(count);
+        self.ends.truncate(count);
     }
 
     fn add_entries<'a>(&mut self, entries: impl Iterator<Item = &'a Entry> + Clone) {
@@ -132,7 +138,7 @@ impl Lu {
         &mut self,
         entries: &[Entry],
         pivots: &[Pivot],
-        order: impl Iterator<Item = &'a Pivot>,
+        order: impl ExactSizeIterator<Item = &'a Pivot>,
         next: &mut Vec<u32>,
     ) {
         next.clear();
@@ -140,16 +146,17 @@ impl Lu {
         for entry in entries {
             next[usize::from(entry.row)] += 1;
         }
-        let mut start = self.indices.len() as u32;
-        for pivot in order {
+        let start = self.indices.len() as u32;
+        let mut end = start;
+        let lists = order.map(|pivot| {
             let count = &mut next[usize::from(pivot.row)];
-            let end = start + *count;
-            *count = start;
-            self.add_list(pivot.row, start..end);
-            start = end;
-        }
-        self.indices.resize(start as usize, 0);
-        self.values.resize(start as usize, 0.0);
+            end += std::mem::replace(count, end);
+            (pivot.row, end)
+        });
+        self.add_lists(start, lists);
+        let length = start as usize + entries.len();
+        self.indices.resize(length, 0);
+        self.values.resize(length, 0.0);
         for entry in entries {
             let next = &mut next[usize::from(entry.row)];
             self.indices[*next as usize] = pivots[usize::from(entry.pivot)].row;
@@ -187,9 +194,9 @@ enum RowState {
 #[derive(Debug, Default)]
 pub(super) struct Factorizer {
     size: usize,
-    /// By row: its columns and values.
+    /// By row: its entries, as column and place among those of the matrix.
     row_starts: Vec<u32>,
-    row_entries: Vec<(u32, f64)>,
+    row_entries: Vec<(u32, u32)>,
     row_states: Vec<RowState>,
     /// By row that is no cut: the number of its columns that are left, and their numbers combined by exclusive or, which
     /// is the number of the last one.
@@ -274,7 +281,7 @@ impl Factorizer {
         self.lower.clear();
         self.upper.clear();
         self.list_rows(matrix);
-        self.list_cuts();
+        self.list_cuts(matrix);
     }
 
     /// Lists the matrix by rows, and counts.
@@ -291,28 +298,29 @@ impl Factorizer {
         self.row_starts.push(start);
         self.next.clear();
         self.next.extend_from_slice(&self.row_starts);
-        self.row_entries.resize(matrix.entries().len(), (0, 0.0));
+        self.row_entries.resize(matrix.entries().len(), (0, 0));
         for column in 0..self.size {
             let list = matrix.list(column);
             self.column_counts[column] = list.len() as u32;
-            for &(row, value) in list {
-                let row = row as usize;
-                self.row_entries[self.next[row] as usize] = (column as u32, value);
-                self.next[row] += 1;
-                self.row_columns[row] ^= column as u32;
+            for (place, &(row, _)) in (matrix.start(column) as u32..).zip(list) {
+                let next = &mut self.next[row as usize];
+                self.row_entries[*next as usize] = (column as u32, place);
+                *next += 1;
+                self.row_columns[row as usize] ^= column as u32;
             }
         }
     }
 
     /// Moves the entries of cuts to a table.
-    fn list_cuts(&mut self) {
+    fn list_cuts(&mut self, matrix: &Sparse) {
         let count = self.cut_rows.len();
         self.cuts.clear();
         self.cuts.resize(count * self.size, 0.0);
         for (cut, &row) in self.cut_rows.iter().enumerate() {
             let row = usize::from(row);
             let list = self.row_starts[row] as usize..self.row_starts[row + 1] as usize;
-            for &(column, value) in &self.row_entries[list] {
+            for &(column, place) in &self.row_entries[list] {
+                let value = matrix.entries()[place as usize].1;
                 self.cuts[column as usize * count + cut] = value;
                 self.column_counts[column as usize] -= 1;
             }
@@ -362,7 +370,7 @@ impl Factorizer {
         }
         self.row_states[row] = RowState::Done;
         self.add_pivot(row, column, value, (self.lower.len(), upper));
-        self.eliminate_in_cuts(row, column, value);
+        self.eliminate_in_cuts(matrix, (row, column), value);
         Ok(row)
     }
 
@@ -420,7 +428,7 @@ impl Factorizer {
                 _ => {}
             }
         }
-        self.eliminate_in_cuts(row, column, value);
+        self.eliminate_in_cuts(matrix, (row, column), value);
     }
 
     /// Adds a pivot. `starts` are where its entries begin, of L and of U.
@@ -436,7 +444,7 @@ impl Factorizer {
     }
 
     /// Eliminates the column of the latest pivot from the cuts.
-    fn eliminate_in_cuts(&mut self, row: usize, column: usize, pivot: f64) {
+    fn eliminate_in_cuts(&mut self, matrix: &Sparse, (row, column): (usize, usize), pivot: f64) {
         let count = self.cut_rows.len();
         let number = self.pivots.len() as u16 - 1;
         self.factors.clear();
@@ -457,8 +465,9 @@ impl Factorizer {
             return;
         }
         let list = self.row_starts[row] as usize..self.row_starts[row + 1] as usize;
-        for &(other, value) in &self.row_entries[list] {
+        for &(other, place) in &self.row_entries[list] {
             if !self.column_done[other as usize] {
+                let value = matrix.entries()[place as usize].1;
                 let elements = &mut self.cuts[other as usize * count..][..count];
                 for &(cut, factor) in &self.factors {
                     elements[cut] -= factor * value;
@@ -481,20 +490,16 @@ impl Factorizer {
         for entry in &mut self.upper {
             entry.value *= self.scales[usize::from(entry.pivot)];
         }
-        let mut start = 0;
-        let next = self.pivots[1..].iter().map(|pivot| pivot.lower);
-        let ends = next.chain([self.lower.len() as u32]);
-        for (pivot, end) in self.pivots.iter().zip(ends) {
-            lists.add_list(pivot.row, start..end);
-            start = end;
-        }
+        let (lower, upper) = (self.lower.len() as u32, self.upper.len() as u32);
+        let count = self.pivots.len();
+        let ends =
+            (1..count + 1).map(|next| self.pivots.get(next).map_or(lower, |next| next.lower));
+        let pivots = self.pivots.iter().zip(ends);
+        lists.add_lists(0, pivots.map(|(pivot, end)| (pivot.row, end)));
         lists.add_entries(self.lower.iter());
-        let all = (self.lower.len() + self.upper.len()) as u32;
-        for pivot in self.pivots.iter().rev() {
-            let end = all - pivot.upper;
-            lists.add_list(pivot.row, start..end);
-            start = end;
-        }
+        let pivots = self.pivots.iter().rev();
+        let ends = pivots.map(|pivot| (pivot.row, lower + upper - pivot.upper));
+        lists.add_lists(lower, ends);
         lists.add_entries(self.upper.iter().rev());
         lists.columns = lists.pivots.len();
         lists.add_rows(

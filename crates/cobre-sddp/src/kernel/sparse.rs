@@ -1,5 +1,7 @@
 //! Sparse matrices by rows or by columns.
 
+use super::basis::NO_ROW;
+
 /// Lists of (index, value), stored one after the other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sparse {
@@ -31,6 +33,27 @@ impl Sparse {
         self.starts.push(self.entries.len());
     }
 
+    /// Adds a list of the entries of another one that are not zero and have a place, by their index, with these places as
+    /// indices; and `more`.
+    #[inline]
+    pub(super) fn push_placed(
+        &mut self,
+        list: &[(u32, f64)],
+        places: &[u32],
+        more: impl Iterator<Item = (u32, f64)>,
+    ) {
+        // No branch: the processor would not foresee which entries have places.
+        let mut end = self.entries.len();
+        self.entries.resize(end + list.len(), (0, 0.0));
+        for &(index, value) in list {
+            let place = places[index as usize];
+            self.entries[end] = (place, value);
+            end += usize::from((place != NO_ROW) & (value != 0.0));
+        }
+        self.entries.truncate(end);
+        self.push(more);
+    }
+
     /// The number of lists.
     pub(super) fn count(&self) -> usize {
         self.starts.len() - 1
@@ -55,6 +78,12 @@ impl Sparse {
     /// The place of the first entry of a list among all.
     pub(super) fn start(&self, number: usize) -> usize {
         self.starts[number]
+    }
+
+    /// Sets the value of an entry, by its place among all.
+    #[inline]
+    pub(super) fn set(&mut self, place: usize, value: f64) {
+        self.entries[place].1 = value;
     }
 
     /// These entries of all, to change their values.

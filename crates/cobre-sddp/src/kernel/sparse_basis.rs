@@ -20,16 +20,14 @@ impl Basis {
         let scratch = &mut self.scratch;
         scratch.column_matrix.clear();
         for &variable in &self.head[..size] {
-            let (variable, list) = (variable as usize, &mut scratch.entering);
+            let (variable, matrix) = (variable as usize, &mut scratch.column_matrix);
             if variable < columns {
-                Self::column(input, &self.cuts, &self.row_places, variable, list);
+                let of_cuts = Self::column_of_cuts(input, &self.cuts, variable);
+                let of_cuts = of_cuts.filter(|entry| entry.1 != 0.0);
+                matrix.push_placed(lp.by_column.list(variable), &self.row_places, of_cuts);
             } else {
-                list.clear();
-                list.push((variable - columns, -1.0));
+                matrix.push([((variable - columns) as u32, -1.0)].into_iter());
             }
-            let nonzero = list.iter().filter(|entry| entry.1 != 0.0);
-            let nonzero = nonzero.map(|&(row, value)| (row as u32, value));
-            scratch.column_matrix.push(nonzero);
         }
         let rows = &self.rows;
         let is_cut = |row: usize| rows[row] as usize >= lp.rows;
@@ -136,7 +134,6 @@ impl Basis {
     /// references with which the basis is the same. Factors are to be computed anew.
     pub(super) fn refer_to_tight(&mut self, lp: &ReducedLp) -> Vec<u8> {
         self.drop_basic_slacks(lp);
-        self.find_rows(lp);
         let mut references = lp.hyperplanes.references().to_vec();
         let tight = lp.hyperplanes.tight(self);
         let (mut keeps_row, mut keeps_column) = (vec![true; self.size()], vec![true; lp.plain]);
@@ -149,7 +146,6 @@ impl Basis {
         }
         let keeps_variable = |variable: usize| keeps_column.get(variable) != Some(&false);
         self.keep(lp, |row| keeps_row[row], keeps_variable);
-        self.find_rows(lp);
         references
     }
 }
