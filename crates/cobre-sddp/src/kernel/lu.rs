@@ -128,6 +128,7 @@ impl Lu {
         self.ends.truncate(count);
     }
 
+    /// Adds the entries of lists.
     fn add_entries<'a>(&mut self, entries: impl Iterator<Item = &'a Entry> + Clone) {
         self.indices.extend(entries.clone().map(|entry| entry.row));
         self.values.extend(entries.map(|entry| entry.value));
@@ -492,8 +493,7 @@ impl Factorizer {
         }
         let (lower, upper) = (self.lower.len() as u32, self.upper.len() as u32);
         let count = self.pivots.len();
-        let ends =
-            (1..count + 1).map(|next| self.pivots.get(next).map_or(lower, |next| next.lower));
+        let ends = (0..count).map(|at| self.pivots.get(at + 1).map_or(lower, |next| next.lower));
         let pivots = self.pivots.iter().zip(ends);
         lists.add_lists(0, pivots.map(|(pivot, end)| (pivot.row, end)));
         lists.add_entries(self.lower.iter());

@@ -48,7 +48,7 @@ impl Sparse {
         for &(index, value) in list {
             let place = places[index as usize];
             self.entries[end] = (place, value);
-            end += usize::from((place != NO_ROW) & (value != 0.0));
+            end += usize::from(place != NO_ROW) & usize::from(value != 0.0);
         }
         self.entries.truncate(end);
         self.push(more);

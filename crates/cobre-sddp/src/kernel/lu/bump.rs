@@ -213,7 +213,7 @@ impl Factorizer {
 }
 
 impl Bump {
-    /// Makes room, and sets all elements to zero.
+    /// Makes room, and empties all sets.
     fn clear(&mut self, cuts: usize) {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         self.words = columns.div_ceil(64);
