@@ -111,7 +111,7 @@ pub(super) struct Scratch {
     /// With sparse factors: the columns whose element of `alpha` is set, and the nonzero elements of `pivot_row` and
     /// `pivot_column`.
     pub(super) touched: Vec<u32>,
-    /// With sparse factors, by plain column: 1 if it is touched, else 0.
+    /// With sparse factors, by plain column: 1 if it is touched or basic, else 0.
     pub(super) marks: Vec<u8>,
     pub(super) row_list: Vec<u32>,
     pub(super) column_list: Vec<u32>,

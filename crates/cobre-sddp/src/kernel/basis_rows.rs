@@ -26,8 +26,8 @@ impl Basis {
         }
     }
 
-    /// Updates the position of each plain column, unless nothing but rows has come in since.
-    fn find_positions(&mut self, lp: &ReducedLp) {
+    /// Updates the position of each plain column, unless nothing but rows has come in since; marks those that are basic.
+    pub(super) fn find_positions(&mut self, lp: &ReducedLp) {
         let scratch = &mut self.scratch;
         if scratch.positions_at == Some(self.pivots) && !lp.is_dense {
             return;
@@ -39,6 +39,13 @@ impl Basis {
             }
         }
         scratch.positions_at = Some(self.pivots);
+        if !lp.is_dense {
+            scratch.touched.clear();
+            scratch.alpha.fill(0.0);
+            for (mark, &position) in scratch.marks.iter_mut().zip(&scratch.positions) {
+                *mark = u8::from(position != NO_ROW);
+            }
+        }
     }
 
     /// Updates the positions of plain columns for a pivot, if they are known.
@@ -47,11 +54,15 @@ impl Basis {
         if scratch.positions_at != Some(self.pivots) {
             return;
         }
+        scratch.clear_alpha();
         if let Some(place) = scratch.positions.get_mut(leaving) {
             *place = NO_ROW;
+            scratch.marks[leaving] = 0;
+            scratch.alpha[leaving] = 0.0;
         }
         if let Some(place) = scratch.positions.get_mut(entering) {
             *place = position as u32;
+            scratch.marks[entering] = 1;
         }
         scratch.positions_at = Some(self.pivots + 1);
     }

@@ -69,6 +69,24 @@ fn largest(scores: &[f64]) -> f64 {
     )
 }
 
+/// By mask of lanes: the lanes in it, in order, and zeros.
+const LANES_OF: [[u32; LANES]; 1 << LANES] = {
+    let mut all = [[0; LANES]; 1 << LANES];
+    let mut mask = 0;
+    while mask < all.len() {
+        let (mut lane, mut count) = (0, 0);
+        while lane < LANES {
+            if mask >> lane & 1 == 1 {
+                all[mask][count] = lane as u32;
+                count += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    all
+};
+
 /// Lists the places of pairs of elements for which `is_listed`, without a branch for each.
 #[inline(always)]
 #[expect(
@@ -86,17 +104,16 @@ pub(super) fn list_places(
     let rest = ones.remainder().iter().zip(others.remainder());
     let first_of_rest = one.len() - rest.len();
     for (group, (ones, others)) in ones.zip(others).enumerate() {
-        let listed: [bool; LANES] = std::array::from_fn(|lane| is_listed(ones[lane], others[lane]));
-        if listed == [false; LANES] {
-            continue;
+        let mut mask = 0;
+        for lane in 0..LANES {
+            mask |= usize::from(is_listed(ones[lane], others[lane])) << lane;
         }
+        let first = (group * LANES) as u32;
         let places = &mut list[count..count + LANES];
-        let mut found = 0;
-        for (lane, &is_listed) in listed.iter().enumerate() {
-            places[found & (LANES - 1)] = (group * LANES + lane) as u32;
-            found += usize::from(is_listed);
+        for (place, lane) in places.iter_mut().zip(LANES_OF[mask]) {
+            *place = first + lane;
         }
-        count += found;
+        count += mask.count_ones() as usize;
     }
     for (at, (&one, &other)) in rest.enumerate() {
         list[count] = (first_of_rest + at) as u32;
@@ -175,15 +192,16 @@ impl Basis {
     }
 
     /// Computes the pivot row from the nonzero elements of the row of the inverse, with a list of the
-    /// columns that it touches.
+    /// columns that it touches and that are not basic; elements of basic columns are rounding errors.
     pub(super) fn compute_sparse_pivot_row(&mut self, input: StageInput<'_>) {
+        self.find_positions(input.lp);
         let scratch = &mut self.scratch;
         scratch.clear_alpha();
         scratch.touched.resize(scratch.alpha.len() + 1, 0);
         let (mut count, touched) = (0, &mut scratch.touched[..]);
         let elements = &mut scratch.alpha[..];
         let marks = &mut scratch.marks[..elements.len()];
-        // Without a branch; the mark tells a sum that cancels from a column that is not listed.
+        // Without a branch; the mark tells a sum that cancels from a column that is not listed, and basic columns have one.
         let mut add = |column: usize, value: f64| {
             elements[column] += value;
             touched[count] = column as u32;
