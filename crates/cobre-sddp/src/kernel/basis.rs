@@ -9,6 +9,7 @@ use super::basis_rows::add_row;
 use super::curve::CurveState;
 use super::cut_table::CutTable;
 use super::factorization::Factorization;
+use super::index_list::IndexList;
 use super::inverse::{Singular, padded};
 use super::lu::Factorizer;
 use super::outside_rows::OutsideRows;
@@ -110,18 +111,18 @@ pub(super) struct Scratch {
     pub(super) alpha: Vec<f64>,
     /// With sparse factors: the columns whose element of `alpha` is set, and the nonzero elements of `pivot_row` and
     /// `pivot_column`.
-    pub(super) touched: Vec<u32>,
+    pub(super) touched: IndexList,
     /// With sparse factors, by plain column: 1 if it is touched or basic, else 0.
     pub(super) marks: Vec<u8>,
-    pub(super) row_list: Vec<u32>,
-    pub(super) column_list: Vec<u32>,
+    pub(super) row_list: IndexList,
+    pub(super) column_list: IndexList,
     /// With sparse factors, by position: the score of the infeasibility.
     pub(super) scores: Vec<f64>,
     pub(super) entering: Vec<(usize, f64)>,
     pub(super) shift: Vec<f64>,
     pub(super) activity: Vec<f64>,
     pub(super) candidates: Candidates,
-    pub(super) chosen: Vec<u32>,
+    pub(super) chosen: IndexList,
     pub(super) flips: Vec<u32>,
     /// Segments of curves whose bound is flipped, and whether they are on afterwards.
     pub(super) flipped_segments: Vec<(usize, bool)>,
@@ -133,14 +134,14 @@ pub(super) struct Scratch {
     pub(super) factorizer: Factorizer,
     pub(super) column_of: Vec<u32>,
     pub(super) permuted: Vec<f64>,
-    pub(super) violated_places: Vec<u32>,
+    pub(super) violated_places: IndexList,
     pub(super) violated_rows: Vec<(f64, u32, f64)>,
 }
 
 impl Scratch {
     /// Sets the touched elements of `alpha` to zero.
     pub(super) fn clear_alpha(&mut self) {
-        for &column in &self.touched {
+        for &column in &*self.touched {
             self.alpha[column as usize] = 0.0;
             self.marks[column as usize] = 0;
         }
@@ -170,7 +171,6 @@ impl Basis {
         // Elements that are not touched are zero.
         scratch.clear_alpha();
         scratch.marks.resize(lp.plain, 0);
-        scratch.chosen.resize(lp.plain, 0);
         scratch.positions.resize(lp.plain, NO_ROW);
         scratch.positions_at = None;
         self.outside.fit(lp);

@@ -17,6 +17,7 @@ mod factorization;
 #[cfg(test)]
 mod fault;
 mod hyperplanes;
+mod index_list;
 mod instance;
 mod inverse;
 mod lane_search;

@@ -320,7 +320,7 @@ impl Basis {
         vectorized(
             #[inline(always)]
             || {
-                for &at in &self.scratch.column_list {
+                for &at in &*self.scratch.column_list {
                     let variable = self.head[at as usize] as usize;
                     if variable < lp.plain {
                         outside.touch(blocks, variable, column[at as usize]);

@@ -391,9 +391,9 @@ impl Basis {
         }
     }
 
-    /// Writes to `chosen` the columns whose reduced cost shrinks; returns their number.
+    /// Writes to `chosen` the columns whose reduced cost shrinks.
     #[inline]
-    fn choose_columns(&mut self, lp: &ReducedLp, below: bool) -> usize {
+    fn choose_columns(&mut self, lp: &ReducedLp, below: bool) {
         let scratch = &mut self.scratch;
         let direction = if below { -1.0 } else { 1.0 };
         #[cfg(test)]
@@ -404,22 +404,22 @@ impl Basis {
             direction * sense * alpha > tolerance::PIVOT
         };
         // Without a branch for each column: the choice is unpredictable.
-        let mut count = 0;
+        let (mut count, chosen) = (0, scratch.chosen.places(lp.plain + 1));
         if lp.is_dense {
             // Ranges and slices of one length: no bounds are checked in the loop, and no overflow.
             let columns = (0..lp.plain as u32).zip(&scratch.alpha).zip(&self.sense);
             for ((column, &alpha), &sense) in columns {
-                scratch.chosen[count] = column;
+                chosen[count] = column;
                 count += usize::from(shrinks(alpha, sense));
             }
-            return count;
+        } else {
+            for &column in &*scratch.touched {
+                let at = column as usize;
+                chosen[count] = column;
+                count += usize::from(shrinks(scratch.alpha[at], self.sense[at]));
+            }
         }
-        for &column in &scratch.touched {
-            let at = column as usize;
-            scratch.chosen[count] = column;
-            count += usize::from(shrinks(scratch.alpha[at], self.sense[at]));
-        }
-        count
+        scratch.chosen.set_count(count);
     }
 
     #[inline]
@@ -432,9 +432,9 @@ impl Basis {
     ) {
         let lp = input.lp;
         let rounding = tolerance::ROUNDING * lp.cost_scale;
-        let count = self.choose_columns(lp, below);
+        self.choose_columns(lp, below);
         let scratch = &mut self.scratch;
-        for &column in &scratch.chosen[..count] {
+        for &column in &*scratch.chosen {
             let column = column as usize;
             let candidate = Candidate {
                 id: column,
@@ -640,7 +640,7 @@ impl Basis {
                     *reduced -= step * alpha;
                 }
             } else {
-                for &column in &self.scratch.touched {
+                for &column in &*self.scratch.touched {
                     self.reduced[column as usize] -= step * alpha[column as usize];
                 }
             }
@@ -650,7 +650,7 @@ impl Basis {
                     *dual += step * factor;
                 }
             } else {
-                for &row in &self.scratch.row_list {
+                for &row in &*self.scratch.row_list {
                     self.duals[row as usize] += step * pivot_row[row as usize];
                 }
             }
@@ -721,7 +721,7 @@ impl Basis {
                 *value -= step * factor;
             }
         } else {
-            for &at in &self.scratch.column_list {
+            for &at in &*self.scratch.column_list {
                 self.values[at as usize] -= step * column[at as usize];
             }
         }

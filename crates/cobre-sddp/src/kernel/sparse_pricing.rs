@@ -7,6 +7,7 @@ use super::basis_rows::row_terms;
 use super::factorization::{DROP, Factorization};
 #[cfg(test)]
 use super::fault::Fault;
+use super::index_list::IndexList;
 use super::reduced_lp::ReducedLp;
 use super::simplex::is_cost;
 use super::tolerance;
@@ -96,10 +97,9 @@ const LANES_OF: [[u32; LANES]; 1 << LANES] = {
 pub(super) fn list_places(
     (one, other): (&[f64], &[f64]),
     is_listed: impl Fn(f64, f64) -> bool,
-    list: &mut Vec<u32>,
+    list: &mut IndexList,
 ) {
-    list.resize(one.len() + LANES, 0);
-    let mut count = 0;
+    let (mut count, all) = (0, list.places(one.len() + LANES));
     let (ones, others) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
     let rest = ones.remainder().iter().zip(others.remainder());
     let first_of_rest = one.len() - rest.len();
@@ -109,21 +109,21 @@ pub(super) fn list_places(
             mask |= usize::from(is_listed(ones[lane], others[lane])) << lane;
         }
         let first = (group * LANES) as u32;
-        let places = &mut list[count..count + LANES];
+        let places = &mut all[count..count + LANES];
         for (place, lane) in places.iter_mut().zip(LANES_OF[mask]) {
             *place = first + lane;
         }
         count += mask.count_ones() as usize;
     }
     for (at, (&one, &other)) in rest.enumerate() {
-        list[count] = (first_of_rest + at) as u32;
+        all[count] = (first_of_rest + at) as u32;
         count += usize::from(is_listed(one, other));
     }
-    list.truncate(count);
+    list.set_count(count);
 }
 
 /// Lists the elements that are larger than `least`.
-pub(super) fn find_nonzero(elements: &[f64], least: f64, list: &mut Vec<u32>) {
+pub(super) fn find_nonzero(elements: &[f64], least: f64, list: &mut IndexList) {
     vectorized(
         #[inline(always)]
         || {
@@ -197,9 +197,8 @@ impl Basis {
         self.find_positions(input.lp);
         let scratch = &mut self.scratch;
         scratch.clear_alpha();
-        scratch.touched.resize(scratch.alpha.len() + 1, 0);
-        let (mut count, touched) = (0, &mut scratch.touched[..]);
         let elements = &mut scratch.alpha[..];
+        let (mut count, touched) = (0, scratch.touched.places(elements.len() + 1));
         let marks = &mut scratch.marks[..elements.len()];
         // Without a branch; the mark tells a sum that cancels from a column that is not listed, and basic columns have one.
         let mut add = |column: usize, value: f64| {
@@ -213,11 +212,11 @@ impl Basis {
             DROP,
             &mut scratch.row_list,
         );
-        for &place in &scratch.row_list {
+        for &place in &*scratch.row_list {
             let (row, factor) = (self.rows[place as usize], scratch.pivot_row[place as usize]);
             row_terms(input, row, |column, value| add(column, factor * value));
         }
-        scratch.touched.truncate(count);
+        scratch.touched.set_count(count);
     }
 
     /// The leaving position by devex pricing, the first of equals.
@@ -305,7 +304,7 @@ impl Basis {
         let reciprocal = 1.0 / column[position];
         let own = self.weights[position] * reciprocal * reciprocal;
         let (mut largest, cost_weight) = (0.0_f64, lp.cost_scale * lp.cost_scale);
-        for &at in &self.scratch.column_list {
+        for &at in &*self.scratch.column_list {
             let at = at as usize;
             let (weight, element) = (&mut self.weights[at], column[at]);
             *weight = weight.max(element * element * own);
