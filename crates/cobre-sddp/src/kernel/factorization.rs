@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::fault::Fault;
 use super::inverse::{Inverse, padded};
 use super::lu::Lu;
+use super::solve_vector::{ELEMENTS, SolveVector};
 use super::reduced_lp::ReducedLp;
 
 /// Updates after which the factors are computed anew.
@@ -49,6 +50,7 @@ pub(super) struct ProductForm {
     values: Vec<f64>,
     size: usize,
     pivots: usize,
+    vector: SolveVector,
 }
 
 /// A change of the basis by one column or one row, with its elements by position.
@@ -56,9 +58,33 @@ pub(super) struct ProductForm {
 struct Update {
     kind: UpdateKind,
     /// Its position.
-    position: usize,
+    position: u16,
     start: usize,
     end: usize,
+}
+
+impl Update {
+    /// Its elements among those of all updates: positions and values.
+    #[inline]
+    fn elements<'a>(&self, indices: &'a [u16], values: &'a [f64]) -> (&'a [u16], &'a [f64]) {
+        (&indices[self.start..self.end], &values[self.start..self.end])
+    }
+}
+
+/// The inner product of an update's elements and a vector, in two sums that do not wait for each other.
+#[inline]
+fn dot(indices: &[u16], values: &[f64], vector: &[f64; ELEMENTS]) -> f64 {
+    let (indices, values) = (indices.chunks_exact(2), values.chunks_exact(2));
+    let rest = indices.remainder().iter().zip(values.remainder());
+    let (mut even, mut odd) = (0.0, 0.0);
+    for (&index, &value) in rest {
+        even += value * vector[usize::from(index)];
+    }
+    for (indices, values) in indices.zip(values) {
+        even += values[0] * vector[usize::from(indices[0])];
+        odd += values[1] * vector[usize::from(indices[1])];
+    }
+    even + odd
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,11 +122,12 @@ impl Factorization {
 
     /// Solves B × `into` = `vector`, which has padded length.
     #[inline]
-    pub(super) fn ftran(&self, vector: &[f64], into: &mut [f64]) {
+    pub(super) fn ftran(&mut self, vector: &[f64], into: &mut [f64]) {
         match self {
             Self::Dense(inverse) => inverse.times(vector, into),
             Self::Sparse(factors) => {
-                into[..vector.len()].copy_from_slice(vector);
+                factors.clear();
+                factors.vector[..vector.len()].copy_from_slice(vector);
                 factors.ftran(into);
             }
         }
@@ -108,13 +135,13 @@ impl Factorization {
 
     /// Solves B × `into` = a sparse vector.
     #[inline]
-    pub(super) fn ftran_sparse(&self, vector: &[(usize, f64)], into: &mut [f64]) {
+    pub(super) fn ftran_sparse(&mut self, vector: &[(usize, f64)], into: &mut [f64]) {
         match self {
             Self::Dense(inverse) => inverse.times_sparse(vector, into),
             Self::Sparse(factors) => {
-                into[..padded(factors.size)].fill(0.0);
+                factors.clear();
                 for &(row, value) in vector {
-                    into[row] += value;
+                    factors.vector[row] += value;
                 }
                 factors.ftran(into);
             }
@@ -123,12 +150,13 @@ impl Factorization {
 
     /// Solves `into` × B = `vector`.
     #[inline]
-    pub(super) fn btran(&self, vector: &[f64], into: &mut [f64]) {
+    pub(super) fn btran(&mut self, vector: &[f64], into: &mut [f64]) {
         match self {
             Self::Dense(inverse) => inverse.times_left(vector, into),
             Self::Sparse(factors) => {
-                into[..padded(factors.size)].fill(0.0);
-                into[..factors.size].copy_from_slice(&vector[..factors.size]);
+                factors.clear();
+                let size = factors.size;
+                factors.vector[..size].copy_from_slice(&vector[..size]);
                 factors.btran(into);
             }
         }
@@ -136,15 +164,15 @@ impl Factorization {
 
     /// Writes a row of the inverse.
     #[inline]
-    pub(super) fn inverse_row(&self, position: usize, into: &mut [f64]) {
+    pub(super) fn inverse_row(&mut self, position: usize, into: &mut [f64]) {
         match self {
             Self::Dense(inverse) => {
                 let row = inverse.row(position);
                 into[..row.len()].copy_from_slice(row);
             }
             Self::Sparse(factors) => {
-                into[..padded(factors.size)].fill(0.0);
-                into[position] = 1.0;
+                factors.clear();
+                factors.vector[position] = 1.0;
                 factors.btran(into);
             }
         }
@@ -211,74 +239,66 @@ impl ProductForm {
         self.pivots = 0;
     }
 
+    /// Sets the vector to zero.
     #[inline]
-    fn list(&self, update: &Update) -> impl Iterator<Item = (usize, f64)> {
-        let range = update.start..update.end;
-        let indices = self.indices[range.clone()].iter();
-        let list = indices.zip(&self.values[range]);
-        list.map(|(&index, &value)| (usize::from(index), value))
+    fn clear(&mut self) {
+        self.vector[..padded(self.size)].fill(0.0);
     }
 
-    /// The inner product of an update's elements and a vector, in two sums that do not wait for each other.
+    /// Writes the solution that the vector holds.
     #[inline]
-    fn dot(&self, update: &Update, vector: &[f64]) -> f64 {
-        let range = update.start..update.end;
-        let indices = self.indices[range.clone()].chunks_exact(2);
-        let values = self.values[range].chunks_exact(2);
-        let rest = indices.remainder().iter().zip(values.remainder());
-        let (mut even, mut odd) = (0.0, 0.0);
-        for (&index, &value) in rest {
-            even += value * vector[usize::from(index)];
-        }
-        for (indices, values) in indices.zip(values) {
-            even += values[0] * vector[usize::from(indices[0])];
-            odd += values[1] * vector[usize::from(indices[1])];
-        }
-        even + odd
+    fn write(&self, into: &mut [f64]) {
+        let length = padded(self.size);
+        into[..length].copy_from_slice(&self.vector[..length]);
     }
 
+    /// Solves B × `into` = the vector.
     #[inline]
-    fn ftran(&self, vector: &mut [f64]) {
-        self.lu.ftran(vector);
+    fn ftran(&mut self, into: &mut [f64]) {
+        self.lu.ftran(&mut self.vector);
+        let vector = &mut *self.vector;
         for update in &self.updates {
-            let own = vector[update.position];
-            match update.kind {
+            let own = vector[usize::from(update.position)];
+            let (indices, values) = update.elements(&self.indices, &self.values);
+            vector[usize::from(update.position)] = match update.kind {
                 UpdateKind::Pivot(reciprocal) => {
-                    if own != 0.0 {
-                        let step = own * reciprocal;
-                        vector[update.position] = step;
-                        for (position, value) in self.list(update) {
-                            vector[position] -= value * step;
-                        }
+                    if own == 0.0 {
+                        continue;
                     }
+                    let step = own * reciprocal;
+                    for (&index, value) in indices.iter().zip(values) {
+                        vector[usize::from(index)] -= value * step;
+                    }
+                    step
                 }
-                UpdateKind::Row => {
-                    vector[update.position] = self.dot(update, vector) - own;
-                }
-            }
+                UpdateKind::Row => dot(indices, values, vector) - own,
+            };
         }
+        self.write(into);
     }
 
+    /// Solves `into` × B = the vector.
     #[inline]
-    fn btran(&self, vector: &mut [f64]) {
+    fn btran(&mut self, into: &mut [f64]) {
+        let vector = &mut *self.vector;
         for update in self.updates.iter().rev() {
-            let own = vector[update.position];
-            match update.kind {
-                UpdateKind::Pivot(reciprocal) => {
-                    let sum = self.dot(update, vector);
-                    vector[update.position] = (own - sum) * reciprocal;
-                }
+            let own = vector[usize::from(update.position)];
+            let (indices, values) = update.elements(&self.indices, &self.values);
+            vector[usize::from(update.position)] = match update.kind {
+                UpdateKind::Pivot(reciprocal) => (own - dot(indices, values, vector)) * reciprocal,
                 UpdateKind::Row => {
-                    if own != 0.0 {
-                        for (position, value) in self.list(update) {
-                            vector[position] += value * own;
-                        }
-                        vector[update.position] = -own;
+                    if own == 0.0 {
+                        continue;
                     }
+                    for (&index, value) in indices.iter().zip(values) {
+                        vector[usize::from(index)] += value * own;
+                    }
+                    -own
                 }
-            }
+            };
         }
-        self.lu.btran(vector);
+        self.lu.btran(&mut self.vector);
+        self.write(into);
     }
 
     #[inline]
@@ -297,7 +317,7 @@ impl ProductForm {
         }
         self.updates.push(Update {
             kind,
-            position,
+            position: position as u16,
             start,
             end: self.indices.len(),
         });

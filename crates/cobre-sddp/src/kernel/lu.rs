@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::inverse::Singular;
+use super::solve_vector::{ELEMENTS, SolveVector};
 use super::sparse::Sparse;
 
 mod bump;
@@ -68,21 +69,21 @@ impl Lu {
 
     /// Solves B × x = `vector` in place.
     #[inline]
-    pub(super) fn ftran(&self, vector: &mut [f64]) {
+    pub(super) fn ftran(&self, vector: &mut SolveVector) {
         self.solve(0..self.columns, vector);
-        self.divide(vector);
+        self.divide(&mut vector[..]);
     }
 
     /// Solves x × B = `vector` in place.
     #[inline]
-    pub(super) fn btran(&self, vector: &mut [f64]) {
-        self.divide(vector);
+    pub(super) fn btran(&self, vector: &mut SolveVector) {
+        self.divide(&mut vector[..]);
         self.solve(self.columns..self.pivots.len(), vector);
     }
 
     /// Solves with the lists of these pivots, one after the other. Elements that are rounding errors count as zero: what
     /// follows from them would be rounding errors too, in place of zeros.
-    fn solve(&self, lists: Range<usize>, vector: &mut [f64]) {
+    fn solve(&self, lists: Range<usize>, vector: &mut [f64; ELEMENTS]) {
         let mut start = lists.start.checked_sub(1).map_or(0, |at| self.ends[at]);
         for (&pivot, &end) in self.pivots[lists.clone()].iter().zip(&self.ends[lists]) {
             let value = vector[usize::from(pivot)];

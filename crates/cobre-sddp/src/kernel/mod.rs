@@ -31,6 +31,7 @@ mod reduced_lp;
 mod refinement;
 mod row_blocks;
 mod simplex;
+mod solve_vector;
 mod sparse;
 mod sparse_basis;
 mod sparse_pricing;
