@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::fault::Fault;
 use super::inverse::{Inverse, padded};
 use super::lu::Lu;
-use super::solve_vector::{ELEMENTS, SolveVector};
 use super::reduced_lp::ReducedLp;
+use super::solve_vector::SolveVector;
 
 /// Updates after which the factors are computed anew.
 const MAX_UPDATES: usize = 70;
@@ -46,45 +46,25 @@ impl Default for Factorization {
 pub(super) struct ProductForm {
     lu: Arc<Lu>,
     updates: Vec<Update>,
-    indices: Vec<u16>,
-    values: Vec<f64>,
+    elements: Vec<Element>,
+    /// By position: the newest element of the pivot columns there since it was pivoted on last, or [`NO_ELEMENT`].
+    newest: Vec<u32>,
     size: usize,
     pivots: usize,
     vector: SolveVector,
+    /// By update, work space of BTRAN: the inner product of its elements and the vector. All zero between two solves.
+    products: SolveVector,
 }
 
 /// A change of the basis by one column or one row, with its elements by position.
 #[derive(Debug, Clone, Copy)]
 struct Update {
     kind: UpdateKind,
-    /// Its position.
+    /// Its position, and with a pivot the element that was the newest there.
     position: u16,
-    start: usize,
-    end: usize,
-}
-
-impl Update {
-    /// Its elements among those of all updates: positions and values.
-    #[inline]
-    fn elements<'a>(&self, indices: &'a [u16], values: &'a [f64]) -> (&'a [u16], &'a [f64]) {
-        (&indices[self.start..self.end], &values[self.start..self.end])
-    }
-}
-
-/// The inner product of an update's elements and a vector, in two sums that do not wait for each other.
-#[inline]
-fn dot(indices: &[u16], values: &[f64], vector: &[f64; ELEMENTS]) -> f64 {
-    let (indices, values) = (indices.chunks_exact(2), values.chunks_exact(2));
-    let rest = indices.remainder().iter().zip(values.remainder());
-    let (mut even, mut odd) = (0.0, 0.0);
-    for (&index, &value) in rest {
-        even += value * vector[usize::from(index)];
-    }
-    for (indices, values) in indices.zip(values) {
-        even += values[0] * vector[usize::from(indices[0])];
-        odd += values[1] * vector[usize::from(indices[1])];
-    }
-    even + odd
+    before: u32,
+    start: u32,
+    end: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +74,36 @@ enum UpdateKind {
     Pivot(f64),
     /// The row that was added, with its slack basic.
     Row,
+}
+
+/// An element of an update.
+#[derive(Debug, Clone, Copy)]
+struct Element {
+    value: f64,
+    position: u16,
+    /// The number of its update.
+    update: u16,
+    /// The element of an earlier pivot column at the same position that is next, or [`NO_ELEMENT`].
+    before: u32,
+}
+
+const NO_ELEMENT: u32 = u32::MAX;
+
+impl Update {
+    /// Its elements among those of all updates.
+    #[inline]
+    fn elements<'a>(&self, all: &'a [Element]) -> &'a [Element] {
+        &all[self.start as usize..self.end as usize]
+    }
+}
+
+/// Adds to the inner products of pivot columns what an element of the vector contributes: `at` is its newest element.
+#[inline]
+fn contribute(elements: &[Element], mut at: u32, by: f64, products: &mut SolveVector) {
+    while let Some(element) = elements.get(at as usize) {
+        products[usize::from(element.update)] += element.value * by;
+        at = element.before;
+    }
 }
 
 impl Factorization {
@@ -155,8 +165,11 @@ impl Factorization {
             Self::Dense(inverse) => inverse.times_left(vector, into),
             Self::Sparse(factors) => {
                 factors.clear();
-                let size = factors.size;
-                factors.vector[..size].copy_from_slice(&vector[..size]);
+                for (position, &value) in vector[..factors.size].iter().enumerate() {
+                    if value != 0.0 {
+                        factors.set_for_btran(position, value);
+                    }
+                }
                 factors.btran(into);
             }
         }
@@ -172,7 +185,7 @@ impl Factorization {
             }
             Self::Sparse(factors) => {
                 factors.clear();
-                factors.vector[position] = 1.0;
+                factors.set_for_btran(position, 1.0);
                 factors.btran(into);
             }
         }
@@ -234,8 +247,9 @@ impl ProductForm {
         self.size = lu.size();
         self.lu = lu;
         self.updates.clear();
-        self.indices.clear();
-        self.values.clear();
+        self.elements.clear();
+        self.newest.clear();
+        self.newest.resize(self.size, NO_ELEMENT);
         self.pivots = 0;
     }
 
@@ -256,42 +270,68 @@ impl ProductForm {
     #[inline]
     fn ftran(&mut self, into: &mut [f64]) {
         self.lu.ftran(&mut self.vector);
-        let vector = &mut *self.vector;
+        let vector = &mut self.vector;
         for update in &self.updates {
             let own = vector[usize::from(update.position)];
-            let (indices, values) = update.elements(&self.indices, &self.values);
+            let elements = update.elements(&self.elements);
             vector[usize::from(update.position)] = match update.kind {
                 UpdateKind::Pivot(reciprocal) => {
                     if own == 0.0 {
                         continue;
                     }
                     let step = own * reciprocal;
-                    for (&index, value) in indices.iter().zip(values) {
-                        vector[usize::from(index)] -= value * step;
+                    for element in elements {
+                        vector[usize::from(element.position)] -= element.value * step;
                     }
                     step
                 }
-                UpdateKind::Row => dot(indices, values, vector) - own,
+                UpdateKind::Row => {
+                    let terms = elements.iter();
+                    let terms =
+                        terms.map(|element| element.value * vector[usize::from(element.position)]);
+                    terms.sum::<f64>() - own
+                }
             };
         }
         self.write(into);
     }
 
-    /// Solves `into` × B = the vector.
+    /// Sets an element of the vector for BTRAN, zero before.
+    #[inline]
+    fn set_for_btran(&mut self, position: usize, value: f64) {
+        self.vector[position] = value;
+        contribute(
+            &self.elements,
+            self.newest[position],
+            value,
+            &mut self.products,
+        );
+    }
+
+    /// Solves `into` × B = the vector. An element of the vector contributes to the inner products with the pivot
+    /// columns of earlier updates as soon as it is known, so elements that are zero take no time.
     #[inline]
     fn btran(&mut self, into: &mut [f64]) {
-        let vector = &mut *self.vector;
-        for update in self.updates.iter().rev() {
+        let (vector, products) = (&mut self.vector, &mut self.products);
+        for (number, update) in self.updates.iter().enumerate().rev() {
             let own = vector[usize::from(update.position)];
-            let (indices, values) = update.elements(&self.indices, &self.values);
             vector[usize::from(update.position)] = match update.kind {
-                UpdateKind::Pivot(reciprocal) => (own - dot(indices, values, vector)) * reciprocal,
+                UpdateKind::Pivot(reciprocal) => {
+                    let product = std::mem::take(&mut products[number]);
+                    let new = (own - product) * reciprocal;
+                    if new.abs() > DROP {
+                        contribute(&self.elements, update.before, new, products);
+                    }
+                    new
+                }
                 UpdateKind::Row => {
                     if own == 0.0 {
                         continue;
                     }
-                    for (&index, value) in indices.iter().zip(values) {
-                        vector[usize::from(index)] += value * own;
+                    for element in update.elements(&self.elements) {
+                        let change = element.value * own;
+                        vector[usize::from(element.position)] += change;
+                        contribute(&self.elements, element.before, change, products);
                     }
                     -own
                 }
@@ -301,6 +341,8 @@ impl ProductForm {
         self.write(into);
     }
 
+    /// Adds an update. Each element is chained to the newest one at its position; those of a pivot column become the
+    /// newest, and none before it is reached from its own position any more.
     #[inline]
     fn push(
         &mut self,
@@ -308,18 +350,33 @@ impl ProductForm {
         position: usize,
         elements: impl Iterator<Item = (usize, f64)>,
     ) {
-        let start = self.indices.len();
-        for (at, value) in elements {
-            if at != position {
-                self.indices.push(at as u16);
-                self.values.push(value);
+        let (start, update) = (self.elements.len() as u32, self.updates.len() as u16);
+        let is_pivot = matches!(kind, UpdateKind::Pivot(_));
+        for (at, value) in elements.filter(|element| element.0 != position) {
+            let newest = &mut self.newest[at];
+            self.elements.push(Element {
+                value,
+                position: at as u16,
+                update,
+                before: *newest,
+            });
+            if is_pivot {
+                *newest = (self.elements.len() - 1) as u32;
             }
         }
+        let before = match kind {
+            UpdateKind::Pivot(_) => std::mem::replace(&mut self.newest[position], NO_ELEMENT),
+            UpdateKind::Row => {
+                self.newest.push(NO_ELEMENT);
+                NO_ELEMENT
+            }
+        };
         self.updates.push(Update {
             kind,
             position: position as u16,
+            before,
             start,
-            end: self.indices.len(),
+            end: self.elements.len() as u32,
         });
     }
 
