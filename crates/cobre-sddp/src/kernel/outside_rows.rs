@@ -1,20 +1,35 @@
 //! Inequalities outside the basis of large stages with hyperplanes: pivots update their slacks and devex weights as they
 //! do those of basic variables. Such a row is priced like any other, and comes in when it leaves.
 
-use super::basis::{Basis, NO_ROW, StageInput};
+use super::basis::{Basis, StageInput};
 use super::reduced_lp::ReducedLp;
 use super::row_blocks::{LANES, Lanes, RowBlocks};
+use super::sparse_pricing::find_nonzero;
 use super::tolerance;
 use cobre_simd::vectorized;
 
-/// True if one of them is.
+/// The larger number.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
     reason = "it is compiled for two kinds of processors"
 )]
-fn any(lanes: [bool; LANES]) -> bool {
-    lanes.iter().fold(false, |any, &is| any | is)
+fn larger(one: f64, other: f64) -> f64 {
+    if one > other { one } else { other }
+}
+
+/// The largest number, by halves for vector instructions.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+fn largest(numbers: &[f64; LANES]) -> f64 {
+    let halves: [f64; LANES / 2] =
+        std::array::from_fn(|at| larger(numbers[at], numbers[at + LANES / 2]));
+    let quarters: [f64; LANES / 4] =
+        std::array::from_fn(|at| larger(halves[at], halves[at + LANES / 4]));
+    larger(quarters[0], quarters[1])
 }
 
 /// The accuracy of slacks.
@@ -29,44 +44,106 @@ enum SlackState {
     Computed,
 }
 
+/// The rows of a block: their slacks, infinite for rows of the basis, how far below zero these may be, their devex
+/// weights, and their elements of a pivot column.
+#[derive(Debug, Clone, Copy)]
+struct BlockState {
+    slacks: Lanes,
+    least: Lanes,
+    weights: Lanes,
+    elements: Lanes,
+}
+
+impl BlockState {
+    const NEW: Self = Self {
+        slacks: Lanes::all(f64::INFINITY),
+        least: Lanes::all(0.0),
+        weights: Lanes::all(1.0),
+        elements: Lanes::all(0.0),
+    };
+
+    /// Moves slacks by `step` × elements, and weights to at least `factor` × their squares; clears the elements.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is compiled for two kinds of processors"
+    )]
+    fn settle(&mut self, step: f64, factor: f64) {
+        // By value, for vector instructions.
+        let (elements, weights, slacks) = (self.elements.0, self.weights.0, self.slacks.0);
+        self.elements = Lanes::all(0.0);
+        self.weights = Lanes(std::array::from_fn(|lane| {
+            larger(elements[lane] * elements[lane] * factor, weights[lane])
+        }));
+        self.slacks = Lanes(std::array::from_fn(|lane| {
+            slacks[lane] + step * elements[lane]
+        }));
+    }
+
+    /// The squared violation of each row over its weight, negative if it is not violated.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is compiled for two kinds of processors"
+    )]
+    fn lane_scores(&self) -> [f64; LANES] {
+        let (slacks, least, weights) = (self.slacks.0, self.least.0, self.weights.0);
+        std::array::from_fn(|lane| {
+            let score = slacks[lane] * slacks[lane] / weights[lane];
+            if slacks[lane] < least[lane] {
+                score
+            } else {
+                FEASIBLE
+            }
+        })
+    }
+
+    /// The largest of these.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is compiled for two kinds of processors"
+    )]
+    fn score(&self) -> f64 {
+        let (slacks, least) = (self.slacks.0, self.least.0);
+        let violations = std::array::from_fn(|lane| least[lane] - slacks[lane]);
+        if largest(&violations) > 0.0 {
+            largest(&self.lane_scores())
+        } else {
+            FEASIBLE
+        }
+    }
+}
+
 /// The slacks and devex weights of the inequalities that are not in the basis, by block and lane.
 #[derive(Debug, Default)]
 pub(super) struct OutsideRows {
-    weights: Vec<Lanes>,
-    /// The values of slacks, infinite for rows of the basis; and how far below zero they may be.
-    slacks: Vec<Lanes>,
-    least: Vec<Lanes>,
+    blocks: Vec<BlockState>,
     state: SlackState,
-    /// The elements of a pivot column, and the blocks that it touches: 1 in `marks`.
-    elements: Vec<Lanes>,
+    /// The blocks that a pivot touches: 1 in `marks`.
     marks: Vec<u8>,
     touched: Vec<u32>,
     count: usize,
-    /// By block: the largest squared violation over its weight, negative if no row is violated.
+    /// By block: the largest squared violation over its weight, negative if no row is violated. Whole groups of
+    /// [`LANES`].
     scores: Vec<f64>,
-    /// Blocks that had a violated row, and by block: true if it is listed.
-    violated: Vec<u32>,
-    is_listed: Vec<bool>,
+    /// Values of columns, and the places of basic variables that flips change.
     values: Vec<f64>,
+    shifted: Vec<u32>,
 }
 
 impl OutsideRows {
     /// Makes room for the rows of a linear program.
     pub(super) fn fit(&mut self, lp: &ReducedLp) {
         let count = lp.hyperplanes.blocks.count();
-        self.weights.resize(count, [1.0; LANES]);
-        self.slacks.resize(count, [f64::INFINITY; LANES]);
-        self.least.resize(count, [0.0; LANES]);
-        self.elements.clear();
-        self.elements.resize(count, [0.0; LANES]);
+        self.blocks.clear();
+        self.blocks.resize(count, BlockState::NEW);
         self.marks.clear();
         self.marks.resize(count, 0);
         self.touched.resize(count + 1, 0);
-        self.scores.resize(count, FEASIBLE);
+        self.scores.clear();
+        self.scores.resize(count.next_multiple_of(LANES), FEASIBLE);
         self.count = 0;
-        self.violated.clear();
-        self.is_listed.clear();
-        self.is_listed.resize(count, false);
         self.values.resize(lp.plain, 0.0);
         self.state = SlackState::Stale;
     }
@@ -79,22 +156,22 @@ impl OutsideRows {
 
     /// Sets all weights to one.
     pub(super) fn reset_weights(&mut self) {
-        self.weights.fill([1.0; LANES]);
-        for at in 0..self.violated.len() {
-            self.score(self.violated[at] as usize);
+        for (block, score) in self.blocks.iter_mut().zip(&mut self.scores) {
+            block.weights = Lanes::all(1.0);
+            *score = block.score();
         }
     }
 
     /// Sets the weight of a row that leaves the basis.
     pub(super) fn set_weight(&mut self, blocks: &RowBlocks, row: usize, weight: f64) {
         if let Some((block, lane)) = blocks.place(row) {
-            self.weights[block][lane] = weight;
+            self.blocks[block].weights.0[lane] = weight;
         }
     }
 
     /// The weights, rounded down to 1, 1⅛ … 1⅞ times a power of two, as bytes.
     pub(super) fn rounded_weights(&self) -> impl Iterator<Item = u8> {
-        let weights = self.weights.iter().flatten();
+        let weights = self.blocks.iter().flat_map(|block| &block.weights.0);
         weights.map(|&weight| {
             let bits = (weight.max(1.0) as f32).to_bits() >> WEIGHT_SHIFT;
             (bits - (1f32.to_bits() >> WEIGHT_SHIFT)).min(u32::from(u8::MAX)) as u8
@@ -103,10 +180,24 @@ impl OutsideRows {
 
     /// Sets the weights to rounded ones.
     pub(super) fn load_weights(&mut self, rounded: &[u8]) {
-        for (weight, &rounded) in self.weights.as_flattened_mut().iter_mut().zip(rounded) {
+        let weights = self.blocks.iter_mut();
+        let weights = weights.flat_map(|block| &mut block.weights.0);
+        for (weight, &rounded) in weights.zip(rounded) {
             let bits = u32::from(rounded) + (1f32.to_bits() >> WEIGHT_SHIFT);
             *weight = f64::from(f32::from_bits(bits << WEIGHT_SHIFT));
         }
+    }
+
+    /// Notes that a block changes.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is compiled for two kinds of processors"
+    )]
+    fn mark(&mut self, block: usize) {
+        self.touched[self.count] = block as u32;
+        self.count += usize::from(self.marks[block] ^ 1);
+        self.marks[block] = 1;
     }
 
     /// Adds a column's coefficients, times `factor`, to the elements.
@@ -117,110 +208,76 @@ impl OutsideRows {
     )]
     fn touch(&mut self, blocks: &RowBlocks, column: usize, factor: f64) {
         for (block, coefficients) in blocks.blocks_of(column) {
-            // By value, for vector instructions.
-            let (elements, coefficients) = (self.elements[block], *coefficients);
-            self.elements[block] =
-                std::array::from_fn(|lane| elements[lane] + factor * coefficients[lane]);
-            self.touched[self.count] = block as u32;
-            self.count += usize::from(self.marks[block] ^ 1);
-            self.marks[block] = 1;
+            self.mark(block);
+            add(&mut self.blocks[block].elements, coefficients, factor);
         }
     }
 
-    /// Moves slacks by `step` × elements, and weights to at least `factor` × their squares; clears the elements.
+    /// Adds a column's coefficients, times the change of its value, to the slacks.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is compiled for two kinds of processors"
+    )]
+    fn shift(&mut self, blocks: &RowBlocks, column: usize, change: f64) {
+        for (block, coefficients) in blocks.blocks_of(column) {
+            self.mark(block);
+            add(&mut self.blocks[block].slacks, coefficients, change);
+        }
+    }
+
+    /// Moves the slacks and weights of the blocks that the pivot touches, and computes their scores.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "it is compiled for two kinds of processors"
     )]
     fn settle(&mut self, step: f64, factor: f64) {
-        for number in 0..self.count {
-            let block = self.touched[number];
+        for &block in &self.touched[..self.count] {
             let at = block as usize;
-            let (elements, least) = (self.elements[at], self.least[at]);
-            let (weights, slacks) = (self.weights[at], self.slacks[at]);
-            self.elements[at] = [0.0; LANES];
+            let block = &mut self.blocks[at];
+            block.settle(step, factor);
+            self.scores[at] = block.score();
             self.marks[at] = 0;
-            self.weights[at] = std::array::from_fn(|lane| {
-                let weight = elements[lane] * elements[lane] * factor;
-                if weight > weights[lane] {
-                    weight
-                } else {
-                    weights[lane]
-                }
-            });
-            let slacks: Lanes = std::array::from_fn(|lane| slacks[lane] + step * elements[lane]);
-            self.slacks[at] = slacks;
-            if any(std::array::from_fn(|lane| slacks[lane] < least[lane])) {
-                self.score(at);
-                if !self.is_listed[at] {
-                    self.is_listed[at] = true;
-                    self.violated.push(block);
-                }
-            } else {
-                self.scores[at] = FEASIBLE;
-            }
         }
         self.count = 0;
     }
 
-    /// The scores of the rows of a block.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
-    fn lane_scores(&self, block: usize) -> Lanes {
-        let (slacks, least) = (self.slacks[block], self.least[block]);
-        let weights = self.weights[block];
-        std::array::from_fn(|lane| {
-            let score = slacks[lane] * slacks[lane] / weights[lane];
-            if slacks[lane] < least[lane] {
-                score
-            } else {
-                FEASIBLE
-            }
-        })
-    }
-
-    /// Computes the score of a block.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
-    fn score(&mut self, block: usize) {
-        let scores = self.lane_scores(block).into_iter();
-        self.scores[block] = scores.fold(
-            FEASIBLE,
-            |most, score| {
-                if score > most { score } else { most }
+    /// The most violated row by its weight if it scores more than `most`, the first of equals: block and lane.
+    fn leaving(&self, mut most: f64) -> Option<(usize, usize)> {
+        let groups = self.scores.as_chunks().0;
+        let mut found = None;
+        vectorized(
+            #[inline(always)]
+            || {
+                for (group, scores) in groups.iter().enumerate() {
+                    let score = largest(scores);
+                    if score > most {
+                        (most, found) = (score, Some(group));
+                    }
+                }
             },
         );
+        let group = found?;
+        let place = groups[group].iter().position(|&score| score == most)?;
+        let block = group * LANES + place;
+        let mut scores = self.blocks[block].lane_scores().into_iter();
+        Some((block, scores.position(|score| score == most)?))
     }
+}
 
-    /// The most violated row by its weight if it scores more than `most`: block and lane.
-    fn leaving(&mut self, mut most: f64) -> Option<(usize, usize)> {
-        let (mut found, mut kept) = (None, 0);
-        for at in 0..self.violated.len() {
-            let block = self.violated[at];
-            let score = self.scores[block as usize];
-            let is_kept = score >= 0.0;
-            self.violated[kept] = block;
-            kept += usize::from(is_kept);
-            if !is_kept {
-                self.is_listed[block as usize] = false;
-            }
-            if score > most {
-                (most, found) = (score, Some(block as usize));
-            }
-        }
-        self.violated.truncate(kept);
-        let block = found?;
-        let scores = self.lane_scores(block);
-        let lane = scores.iter().position(|&score| score == most)?;
-        Some((block, lane))
-    }
+/// Adds coefficients times `factor`.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+fn add(sums: &mut Lanes, coefficients: &Lanes, factor: f64) {
+    // By value, for vector instructions.
+    let (old, coefficients) = (sums.0, coefficients.0);
+    *sums = Lanes(std::array::from_fn(|lane| {
+        old[lane] + factor * coefficients[lane]
+    }));
 }
 
 /// The score of a block without a violated row.
@@ -238,48 +295,46 @@ impl Basis {
     /// Computes the slacks of rows outside the basis.
     fn compute_slacks(&mut self, input: StageInput<'_>) {
         let (lp, blocks) = (input.lp, &input.lp.hyperplanes.blocks);
-        let mut values = std::mem::take(&mut self.outside.values);
-        for (column, value) in values.iter_mut().enumerate() {
-            *value = self.at_bound(lp, column);
+        let outside = &mut self.outside;
+        let bounds = lp.lower.iter().zip(&lp.upper);
+        let columns = self.sense.iter().zip(bounds);
+        for (value, (&sense, (&lower, &upper))) in outside.values.iter_mut().zip(columns) {
+            let at_upper = if sense < 0.0 { upper } else { 0.0 };
+            *value = if sense > 0.0 { lower } else { at_upper };
         }
         for (&variable, &own) in self.head[..self.rows.len()].iter().zip(&self.values) {
-            if let Some(value) = values.get_mut(variable as usize) {
+            if let Some(value) = outside.values.get_mut(variable as usize) {
                 *value = own;
             }
         }
-        let outside = &mut self.outside;
-        outside.values = values;
-        outside.violated.clear();
-        let row_places = &self.row_places;
-        for (block, rows) in blocks.rows.iter().enumerate() {
-            let (mut open, mut least) = ([f64::INFINITY; LANES], [0.0; LANES]);
-            for (lane, &row) in rows.iter().enumerate() {
-                if let Some(&place) = row_places.get(row as usize)
-                    && place == NO_ROW
-                {
-                    open[lane] = -input.rhs[row as usize];
-                    least[lane] = open[lane];
-                }
-            }
-            let is_listed = vectorized(
-                #[inline(always)]
-                || {
-                    for (column, coefficients) in blocks.terms(block) {
-                        let (value, coefficients) =
-                            (outside.values[column as usize], *coefficients);
-                        open = std::array::from_fn(|lane| open[lane] + value * coefficients[lane]);
-                    }
-                    least = std::array::from_fn(|lane| -tolerance::primal(least[lane]));
-                    any(std::array::from_fn(|lane| open[lane] < least[lane]))
-                },
-            );
-            (outside.slacks[block], outside.least[block]) = (open, least);
-            outside.is_listed[block] = is_listed;
-            if is_listed {
-                outside.score(block);
-                outside.violated.push(block as u32);
+        for (state, rows) in outside.blocks.iter_mut().zip(&blocks.rows) {
+            state.slacks = Lanes(rows.map(|row| {
+                let rhs = input.rhs.get(row as usize);
+                rhs.map_or(f64::INFINITY, |rhs| -rhs)
+            }));
+        }
+        for &row in &self.rows[lp.equalities..] {
+            if let Some((block, lane)) = blocks.place(row as usize) {
+                outside.blocks[block].slacks.0[lane] = f64::INFINITY;
             }
         }
+        vectorized(
+            #[inline(always)]
+            || {
+                let states = outside.blocks.iter_mut().zip(&mut outside.scores);
+                for (block, (state, score)) in states.enumerate() {
+                    let open = state.slacks.0;
+                    state.least =
+                        Lanes(std::array::from_fn(|lane| -tolerance::primal(open[lane])));
+                    let mut slacks = Lanes(open);
+                    for (column, coefficients) in blocks.terms(block) {
+                        add(&mut slacks, coefficients, outside.values[column as usize]);
+                    }
+                    state.slacks = slacks;
+                    *score = state.score();
+                }
+            },
+        );
         outside.state = SlackState::Computed;
     }
 
@@ -296,9 +351,10 @@ impl Basis {
         };
         let outside = &mut self.outside;
         let row = input.lp.hyperplanes.blocks.rows[block][lane];
-        let (slack, weight) = (outside.slacks[block][lane], outside.weights[block][lane]);
-        outside.slacks[block][lane] = f64::INFINITY;
-        outside.score(block);
+        let state = &mut outside.blocks[block];
+        let (slack, weight) = (state.slacks.0[lane], state.weights.0[lane]);
+        state.slacks.0[lane] = f64::INFINITY;
+        outside.scores[block] = state.score();
         self.add_row(input, row, slack);
         let position = self.size() - 1;
         self.weights[position] = weight;
@@ -336,23 +392,30 @@ impl Basis {
     }
 
     /// Updates slacks outside for bound flips: basic variables change by minus `shift`, and columns of `flips` have
-    /// moved to their bounds.
+    /// moved to their bounds. The pivot that follows computes scores.
     pub(super) fn flip_outside(&mut self, lp: &ReducedLp) {
         let (outside, blocks) = (&mut self.outside, &lp.hyperplanes.blocks);
-        for &column in &self.scratch.flips {
-            let column = column as usize;
-            if column < lp.plain {
-                // The sense is the new one already.
-                outside.touch(blocks, column, -self.sense[column] * lp.ranges[column]);
-            }
-        }
-        let size = self.rows.len();
-        for (&variable, &change) in self.head[..size].iter().zip(&self.scratch.shift) {
-            let variable = variable as usize;
-            if change != 0.0 && variable < lp.plain {
-                outside.touch(blocks, variable, -change);
-            }
-        }
-        outside.settle(1.0, 0.0);
+        let changes = &self.scratch.shift[..self.rows.len()];
+        find_nonzero(changes, 0.0, &mut outside.shifted);
+        let shifted = std::mem::take(&mut outside.shifted);
+        vectorized(
+            #[inline(always)]
+            || {
+                for &column in &self.scratch.flips {
+                    let column = column as usize;
+                    if column < lp.plain {
+                        // The sense is the new one already.
+                        outside.shift(blocks, column, -self.sense[column] * lp.ranges[column]);
+                    }
+                }
+                for &at in &shifted {
+                    let variable = self.head[at as usize] as usize;
+                    if variable < lp.plain {
+                        outside.shift(blocks, variable, -changes[at as usize]);
+                    }
+                }
+            },
+        );
+        outside.shifted = shifted;
     }
 }

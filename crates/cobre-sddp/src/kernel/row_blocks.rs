@@ -6,8 +6,18 @@ use super::sparse::Sparse;
 
 /// Rows of a block.
 pub(super) const LANES: usize = 8;
-/// A number for each row of a block.
-pub(super) type Lanes = [f64; LANES];
+
+/// A number for each row of a block: a cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct Lanes(pub(super) [f64; LANES]);
+
+impl Lanes {
+    /// The same number for all rows.
+    pub(super) const fn all(number: f64) -> Self {
+        Self([number; LANES])
+    }
+}
 
 /// The inequalities of a linear program in blocks.
 #[derive(Debug, Clone, Default)]
@@ -25,64 +35,89 @@ pub(super) struct RowBlocks {
     use_starts: Vec<u32>,
 }
 
+/// The rows of a block, and their columns in order.
+#[derive(Debug, Default)]
+struct Block {
+    rows: Vec<usize>,
+    columns: Vec<u32>,
+}
+
+/// Adds a row to a block; `block_of` has the blocks of each column.
+fn add_row(
+    blocks: &mut [Block],
+    at: usize,
+    row: usize,
+    by_row: &Sparse,
+    block_of: &mut [Vec<usize>],
+) {
+    blocks[at].rows.push(row);
+    let columns = &mut blocks[at].columns;
+    for &(column, _) in by_row.list(row) {
+        if let Err(place) = columns.binary_search(&column) {
+            columns.insert(place, column);
+            block_of[column as usize].push(at);
+        }
+    }
+}
+
 impl RowBlocks {
-    /// The rows from `first` on in blocks: each of `together` in blocks of its own, with the other rows that have no
-    /// further columns as far as there is room.
+    /// The rows from `first` on in blocks: each of `together` in blocks of its own, and each other row, as far as there
+    /// is room, in the block that has most of its columns: a column in fewer blocks costs a pivot less.
     pub(super) fn new(
         first: usize,
         together: impl Iterator<Item = Vec<usize>>,
         by_row: &Sparse,
         columns: usize,
     ) -> Self {
-        let columns_of = |row: usize| by_row.list(row).iter().map(|entry| entry.0);
-        let mut blocks: Vec<(Vec<usize>, Vec<u32>)> = Vec::new();
+        let mut blocks: Vec<Block> = Vec::new();
         let mut is_placed = vec![false; by_row.count()];
         let mut block_of = vec![Vec::new(); columns];
         for mut rows in together {
             // A row with columns of several groups is in one block.
             rows.retain(|&row| !std::mem::replace(&mut is_placed[row], true));
             for rows in rows.chunks(LANES) {
-                let mut all: Vec<u32> = rows.iter().flat_map(|&row| columns_of(row)).collect();
-                all.sort_unstable();
-                all.dedup();
-                for &column in &all {
-                    block_of[column as usize].push(blocks.len());
+                let at = blocks.len();
+                blocks.push(Block::default());
+                for &row in rows {
+                    add_row(&mut blocks, at, row, by_row, &mut block_of);
                 }
-                blocks.push((rows.to_vec(), all));
             }
         }
+        let first_of_others = blocks.len();
         for row in (first..by_row.count()).filter(|&row| !is_placed[row]) {
-            let holds = |block: &(Vec<usize>, Vec<u32>)| {
-                block.0.len() < LANES
-                    && columns_of(row).all(|column| block.1.binary_search(&column).is_ok())
-            };
-            let near = columns_of(row).next();
-            let near = near.and_then(|column| {
-                let candidates = block_of[column as usize].iter().copied();
-                candidates.into_iter().find(|&at| holds(&blocks[at]))
+            let mut near: Vec<usize> = by_row
+                .list(row)
+                .iter()
+                .flat_map(|entry| &block_of[entry.0 as usize])
+                .copied()
+                .filter(|&at| blocks[at].rows.len() < LANES)
+                .collect();
+            near.sort_unstable();
+            let near = near.chunk_by(|one, other| one == other);
+            // The first of those with most columns in common, or else the last one.
+            let at = near.fold(None, |best: Option<&[usize]>, next| match best {
+                Some(best) if best.len() >= next.len() => Some(best),
+                _ => Some(next),
             });
-            if let Some(at) = near {
-                blocks[at].0.push(row);
-            } else {
-                let mut all: Vec<u32> = columns_of(row).collect();
-                all.sort_unstable();
-                for &column in &all {
-                    block_of[column as usize].push(blocks.len());
-                }
-                blocks.push((vec![row], all));
+            let has_room = |at: &usize| blocks[*at].rows.len() < LANES;
+            let last = (first_of_others..blocks.len()).next_back().filter(has_room);
+            let at = at.map(|at| at[0]).or(last).unwrap_or(blocks.len());
+            if at == blocks.len() {
+                blocks.push(Block::default());
             }
+            add_row(&mut blocks, at, row, by_row, &mut block_of);
         }
         Self::of(&blocks, by_row, columns)
     }
 
-    fn of(blocks: &[(Vec<usize>, Vec<u32>)], by_row: &Sparse, columns: usize) -> Self {
+    fn of(blocks: &[Block], by_row: &Sparse, columns: usize) -> Self {
         let mut all = Self {
             places: vec![NO_ROW; by_row.count()],
             starts: vec![0],
             ..Self::default()
         };
         let mut uses = vec![Vec::new(); columns];
-        for (number, (rows, columns)) in blocks.iter().enumerate() {
+        for (number, Block { rows, columns }) in blocks.iter().enumerate() {
             let mut lanes = [NO_ROW; LANES];
             for (lane, &row) in rows.iter().enumerate() {
                 lanes[lane] = row as u32;
@@ -95,7 +130,7 @@ impl RowBlocks {
             }
             all.starts.push(all.columns.len() as u32);
         }
-        all.coefficients = vec![[0.0; LANES]; all.columns.len()];
+        all.coefficients = vec![Lanes::all(0.0); all.columns.len()];
         all.use_starts.push(0);
         for list in uses {
             all.uses.extend(list);
@@ -109,24 +144,23 @@ impl RowBlocks {
 
     /// Takes the present coefficients of a row.
     pub(super) fn update(&mut self, row: usize, by_row: &Sparse) {
-        let Some(&place) = self.places.get(row).filter(|place| **place != NO_ROW) else {
+        let Some((block, lane)) = self.place(row) else {
             return;
         };
-        let (block, lane) = (place as usize / LANES, place as usize % LANES);
         let range = self.starts[block] as usize..self.starts[block + 1] as usize;
         let columns = self.columns[range.clone()].iter();
         let mut entries = by_row.list(row).iter().peekable();
         for (column, coefficients) in columns.zip(&mut self.coefficients[range]) {
             let found = entries.next_if(|entry| entry.0 == *column);
-            coefficients[lane] = found.map_or(0.0, |entry| entry.1);
+            coefficients.0[lane] = found.map_or(0.0, |entry| entry.1);
         }
     }
 
-    /// The place of a row: its block and lane.
+    /// The place of an inequality: its block and lane.
     #[inline]
     pub(super) fn place(&self, row: usize) -> Option<(usize, usize)> {
-        let place = self.places[row];
-        (place != NO_ROW).then_some((place as usize / LANES, place as usize % LANES))
+        let place = *self.places.get(row).filter(|place| **place != NO_ROW)? as usize;
+        Some((place / LANES, place % LANES))
     }
 
     /// The number of blocks.
