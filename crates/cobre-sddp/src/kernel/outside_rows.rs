@@ -18,18 +18,16 @@ fn larger(one: f64, other: f64) -> f64 {
     if one > other { one } else { other }
 }
 
-/// The largest number, by halves for vector instructions.
+/// The largest number, or any if all are negative. The bits of others have the same order, and integers have vector
+/// instructions for it.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
     reason = "it is compiled for two kinds of processors"
 )]
-fn largest(numbers: &[f64; LANES]) -> f64 {
-    let halves: [f64; LANES / 2] =
-        std::array::from_fn(|at| larger(numbers[at], numbers[at + LANES / 2]));
-    let quarters: [f64; LANES / 4] =
-        std::array::from_fn(|at| larger(halves[at], halves[at + LANES / 4]));
-    larger(quarters[0], quarters[1])
+fn largest(numbers: &[f64]) -> f64 {
+    let bits = numbers.iter().map(|number| number.to_bits() as i64);
+    f64::from_bits(bits.fold(i64::MIN, i64::max) as u64)
 }
 
 /// The accuracy of slacks.
@@ -105,13 +103,8 @@ impl BlockState {
         reason = "it is compiled for two kinds of processors"
     )]
     fn score(&self) -> f64 {
-        let (slacks, least) = (self.slacks.0, self.least.0);
-        let violations = std::array::from_fn(|lane| least[lane] - slacks[lane]);
-        if largest(&violations) > 0.0 {
-            largest(&self.lane_scores())
-        } else {
-            FEASIBLE
-        }
+        // Without a branch: every other block that a pivot touches has a violated row.
+        largest(&self.lane_scores())
     }
 }
 
@@ -244,25 +237,25 @@ impl OutsideRows {
     }
 
     /// The most violated row by its weight if it scores more than `most`, the first of equals: block and lane.
-    fn leaving(&self, mut most: f64) -> Option<(usize, usize)> {
-        let groups = self.scores.as_chunks().0;
-        let mut found = None;
-        vectorized(
+    fn leaving(&self, most: f64) -> Option<(usize, usize)> {
+        let groups = self.scores.as_chunks::<LANES>().0;
+        let (score, group) = vectorized(
             #[inline(always)]
             || {
-                for (group, scores) in groups.iter().enumerate() {
-                    let score = largest(scores);
-                    if score > most {
-                        (most, found) = (score, Some(group));
-                    }
-                }
+                let score = largest(&self.scores);
+                let is_in = |group: &[f64; LANES]| {
+                    let found = group.iter().map(|&other| u64::from(other == score));
+                    found.fold(0, |any, is| any | is) != 0
+                };
+                let group = (score > most).then(|| groups.iter().position(is_in));
+                (score, group.flatten())
             },
         );
-        let group = found?;
-        let place = groups[group].iter().position(|&score| score == most)?;
+        let group = group?;
+        let place = groups[group].iter().position(|&other| other == score)?;
         let block = group * LANES + place;
         let mut scores = self.blocks[block].lane_scores().into_iter();
-        Some((block, scores.position(|score| score == most)?))
+        Some((block, scores.position(|other| other == score)?))
     }
 }
 
