@@ -19,7 +19,7 @@ use crate::error::SddpError;
 use crate::fingerprint::Fingerprint;
 
 /// The version of the layout.
-const FORMAT: u64 = 7;
+const FORMAT: u64 = 8;
 /// The key of a manifest's own fingerprint.
 const CHECK: &str = "manifest_sha256";
 /// Checkpoints that are kept.

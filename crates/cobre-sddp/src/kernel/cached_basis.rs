@@ -124,7 +124,7 @@ impl CachedBasis {
         } else {
             positions.map(|at| basis.weights[at] as f32).collect()
         };
-        self.row_weights = basis.outside.rounded_weights().collect();
+        self.row_weights = basis.outside.rounded_weights();
         let factors = self.factors.get_or_insert_default();
         factors.store(lp, basis, (&tight, &goes_row));
         (self.lu, self.lu_bytes, self.idle) = (None, 0, 0);

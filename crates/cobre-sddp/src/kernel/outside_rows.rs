@@ -42,14 +42,13 @@ enum SlackState {
     Computed,
 }
 
-/// The rows of a block: their slacks, infinite for rows of the basis, how far below zero these may be, their devex
-/// weights, and their elements of a pivot column.
+/// The rows of a block: their slacks, infinite for rows of the basis, how far below zero these may be, and their devex
+/// weights.
 #[derive(Debug, Clone, Copy)]
 struct BlockState {
     slacks: Lanes,
     least: Lanes,
     weights: Lanes,
-    elements: Lanes,
 }
 
 impl BlockState {
@@ -57,19 +56,17 @@ impl BlockState {
         slacks: Lanes::all(f64::INFINITY),
         least: Lanes::all(0.0),
         weights: Lanes::all(1.0),
-        elements: Lanes::all(0.0),
     };
 
-    /// Moves slacks by `step` × elements, and weights to at least `factor` × their squares; clears the elements.
+    /// Moves slacks by `step` × elements, and weights to at least `factor` × their squares.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "it is compiled for two kinds of processors"
     )]
-    fn settle(&mut self, step: f64, factor: f64) {
+    fn settle(&mut self, Lanes(elements): Lanes, step: f64, factor: f64) {
         // By value, for vector instructions.
-        let (elements, weights, slacks) = (self.elements.0, self.weights.0, self.slacks.0);
-        self.elements = Lanes::all(0.0);
+        let (weights, slacks) = (self.weights.0, self.slacks.0);
         self.weights = Lanes(std::array::from_fn(|lane| {
             larger(elements[lane] * elements[lane] * factor, weights[lane])
         }));
@@ -113,10 +110,12 @@ impl BlockState {
 pub(super) struct OutsideRows {
     blocks: Vec<BlockState>,
     state: SlackState,
-    /// The blocks that a pivot touches: 1 in `marks`.
-    marks: Vec<u8>,
+    /// By block: its place among those that a pivot touches, [`UNTOUCHED`] for others.
+    places: Vec<u32>,
+    /// The blocks that a pivot touches, and their elements of the pivot column: `count` of them.
     touched: Vec<u32>,
-    count: usize,
+    elements: Vec<Lanes>,
+    count: u32,
     /// By block: the largest squared violation over its weight, negative if no row is violated. Whole groups of
     /// [`LANES`].
     scores: Vec<f64>,
@@ -131,9 +130,11 @@ impl OutsideRows {
         let count = lp.hyperplanes.blocks.count();
         self.blocks.clear();
         self.blocks.resize(count, BlockState::NEW);
-        self.marks.clear();
-        self.marks.resize(count, 0);
-        self.touched.resize(count + 1, 0);
+        self.places.clear();
+        self.places.resize(count, UNTOUCHED);
+        self.touched.resize(count, 0);
+        self.elements.clear();
+        self.elements.resize(count, Lanes::all(0.0));
         self.scores.clear();
         self.scores.resize(count.next_multiple_of(LANES), FEASIBLE);
         self.count = 0;
@@ -163,12 +164,14 @@ impl OutsideRows {
     }
 
     /// The weights, rounded down to 1, 1⅛ … 1⅞ times a power of two, as bytes.
-    pub(super) fn rounded_weights(&self) -> impl Iterator<Item = u8> {
-        let weights = self.blocks.iter().flat_map(|block| &block.weights.0);
-        weights.map(|&weight| {
+    pub(super) fn rounded_weights(&self) -> Box<[u8]> {
+        let rounded = |weight: f64| {
             let bits = (weight.max(1.0) as f32).to_bits() >> WEIGHT_SHIFT;
             (bits - (1f32.to_bits() >> WEIGHT_SHIFT)).min(u32::from(u8::MAX)) as u8
-        })
+        };
+        let blocks = self.blocks.iter();
+        let blocks: Vec<[u8; LANES]> = blocks.map(|block| block.weights.0.map(rounded)).collect();
+        blocks.into_flattened().into()
     }
 
     /// Sets the weights to rounded ones.
@@ -181,40 +184,42 @@ impl OutsideRows {
         }
     }
 
-    /// Notes that a block changes.
+    /// The place of a block among those that the pivot touches: without a branch, a new one if it has none.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "it is compiled for two kinds of processors"
     )]
-    fn mark(&mut self, block: usize) {
-        self.touched[self.count] = block as u32;
-        self.count += usize::from(self.marks[block] ^ 1);
-        self.marks[block] = 1;
+    fn touch(&mut self, block: usize) -> usize {
+        let place = self.places[block].min(self.count);
+        self.places[block] = place;
+        self.touched[place as usize] = block as u32;
+        self.count = self.count.max(place + 1);
+        place as usize
     }
 
-    /// Adds a column's coefficients, times `factor`, to the elements.
+    /// Adds a variable's coefficients, times `factor`, to the elements.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "it is compiled for two kinds of processors"
     )]
-    fn touch(&mut self, blocks: &RowBlocks, column: usize, factor: f64) {
-        for (block, coefficients) in blocks.blocks_of(column) {
-            self.mark(block);
-            add(&mut self.blocks[block].elements, coefficients, factor);
+    fn add_elements(&mut self, blocks: &RowBlocks, variable: usize, factor: f64) {
+        for (block, coefficients) in blocks.blocks_of(variable) {
+            let place = self.touch(block);
+            add(&mut self.elements[place], coefficients, factor);
         }
     }
 
-    /// Adds a column's coefficients, times the change of its value, to the slacks.
+    /// Adds a variable's coefficients, times the change of its value, to the slacks.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "it is compiled for two kinds of processors"
     )]
-    fn shift(&mut self, blocks: &RowBlocks, column: usize, change: f64) {
-        for (block, coefficients) in blocks.blocks_of(column) {
-            self.mark(block);
+    fn shift(&mut self, blocks: &RowBlocks, variable: usize, change: f64) {
+        for (block, coefficients) in blocks.blocks_of(variable) {
+            self.touch(block);
             add(&mut self.blocks[block].slacks, coefficients, change);
         }
     }
@@ -226,12 +231,13 @@ impl OutsideRows {
         reason = "it is compiled for two kinds of processors"
     )]
     fn settle(&mut self, step: f64, factor: f64) {
-        for &block in &self.touched[..self.count] {
-            let at = block as usize;
+        let touched = &self.touched[..self.count as usize];
+        for (&at, elements) in touched.iter().zip(&mut self.elements) {
+            let at = at as usize;
             let block = &mut self.blocks[at];
-            block.settle(step, factor);
+            block.settle(std::mem::replace(elements, Lanes::all(0.0)), step, factor);
             self.scores[at] = block.score();
-            self.marks[at] = 0;
+            self.places[at] = UNTOUCHED;
         }
         self.count = 0;
     }
@@ -275,6 +281,8 @@ fn add(sums: &mut Lanes, coefficients: &Lanes, factor: f64) {
 
 /// The score of a block without a violated row.
 const FEASIBLE: f64 = -1.0;
+/// The place of a block that the pivot does not touch.
+const UNTOUCHED: u32 = u32::MAX;
 /// Bits of the mantissa that rounded weights do not have.
 const WEIGHT_SHIFT: u32 = 20;
 
@@ -317,8 +325,7 @@ impl Basis {
                 let states = outside.blocks.iter_mut().zip(&mut outside.scores);
                 for (block, (state, score)) in states.enumerate() {
                     let open = state.slacks.0;
-                    state.least =
-                        Lanes(std::array::from_fn(|lane| -tolerance::primal(open[lane])));
+                    state.least = Lanes(std::array::from_fn(|lane| -tolerance::primal(open[lane])));
                     let mut slacks = Lanes(open);
                     for (column, coefficients) in blocks.terms(block) {
                         add(&mut slacks, coefficients, outside.values[column as usize]);
@@ -363,21 +370,17 @@ impl Basis {
         step: f64,
     ) {
         let (outside, blocks) = (&mut self.outside, &lp.hyperplanes.blocks);
-        let column = &self.scratch.pivot_column;
+        let (head, column) = (&self.head[..], &self.scratch.pivot_column[..]);
         let reciprocal = 1.0 / column[position];
         let own = self.weights[position] * reciprocal * reciprocal;
         vectorized(
             #[inline(always)]
             || {
                 for &at in &*self.scratch.column_list {
-                    let variable = self.head[at as usize] as usize;
-                    if variable < lp.plain {
-                        outside.touch(blocks, variable, column[at as usize]);
-                    }
+                    let at = at as usize;
+                    outside.add_elements(blocks, head[at] as usize, column[at]);
                 }
-                if entering < lp.plain {
-                    outside.touch(blocks, entering, -1.0);
-                }
+                outside.add_elements(blocks, entering, -1.0);
                 outside.settle(-step, own);
             },
         );
@@ -402,10 +405,8 @@ impl Basis {
                     }
                 }
                 for &at in &shifted {
-                    let variable = self.head[at as usize] as usize;
-                    if variable < lp.plain {
-                        outside.shift(blocks, variable, -changes[at as usize]);
-                    }
+                    let at = at as usize;
+                    outside.shift(blocks, self.head[at] as usize, -changes[at]);
                 }
             },
         );

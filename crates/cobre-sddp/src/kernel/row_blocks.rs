@@ -30,9 +30,9 @@ pub(super) struct RowBlocks {
     starts: Vec<u32>,
     columns: Vec<u32>,
     coefficients: Vec<Lanes>,
-    /// By column, its blocks and its places among `columns`.
+    /// Blocks of columns, and the places of these among `columns`; and by column, where its blocks begin and end.
     uses: Vec<(u32, u32)>,
-    use_starts: Vec<u32>,
+    use_ranges: Vec<(u32, u32)>,
 }
 
 /// The rows of a block, and their columns in order.
@@ -131,10 +131,10 @@ impl RowBlocks {
             all.starts.push(all.columns.len() as u32);
         }
         all.coefficients = vec![Lanes::all(0.0); all.columns.len()];
-        all.use_starts.push(0);
         for list in uses {
+            let start = all.uses.len() as u32;
             all.uses.extend(list);
-            all.use_starts.push(all.uses.len() as u32);
+            all.use_ranges.push((start, all.uses.len() as u32));
         }
         for row in 0..by_row.count() {
             all.update(row, by_row);
@@ -180,15 +180,15 @@ impl RowBlocks {
         columns.zip(&self.coefficients[range])
     }
 
-    /// The blocks that a column is in, with its coefficients.
+    /// The blocks that a column is in, with its coefficients; none for other variables.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "it is compiled for two kinds of processors"
     )]
     pub(super) fn blocks_of(&self, column: usize) -> impl Iterator<Item = (usize, &Lanes)> {
-        let range = self.use_starts[column] as usize..self.use_starts[column + 1] as usize;
-        let uses = self.uses[range].iter();
+        let (start, end) = self.use_ranges.get(column).copied().unwrap_or_default();
+        let uses = self.uses[start as usize..end as usize].iter();
         uses.map(|&(block, at)| (block as usize, &self.coefficients[at as usize]))
     }
 }
