@@ -150,10 +150,15 @@ impl OutsideRows {
 
     /// Sets all weights to one.
     pub(super) fn reset_weights(&mut self) {
-        for (block, score) in self.blocks.iter_mut().zip(&mut self.scores) {
-            block.weights = Lanes::all(1.0);
-            *score = block.score();
-        }
+        vectorized(
+            #[inline(always)]
+            || {
+                for (block, score) in self.blocks.iter_mut().zip(&mut self.scores) {
+                    block.weights = Lanes::all(1.0);
+                    *score = block.score();
+                }
+            },
+        );
     }
 
     /// Sets the weight of a row that leaves the basis.
@@ -244,25 +249,34 @@ impl OutsideRows {
 
     /// The most violated row by its weight if it scores more than `most`, the first of equals: block and lane.
     fn leaving(&self, most: f64) -> Option<(usize, usize)> {
-        let groups = self.scores.as_chunks::<LANES>().0;
-        let (score, group) = vectorized(
+        vectorized(
             #[inline(always)]
             || {
                 let score = largest(&self.scores);
-                let is_in = |group: &[f64; LANES]| {
-                    let found = group.iter().map(|&other| u64::from(other == score));
-                    found.fold(0, |any, is| any | is) != 0
-                };
-                let group = (score > most).then(|| groups.iter().position(is_in));
-                (score, group.flatten())
+                if score <= most {
+                    return None;
+                }
+                let groups = self.scores.as_chunks().0.iter().enumerate();
+                let mut found = groups.map(|(group, scores)| (group, first(scores, score)));
+                let (group, place) = found.find(|found| found.1 < LANES)?;
+                let block = group * LANES + place;
+                let lane = first(&self.blocks[block].lane_scores(), score);
+                (lane < LANES).then_some((block, lane))
             },
-        );
-        let group = group?;
-        let place = groups[group].iter().position(|&other| other == score)?;
-        let block = group * LANES + place;
-        let mut scores = self.blocks[block].lane_scores().into_iter();
-        Some((block, scores.position(|other| other == score)?))
+        )
     }
+}
+
+/// The place of the first of equal numbers, [`LANES`] if there is none: without a branch for each.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+fn first(numbers: &[f64; LANES], number: f64) -> usize {
+    let places = numbers.iter().enumerate();
+    let bits = places.map(|(place, &other)| u32::from(other == number) << place);
+    bits.fold(1 << LANES, |all, bit| all | bit).trailing_zeros() as usize
 }
 
 /// Adds coefficients times `factor`.
@@ -354,7 +368,10 @@ impl Basis {
         let state = &mut outside.blocks[block];
         let (slack, weight) = (state.slacks.0[lane], state.weights.0[lane]);
         state.slacks.0[lane] = f64::INFINITY;
-        outside.scores[block] = state.score();
+        outside.scores[block] = vectorized(
+            #[inline(always)]
+            || state.score(),
+        );
         self.add_row(input, row, slack);
         let position = self.size() - 1;
         self.weights[position] = weight;
