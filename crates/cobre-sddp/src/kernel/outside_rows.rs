@@ -1,6 +1,11 @@
 //! Inequalities outside the basis of large stages with hyperplanes: pivots update their slacks and devex weights as they
 //! do those of basic variables. Such a row is priced like any other, and comes in when it leaves.
 
+#![expect(
+    clippy::inline_always,
+    reason = "it is compiled for two kinds of processors"
+)]
+
 use super::basis::{Basis, StageInput};
 use super::reduced_lp::ReducedLp;
 use super::row_blocks::{LANES, Lanes, RowBlocks};
@@ -10,10 +15,6 @@ use cobre_simd::vectorized;
 
 /// The larger number.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for two kinds of processors"
-)]
 fn larger(one: f64, other: f64) -> f64 {
     if one > other { one } else { other }
 }
@@ -21,25 +22,9 @@ fn larger(one: f64, other: f64) -> f64 {
 /// The largest number, or any if all are negative. The bits of others have the same order, and integers have vector
 /// instructions for it.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for two kinds of processors"
-)]
 fn largest(numbers: &[f64]) -> f64 {
     let bits = numbers.iter().map(|number| number.to_bits() as i64);
     f64::from_bits(bits.fold(i64::MIN, i64::max) as u64)
-}
-
-/// The accuracy of slacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum SlackState {
-    /// Those of other values.
-    #[default]
-    Stale,
-    /// Updated by pivots.
-    Updated,
-    /// Computed from the values.
-    Computed,
 }
 
 /// The rows of a block: their slacks, infinite for rows of the basis, how far below zero these may be, and their devex
@@ -60,10 +45,6 @@ impl BlockState {
 
     /// Moves slacks by `step` × elements, and weights to at least `factor` × their squares.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
     fn settle(&mut self, Lanes(elements): Lanes, step: f64, factor: f64) {
         // By value, for vector instructions.
         let (weights, slacks) = (self.weights.0, self.slacks.0);
@@ -77,10 +58,6 @@ impl BlockState {
 
     /// The squared violation of each row over its weight, negative if it is not violated.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
     fn lane_scores(&self) -> [f64; LANES] {
         let (slacks, least, weights) = (self.slacks.0, self.least.0, self.weights.0);
         std::array::from_fn(|lane| {
@@ -95,10 +72,6 @@ impl BlockState {
 
     /// The largest of these.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
     fn score(&self) -> f64 {
         // Without a branch: every other block that a pivot touches has a violated row.
         largest(&self.lane_scores())
@@ -109,7 +82,8 @@ impl BlockState {
 #[derive(Debug, Default)]
 pub(super) struct OutsideRows {
     blocks: Vec<BlockState>,
-    state: SlackState,
+    /// True if slacks are those of other values.
+    is_stale: bool,
     /// By block: its place among those that a pivot touches, [`UNTOUCHED`] for others.
     places: Vec<u32>,
     /// The blocks that a pivot touches, and their elements of the pivot column: `count` of them.
@@ -139,13 +113,13 @@ impl OutsideRows {
         self.scores.resize(count.next_multiple_of(LANES), FEASIBLE);
         self.count = 0;
         self.values.resize(lp.plain, 0.0);
-        self.state = SlackState::Stale;
+        self.is_stale = true;
     }
 
     /// Notes that values have changed other than by a pivot.
     #[inline]
     pub(super) fn set_stale(&mut self) {
-        self.state = SlackState::Stale;
+        self.is_stale = true;
     }
 
     /// Sets all weights to one.
@@ -191,10 +165,6 @@ impl OutsideRows {
 
     /// The place of a block among those that the pivot touches: without a branch, a new one if it has none.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
     fn touch(&mut self, block: usize) -> usize {
         let place = self.places[block].min(self.count);
         self.places[block] = place;
@@ -205,10 +175,6 @@ impl OutsideRows {
 
     /// Adds a variable's coefficients, times `factor`, to the elements.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
     fn add_elements(&mut self, blocks: &RowBlocks, variable: usize, factor: f64) {
         for (block, coefficients) in blocks.blocks_of(variable) {
             let place = self.touch(block);
@@ -218,10 +184,6 @@ impl OutsideRows {
 
     /// Adds a variable's coefficients, times the change of its value, to the slacks.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
     fn shift(&mut self, blocks: &RowBlocks, variable: usize, change: f64) {
         for (block, coefficients) in blocks.blocks_of(variable) {
             self.touch(block);
@@ -231,10 +193,6 @@ impl OutsideRows {
 
     /// Moves the slacks and weights of the blocks that the pivot touches, and computes their scores.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled for two kinds of processors"
-    )]
     fn settle(&mut self, step: f64, factor: f64) {
         let touched = &self.touched[..self.count as usize];
         for (&at, elements) in touched.iter().zip(&mut self.elements) {
@@ -269,10 +227,6 @@ impl OutsideRows {
 
 /// The place of the first of equal numbers, [`LANES`] if there is none: without a branch for each.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for two kinds of processors"
-)]
 fn first(numbers: &[f64; LANES], number: f64) -> usize {
     let places = numbers.iter().enumerate();
     let bits = places.map(|(place, &other)| u32::from(other == number) << place);
@@ -281,10 +235,6 @@ fn first(numbers: &[f64; LANES], number: f64) -> usize {
 
 /// Adds coefficients times `factor`.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for two kinds of processors"
-)]
 fn add(sums: &mut Lanes, coefficients: &Lanes, factor: f64) {
     // By value, for vector instructions.
     let (old, coefficients) = (sums.0, coefficients.0);
@@ -349,12 +299,12 @@ impl Basis {
                 }
             },
         );
-        outside.state = SlackState::Computed;
+        outside.is_stale = false;
     }
 
     /// The leaving position by devex pricing of the basis and of all rows outside it, one of which may come in.
     pub(super) fn leaving_of_all(&mut self, input: StageInput<'_>) -> Option<usize> {
-        if self.outside.state == SlackState::Stale {
+        if self.outside.is_stale {
             self.compute_slacks(input);
         }
         let inside = self.leaving_by_weights();
@@ -401,7 +351,6 @@ impl Basis {
                 outside.settle(-step, own);
             },
         );
-        outside.state = SlackState::Updated;
     }
 
     /// Updates slacks outside for bound flips: basic variables change by minus `shift`, and columns of `flips` have
