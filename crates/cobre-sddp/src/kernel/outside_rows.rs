@@ -23,8 +23,8 @@ fn larger(one: f64, other: f64) -> f64 {
 /// instructions for it.
 #[inline(always)]
 fn largest(numbers: &[f64]) -> f64 {
-    let bits = numbers.iter().map(|number| number.to_bits() as i64);
-    f64::from_bits(bits.fold(i64::MIN, i64::max) as u64)
+    let bits = numbers.iter().map(|number| number.to_bits().cast_signed());
+    f64::from_bits(bits.fold(i64::MIN, i64::max).cast_unsigned())
 }
 
 /// The rows of a block: their slacks, infinite for rows of the basis, how far below zero these may be, and their devex
