@@ -7,6 +7,7 @@
 )]
 
 use super::basis::{Basis, StageInput};
+use super::index_list::IndexList;
 use super::reduced_lp::ReducedLp;
 use super::row_blocks::{LANES, Lanes, RowBlocks};
 use super::sparse_pricing::find_nonzero;
@@ -95,7 +96,7 @@ pub(super) struct OutsideRows {
     scores: Vec<f64>,
     /// Values of columns, and the places of basic variables that flips change.
     values: Vec<f64>,
-    shifted: Vec<u32>,
+    shifted: IndexList,
 }
 
 impl OutsideRows {
@@ -370,7 +371,7 @@ impl Basis {
                         outside.shift(blocks, column, -self.sense[column] * lp.ranges[column]);
                     }
                 }
-                for &at in &shifted {
+                for &at in &*shifted {
                     let at = at as usize;
                     outside.shift(blocks, self.head[at] as usize, -changes[at]);
                 }
