@@ -10,9 +10,8 @@ use super::fault::Fault;
 use super::inverse::{Singular, dot, padded};
 use super::ratio::{Candidate, Candidates};
 use super::reduced_lp::ReducedLp;
-use super::sparse_pricing::{find_nonzero, list_places};
+use super::sparse_pricing::find_nonzero;
 use super::tolerance;
-use cobre_simd::vectorized;
 
 /// The reason why a solve ended without a solution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,15 +263,15 @@ impl Basis {
         let lp = input.lp;
         let scratch = &mut self.scratch;
         let (activity, first) = (&scratch.activity, lp.equalities);
-        let inequalities = (&activity[first..], &input.rhs[first..]);
+        let inequalities = activity[first..].iter().zip(&input.rhs[first..]);
+        // Without a branch for each row.
         let violated = &mut scratch.violated_places;
-        vectorized(
-            #[inline(always)]
-            || {
-                let is_violated = |activity, rhs| rhs - activity > tolerance::primal(rhs);
-                list_places(inequalities, is_violated, violated);
-            },
-        );
+        let (mut count, places) = (0, violated.places(lp.rows - first + 1));
+        for (place, (activity, &rhs)) in (0..).zip(inequalities) {
+            places[count] = place;
+            count += usize::from(rhs - activity > tolerance::primal(rhs));
+        }
+        violated.set_count(count);
         let row_places = &self.row_places;
         violated.iter().filter_map(move |&place| {
             let row = first + place as usize;

@@ -70,70 +70,11 @@ fn largest(scores: &[f64]) -> f64 {
     )
 }
 
-/// By mask of lanes: the lanes in it, in order, and zeros.
-const LANES_OF: [[u32; LANES]; 1 << LANES] = {
-    let mut all = [[0; LANES]; 1 << LANES];
-    let mut mask = 0;
-    while mask < all.len() {
-        let (mut lane, mut count) = (0, 0);
-        while lane < LANES {
-            if mask >> lane & 1 == 1 {
-                all[mask][count] = lane as u32;
-                count += 1;
-            }
-            lane += 1;
-        }
-        mask += 1;
-    }
-    all
-};
-
-/// Lists the places of pairs of elements for which `is_listed`, without a branch for each.
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "it is compiled for two kinds of processors"
-)]
-pub(super) fn list_places(
-    (one, other): (&[f64], &[f64]),
-    is_listed: impl Fn(f64, f64) -> bool,
-    list: &mut IndexList,
-) {
-    let (mut count, all) = (0, list.places(one.len() + LANES));
-    let (ones, others) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
-    let rest = ones.remainder().iter().zip(others.remainder());
-    let first_of_rest = one.len() - rest.len();
-    for (group, (ones, others)) in ones.zip(others).enumerate() {
-        let mut mask = 0;
-        for lane in 0..LANES {
-            mask |= usize::from(is_listed(ones[lane], others[lane])) << lane;
-        }
-        let first = (group * LANES) as u32;
-        let places = &mut all[count..count + LANES];
-        for (place, lane) in places.iter_mut().zip(LANES_OF[mask]) {
-            *place = first + lane;
-        }
-        count += mask.count_ones() as usize;
-    }
-    for (at, (&one, &other)) in rest.enumerate() {
-        all[count] = (first_of_rest + at) as u32;
-        count += usize::from(is_listed(one, other));
-    }
-    list.set_count(count);
-}
-
 /// Lists the elements that are larger than `least`.
 pub(super) fn find_nonzero(elements: &[f64], least: f64, list: &mut IndexList) {
-    vectorized(
-        #[inline(always)]
-        || {
-            list_places(
-                (elements, elements),
-                |element, _| element.abs() > least,
-                list,
-            );
-        },
-    );
+    let places = list.places(elements.len() + cobre_simd::SPARE_PLACES);
+    let count = cobre_simd::places_above(elements, least, places);
+    list.set_count(count);
 }
 
 impl Basis {
