@@ -54,7 +54,8 @@ impl Candidates {
         self.count += 1;
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is called for every candidate")]
     fn put(&mut self, at: usize, candidate: Candidate, tolerance: f64) {
         let Candidate {
             id,

@@ -487,13 +487,17 @@ impl Basis {
         let own = lp.columns();
         let leaving_unit = self.unit(lp, leaving);
         let mut consider = |row: usize| {
+            let element = direction * self.scratch.pivot_row[row];
+            if element <= 0.0 {
+                return;
+            }
             let is_cut = self.rows[row] as usize >= lp.rows;
             let (unit, least) = if is_cut && lp.is_dense {
                 (lp.cut_unit, leaving_unit * tolerance::CUT_PIVOT)
             } else {
                 (1.0, tolerance::PIVOT)
             };
-            let size = unit * direction * self.scratch.pivot_row[row];
+            let size = unit * element;
             if size > least && leaving != own + row && !self.basic_slack[row] {
                 let candidate = Candidate {
                     id: own + row,
