@@ -87,14 +87,14 @@ fn places_above_from(
 
 /// By mask of lanes: the lanes in it, in order, and zeros; and their number.
 #[cfg(target_arch = "x86_64")]
-static LANES_OF: [([u32; LANES], usize); 1 << LANES] = {
+static LANES_OF: [([i32; LANES], usize); 1 << LANES] = {
     let mut all = [([0; LANES], 0); 1 << LANES];
     let mut mask = 0;
     while mask < all.len() {
         let mut lane = 0;
         while lane < LANES {
             if mask >> lane & 1 == 1 {
-                all[mask].0[all[mask].1] = lane as u32;
+                all[mask].0[all[mask].1] = (lane as u32).cast_signed();
                 all[mask].1 += 1;
             }
             lane += 1;
@@ -112,30 +112,27 @@ static LANES_OF: [([u32; LANES], usize); 1 << LANES] = {
 #[target_feature(enable = "avx2")]
 unsafe fn places_above_by_avx2(elements: &[f64], least: f64, places: &mut [u32]) -> usize {
     use std::arch::x86_64::{
-        _CMP_GT_OQ, _mm_add_epi32, _mm_loadu_si128, _mm_set1_epi32, _mm_storeu_si128,
-        _mm256_and_pd, _mm256_castsi256_pd, _mm256_cmp_pd, _mm256_loadu_pd, _mm256_movemask_pd,
-        _mm256_set1_epi64x, _mm256_set1_pd,
+        _CMP_GT_OQ, _mm_add_epi32, _mm_set1_epi32, _mm_setr_epi32, _mm_storeu_si128, _mm256_and_pd,
+        _mm256_castsi256_pd, _mm256_cmp_pd, _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_set1_pd,
+        _mm256_setr_pd,
     };
     let magnitude = _mm256_castsi256_pd(_mm256_set1_epi64x(i64::MAX));
     let limit = _mm256_set1_pd(least);
-    let groups = elements.len() / LANES;
+    let (groups, _) = elements.as_chunks::<LANES>();
     let mut count = 0;
-    for group in 0..groups {
-        let first = group * LANES;
-        // SAFETY: `first` + 4 is at most the number of elements.
-        let group = unsafe { _mm256_loadu_pd(elements.as_ptr().add(first)) };
+    for (first, group) in (0..).step_by(LANES).zip(groups) {
+        let group = _mm256_setr_pd(group[0], group[1], group[2], group[3]);
         let above = _mm256_cmp_pd::<_CMP_GT_OQ>(_mm256_and_pd(group, magnitude), limit);
         let (lanes, found) = &LANES_OF[_mm256_movemask_pd(above) as usize & ((1 << LANES) - 1)];
-        // SAFETY: four numbers of 32 bits are loaded from an array of four, and stored from `count`, at most `first`, on:
-        // `places` has four more than `elements`.
-        unsafe {
-            let lanes = _mm_loadu_si128(lanes.as_ptr().cast());
-            let found = _mm_add_epi32(lanes, _mm_set1_epi32(first as i32));
-            _mm_storeu_si128(places.as_mut_ptr().add(count).cast(), found);
-        }
+        let lanes = _mm_setr_epi32(lanes[0], lanes[1], lanes[2], lanes[3]);
+        let listed = _mm_add_epi32(lanes, _mm_set1_epi32(first));
+        // SAFETY: `count` is at most the number of elements before this group, and `places` has four more than elements.
+        let place = unsafe { places.as_mut_ptr().add(count) };
+        // SAFETY: four places from there on are within `places`, as above.
+        unsafe { _mm_storeu_si128(place.cast(), listed) };
         count += found;
     }
-    places_above_from(groups * LANES, elements, least, (places, count))
+    places_above_from(groups.len() * LANES, elements, least, (places, count))
 }
 
 #[cfg(test)]
