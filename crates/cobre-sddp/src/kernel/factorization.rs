@@ -37,7 +37,7 @@ pub(super) enum Factorization {
 
 impl Default for Factorization {
     fn default() -> Self {
-        Self::Sparse(ProductForm::default())
+        Self::Dense(Inverse::default())
     }
 }
 
@@ -116,7 +116,7 @@ impl Factorization {
                 *other = if lp.is_dense {
                     Self::Dense(Inverse::new(lp.largest_basis()))
                 } else {
-                    Self::default()
+                    Self::Sparse(ProductForm::default())
                 };
             }
         }
