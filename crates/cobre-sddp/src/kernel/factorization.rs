@@ -319,7 +319,7 @@ impl ProductForm {
                 UpdateKind::Pivot(reciprocal) => {
                     let product = std::mem::take(&mut products[number]);
                     let new = (own - product) * reciprocal;
-                    if new.abs() > DROP {
+                    if new != 0.0 {
                         contribute(&self.elements, update.before, new, products);
                     }
                     new
