@@ -343,16 +343,11 @@ impl Basis {
             self.activity[curve.row] += activity;
             self.bound_cost += cost;
         }
-        let bounds = lp.lower.iter().zip(&lp.upper);
-        for (column, (&sense, (&lower, &upper))) in self.sense.iter().zip(bounds).enumerate() {
+        for column in 0..lp.plain {
+            let (sense, lower, upper) = (self.sense[column], lp.lower[column], lp.upper[column]);
+            // Without a branch: the processor would not foresee the sense.
             let bound = if sense > 0.0 { lower } else { upper };
-            let value = if sense == 0.0 { 0.0 } else { bound };
-            if value != 0.0 {
-                self.bound_cost += lp.cost[column] * value;
-                for &(row, coefficient) in lp.by_column.list(column) {
-                    self.activity[row as usize] += coefficient * value;
-                }
-            }
+            self.move_by(lp, column, if sense == 0.0 { 0.0 } else { bound });
         }
     }
 
